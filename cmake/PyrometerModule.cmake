@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# pyrometer_module(NAME SOURCES a.cc... [DEPS module...] [LIBS third-party...] [PRIVATE_LIBS ...])
+#   One static library `pyrometer_NAME` for src/NAME. DEPS are the modules it may include;
+#   scripts/check-layers compares them with its #include lines. LIBS appear in its headers,
+#   PRIVATE_LIBS do not.
+#
+# pyrometer_test(NAME SOURCES a_test.cc... [DEPS module...] [LIBS ...] [LABELS unit])
+#   One GoogleTest program; every TEST in it becomes a CTest test with these labels.
+
+add_library(pyrometer_flags INTERFACE)
+target_compile_options(pyrometer_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wcast-align
+  $<$<BOOL:${PYROMETER_WERROR}>:-Werror>)
+if(PYROMETER_SANITIZE)
+  target_compile_options(pyrometer_flags INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(pyrometer_flags INTERFACE -fsanitize=address,undefined)
+endif()
+
+# The contract: include/pyrometer, for everybody.
+add_library(pyrometer_contract INTERFACE)
+target_include_directories(pyrometer_contract INTERFACE ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(pyrometer_contract INTERFACE fmt)
+
+function(pyrometer_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
+  add_library(pyrometer_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(pyrometer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  list(TRANSFORM ARG_DEPS PREPEND pyrometer_)
+  target_link_libraries(pyrometer_${name}
+    PUBLIC pyrometer_contract ${ARG_DEPS} ${ARG_LIBS}
+    PRIVATE pyrometer_flags ${ARG_PRIVATE_LIBS})
+endfunction()
+
+function(pyrometer_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(${name} ${ARG_SOURCES})
+  list(TRANSFORM ARG_DEPS PREPEND pyrometer_)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE
+    pyrometer_flags ${ARG_DEPS} ${ARG_LIBS} GTest::gmock GTest::gtest_main)
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+endfunction()

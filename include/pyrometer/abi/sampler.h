@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the sampler's kernel side and user space share. Plain C; fixed-width types come from
+ * <linux/types.h>. Sizes are asserted: a change here is a change on both sides.
+ */
+#ifndef PYROMETER_ABI_SAMPLER_H
+#define PYROMETER_ABI_SAMPLER_H
+
+#include <linux/types.h>
+
+#include "pyrometer/abi/frame.h"
+
+#ifdef __cplusplus
+#define PYRO_STATIC_ASSERT static_assert
+#else
+#define PYRO_STATIC_ASSERT _Static_assert
+#endif
+
+#define PYRO_COMM_LEN 16
+/* /proc/PID/stat's unit, USER_HZ = 100, in nanoseconds. */
+#define PYRO_CLOCK_TICK_NS 10000000ULL
+
+/* bpf_get_stack gives at most kernel.perf_event_max_stack (127) frames. */
+#define PYRO_MAX_KERNEL_FRAMES 127
+#define PYRO_MAX_USER_FRAMES 512
+/* Stacks go to the smallest class that holds them; one map per class and window half. */
+#define PYRO_STACK_CLASSES 3
+#define PYRO_STACK_SMALL 32
+#define PYRO_STACK_MEDIUM 128
+#define PYRO_STACK_LARGE 640
+
+/* Executable mappings of all known processes together; a power of two. */
+#define PYRO_MAPPING_POOL 65536
+
+/* How one run of the sampling program ended. Every run ends in exactly one of them. */
+enum pyro_outcome {
+  PYRO_OUTCOME_EXPORTED,
+  PYRO_OUTCOME_IDLE,
+  PYRO_OUTCOME_FILTERED,
+  PYRO_OUTCOME_LOST_STACK_MAP_FULL,
+  PYRO_OUTCOME_LOST_COUNT_MAP_FULL,
+  PYRO_OUTCOME_LOST_NO_MEMORY,
+  PYRO_OUTCOME_LOST_MAP_BUSY,   /* another update of the same bucket was interrupted by this tick */
+  PYRO_OUTCOME_LOST_INTERNAL,   /* a lookup that cannot fail did */
+  PYRO_OUTCOMES
+};
+
+/* How the walk of the user stack ended. */
+enum pyro_stack_end {
+  PYRO_END_NO_USER_STACK,       /* kernel thread, or exiting: there was none to walk */
+  PYRO_END_COMPLETE,            /* the frame pointer chain ended with a null frame pointer or return address */
+  PYRO_END_TRUNCATED,           /* PYRO_MAX_USER_FRAMES reached */
+  PYRO_END_BAD_FRAME_POINTER,   /* outside the stack, not above the last one, or unaligned */
+  PYRO_END_UNREADABLE,          /* stack memory not readable (paged out or unmapped) */
+  PYRO_END_BAD_RETURN_ADDRESS,  /* not in executable memory */
+  PYRO_END_NO_REGISTERS,        /* the user registers were not to be had */
+  PYRO_STACK_ENDS
+};
+
+/* Key of the counts map. */
+struct pyro_sample_key {
+  __u64 stack_id;               /* key in the stacks map of class stack_class; 0 = no stack at all */
+  __u64 start_boottime_ns;      /* of the thread group leader */
+  __u32 pid;                    /* thread group id, in the initial pid namespace */
+  __u32 exec_id;                /* low 32 bits of self_exec_id: which program of this process */
+  __u32 stack_class;
+  __u32 pad;
+  char comm[PYRO_COMM_LEN];     /* of the thread group leader: the process */
+  char thread[PYRO_COMM_LEN];   /* of the thread */
+};
+
+struct pyro_sample_count {
+  __u64 count;
+  __u64 first_ns;               /* CLOCK_MONOTONIC of the first sample counted here */
+};
+
+/* Head of each value in the stacks maps; `frames` follows, kernel then user, each leaf first. */
+struct pyro_stack_head {
+  __u16 kernel_frames;
+  __u16 user_frames;
+  __u8 user_end;                /* enum pyro_stack_end */
+  __u8 pad[3];
+};
+
+struct pyro_stack_small {
+  struct pyro_stack_head head;
+  __u64 frames[PYRO_STACK_SMALL];
+};
+struct pyro_stack_medium {
+  struct pyro_stack_head head;
+  __u64 frames[PYRO_STACK_MEDIUM];
+};
+struct pyro_stack_large {
+  struct pyro_stack_head head;
+  __u64 frames[PYRO_STACK_LARGE];
+};
+
+/* One executable mapping: address `a` in it has the object address `a - bias`. */
+struct pyro_mapping {
+  __u64 start;
+  __u64 end;
+  __u64 bias;
+  __u32 object;                 /* 0 = anonymous: frames stay user addresses */
+  __u32 pad;
+};
+
+/* What the kernel side knows of a process. Valid only while both guards match the task. */
+struct pyro_process {
+  __u64 start_ticks;            /* start_boottime / PYRO_CLOCK_TICK_NS of the group leader */
+  __u32 exec_id;
+  __u32 first_mapping;          /* index into the mapping pool */
+  __u32 mapping_count;          /* sorted by start, not overlapping */
+  __u32 pad;
+};
+
+/* One line of the task iterator: what /proc does not tell. */
+struct pyro_task_record {
+  __u64 start_boottime_ns;      /* of the group leader */
+  __u64 now_ns;                 /* CLOCK_MONOTONIC when read */
+  __u32 pid;                    /* thread group id */
+  __u32 tid;
+  __u32 exec_id;
+  __u32 pad;
+};
+
+PYRO_STATIC_ASSERT(sizeof(struct pyro_sample_key) == 64, "sample key is ABI");
+PYRO_STATIC_ASSERT(sizeof(struct pyro_sample_count) == 16, "sample count is ABI");
+PYRO_STATIC_ASSERT(sizeof(struct pyro_stack_head) == 8, "stack head is ABI");
+PYRO_STATIC_ASSERT(sizeof(struct pyro_mapping) == 32, "mapping is ABI");
+PYRO_STATIC_ASSERT(sizeof(struct pyro_process) == 24, "process is ABI");
+PYRO_STATIC_ASSERT(sizeof(struct pyro_task_record) == 32, "task record is ABI");
+PYRO_STATIC_ASSERT(PYRO_MAX_KERNEL_FRAMES + PYRO_MAX_USER_FRAMES <= PYRO_STACK_LARGE,
+               "the largest class holds every stack");
+
+#endif

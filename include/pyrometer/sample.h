@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the sampler hands on: one window of samples, still without names.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pyrometer/frame.h"
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+// How the walk of a user stack ended; the values are enum pyro_stack_end of abi/sampler.h.
+enum class StackEnd : uint8_t {
+  kNoUserStack,       // kernel thread or exiting process
+  kComplete,
+  kTruncated,         // the frame limit was reached
+  kBadFramePointer,
+  kUnreadable,
+  kBadReturnAddress,
+  kNoRegisters,
+};
+inline constexpr size_t kStackEnds = 7;
+
+// "complete", "truncated", "bad frame pointer", ...
+std::string_view Name(StackEnd end);
+
+// True if frames towards the root are missing.
+constexpr bool IsCut(StackEnd end) {
+  return end != StackEnd::kNoUserStack && end != StackEnd::kComplete;
+}
+
+// Frames live in Window::frames: `kernel_frames` of them, then `user_frames`, each leaf first.
+struct Stack {
+  uint32_t first_frame = 0;
+  uint16_t kernel_frames = 0;
+  uint16_t user_frames = 0;
+  StackEnd end = StackEnd::kNoUserStack;
+};
+
+// `count` ticks that hit the same stack of the same program in the same process and thread name.
+struct Sample {
+  ProcessKey process;
+  ExecId exec;
+  std::string comm;         // of the process (group leader)
+  std::string thread;       // of the thread
+  uint32_t stack = 0;       // index into Window::stacks
+  uint64_t count = 0;
+  MonotonicTime first_seen;
+};
+
+// Where every tick of the sampling program went, since the recording began or in one window.
+// ticks == exported + idle + filtered + sum(lost), exactly.
+struct Accounting {
+  enum Lost : uint8_t { kStackMapFull, kCountMapFull, kNoMemory, kMapBusy, kInternal, kLostReasons };
+
+  uint64_t exported = 0;
+  uint64_t idle = 0;
+  uint64_t filtered = 0;
+  std::array<uint64_t, kLostReasons> lost{};
+  // Ticks the kernel never delivered: perf's count / period, less the ticks above.
+  uint64_t undelivered = 0;
+
+  uint64_t TotalLost() const {
+    uint64_t sum = 0;
+    for (const uint64_t n : lost) sum += n;
+    return sum;
+  }
+  uint64_t Ticks() const { return exported + idle + filtered + TotalLost(); }
+};
+
+// "stack_map_full", ... as in the accounting line and the metrics.
+std::string_view Name(Accounting::Lost reason);
+
+// All samples between two swaps of the kernel's maps. Every stage takes one and returns a
+// richer one.
+struct Window {
+  MonotonicTime begin;
+  MonotonicTime end;
+  std::vector<Frame> frames;
+  std::vector<Stack> stacks;
+  std::vector<Sample> samples;
+
+  std::span<const Frame> FramesOf(const Stack& s) const {
+    return std::span(frames).subspan(s.first_frame, s.kernel_frames + s.user_frames);
+  }
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Where an encoded profile goes: a file, standard output, a server.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+
+  // Delivers all of `bytes` or fails; never leaves a part of it behind.
+  virtual Result<void> Write(std::string_view bytes) = 0;
+};
+
+}  // namespace pyrometer

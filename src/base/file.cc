@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+
+#include "base/system_error.h"
+
+namespace pyrometer {
+
+Result<UniqueFd> Open(const std::string& path, int flags) {
+  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC));
+  if (!fd) return SystemError(errno, path);
+  return fd;
+}
+
+Result<std::string> ReadAll(int fd, size_t limit) {
+  constexpr size_t kStep = size_t{64} << 10;
+  std::string bytes;
+  while (true) {
+    const size_t have = bytes.size();
+    if (have > limit) return Fail(ErrorCode::kExhausted, "larger than {} bytes", limit);
+    bytes.resize(have + kStep);
+    const ssize_t n = ::read(fd, bytes.data() + have, kStep);
+    if (n < 0 && errno != EINTR) return SystemError(errno, "read");
+    bytes.resize(have + static_cast<size_t>(n > 0 ? n : 0));
+    if (n == 0) break;
+  }
+  return bytes;
+}
+
+Result<std::string> ReadFile(const std::string& path, size_t limit) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, Open(path, O_RDONLY));
+  Result<std::string> bytes = ReadAll(fd.get(), limit);
+  if (!bytes) return std::move(bytes).error().With(path);
+  return bytes;
+}
+
+Result<void> ReadAt(int fd, uint64_t offset, std::span<std::byte> out) {
+  while (!out.empty()) {
+    if (offset > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) {
+      return Fail(ErrorCode::kMalformed, "offset {:#x} is beyond any file", offset);
+    }
+    const ssize_t n = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return SystemError(errno, "pread");
+    if (n == 0) return Fail(ErrorCode::kMalformed, "the file ends before offset {:#x}", offset);
+    out = out.subspan(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  return {};
+}
+
+Result<void> WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return SystemError(errno, "write");
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+}  // namespace pyrometer
