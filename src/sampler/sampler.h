@@ -36,8 +36,8 @@ class Sampler {
   struct Options {
     Hertz frequency{99};
     bool kernel_stacks = true;
-    SampleFilter filter;
-    MapSizes sizes;  // see MapSizes::For
+    SampleFilter filter{};
+    MapSizes sizes{};  // see MapSizes::For
   };
 
   // Loads and verifies the programs. The filter follows forks from here on; no ticks yet.
