@@ -171,8 +171,6 @@ Result<std::unique_ptr<Sampler>> Sampler::Load(const Options& options) {
   if (const int error = sampler_bpf__load(&skeleton); error != 0) {
     return log.Explain(-error, "loading the BPF programs");
   }
-  RETURN_IF_ERROR(SetFilter(skeleton, options.filter));
-
   ASSIGN_OR_RETURN(state->pool, PoolMemory::Map(bpf_map__fd(skeleton.maps.mapping_pool)));
   state->upload.emplace(state->pool->mappings(), bpf_map__fd(skeleton.maps.processes));
   const MapSizes& sizes = options.sizes;
@@ -189,9 +187,22 @@ Result<std::unique_ptr<Sampler>> Sampler::Load(const Options& options) {
   if (!options.filter.pids.empty()) {
     ASSIGN_OR_RETURN(state->exit_link, Attach(skeleton.progs.pyro_exit));
   }
+  // After the programs are attached: no fork or exit of a wanted process goes unnoticed.
+  RETURN_IF_ERROR(SetFilter(skeleton, options.filter));
   state->events =
       std::make_unique<PerfEvents>(skeleton.progs.pyro_tick, options.frequency, Procfs{});
   return std::unique_ptr<Sampler>(new Sampler(std::move(state)));
+}
+
+bool Sampler::AnyWantedPid() const {
+  uint32_t first = 0;
+  return bpf_map_get_next_key(bpf_map__fd(state_->skeleton->maps.wanted_pids), nullptr, &first) ==
+         0;
+}
+
+void Sampler::ForgetWantedPid(Pid pid) {
+  const uint32_t key = pid.value();
+  bpf_map_delete_elem(bpf_map__fd(state_->skeleton->maps.wanted_pids), &key);
 }
 
 Result<void> Sampler::Start() {

@@ -47,6 +47,11 @@ class Sampler {
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
+  // False if every process of filter.pids has exited, and so have the children that were followed.
+  bool AnyWantedPid() const;
+  // For a pid that turned out to be gone already.
+  void ForgetWantedPid(Pid pid);
+
   // Ticks begin on every online CPU.
   Result<void> Start();
 
