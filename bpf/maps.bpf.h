@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * All maps of the sampler. Each says who writes, who reads, how it is bounded and what happens
+ * when it is full. Sizes marked "set at load" come from user space.
+ */
+#ifndef PYROMETER_MAPS_BPF_H
+#define PYROMETER_MAPS_BPF_H
+
+#include "pyrometer/abi/sampler.h"
+#include "types.bpf.h"
+
+/* One half of a window: an inner map. Preallocated, because before 6.1 perf_event programs may
+ * only use preallocated hash maps. */
+#define PYRO_INNER_HASH(name, key_type, value_type)              \
+  struct name {                                                  \
+    __uint(type, BPF_MAP_TYPE_HASH);                             \
+    __uint(max_entries, 1);                                      \
+    __type(key, key_type);                                       \
+    __type(value, value_type);                                   \
+  }
+
+PYRO_INNER_HASH(pyro_counts_map, struct pyro_sample_key, struct pyro_sample_count);
+PYRO_INNER_HASH(pyro_small_map, __u64, struct pyro_stack_small);
+PYRO_INNER_HASH(pyro_medium_map, __u64, struct pyro_stack_medium);
+PYRO_INNER_HASH(pyro_large_map, __u64, struct pyro_stack_large);
+
+/* Ticks by sample key. Written by the sampling program, drained by user space. Set at load; when
+ * full, the tick is lost as LOST_COUNT_MAP_FULL. */
+struct pyro_counts_map counts_0 SEC(".maps"), counts_1 SEC(".maps");
+/* Stacks by hash, one map per size class. Written by the sampling program, drained by user space.
+ * Set at load; when full, the tick is lost as LOST_STACK_MAP_FULL. */
+struct pyro_small_map small_0 SEC(".maps"), small_1 SEC(".maps");
+struct pyro_medium_map medium_0 SEC(".maps"), medium_1 SEC(".maps");
+struct pyro_large_map large_0 SEC(".maps"), large_1 SEC(".maps");
+
+/* The two halves, by index; `active_half` says which one is written. User space drains the other.
+ * Updating any of these outer maps waits (synchronize_rcu) for the programs that still use the
+ * old half, so no count is lost or seen twice. */
+#define PYRO_OUTER(name, inner_type, half_0, half_1)             \
+  struct {                                                       \
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                    \
+    __uint(max_entries, 2);                                      \
+    __type(key, __u32);                                          \
+    __array(values, struct inner_type);                          \
+  } name SEC(".maps") = {.values = {&half_0, &half_1}}
+
+PYRO_OUTER(counts_halves, pyro_counts_map, counts_0, counts_1);
+PYRO_OUTER(small_halves, pyro_small_map, small_0, small_1);
+PYRO_OUTER(medium_halves, pyro_medium_map, medium_0, medium_1);
+PYRO_OUTER(large_halves, pyro_large_map, large_0, large_1);
+
+/* Runs by outcome (enum pyro_outcome), per CPU, since load. Written by the sampling program, read
+ * by user space; cannot fill. */
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, PYRO_OUTCOMES);
+  __type(key, __u32);
+  __type(value, __u64);
+} outcomes SEC(".maps");
+
+/* Where a stack is put together: too large for the BPF stack, and keeping the state of the walk
+ * in a map value lets the verifier's loop states converge. Private to one run. */
+struct pyro_walk {
+  struct pyro_stack_large stack;
+  struct pyro_sample_key key;
+  __u64 pc;
+  __u64 sp;
+  __u64 fp;
+  __u64 hash;
+  __u32 frames;         /* in stack.frames so far, kernel and user */
+  __u32 user_frames;
+  __u32 first_mapping;  /* of the process, in the mapping pool */
+  __u32 mapping_count;  /* 0: mappings unknown */
+  __u32 last_mapping;   /* the one found last */
+  __u32 half;           /* of the window maps, that this sample goes to */
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct pyro_walk);
+} walks SEC(".maps");
+
+/* Processes whose mappings are known, by thread group id. Written by user space, and by the fork
+ * program, which gives a child its parent's entry; read by the sampling program, guarded by start
+ * time and exec id. Set at load; when full, a process stays unknown and its frames are kept as
+ * user addresses, to be resolved from the history in user space. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32);
+  __type(value, struct pyro_process);
+} processes SEC(".maps");
+
+/* The mapping arrays of all processes, one after the other, in one directly addressable value: a
+ * search needs no helper call. Written by user space through mmap, in regions that no process
+ * entry refers to yet; read by the sampling program. When full, processes stay unknown. */
+struct pyro_mapping_pool {
+  struct pyro_mapping mappings[PYRO_MAPPING_POOL];
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __type(key, __u32);
+  __type(value, struct pyro_mapping_pool);
+} mapping_pool SEC(".maps");
+
+/* Filters: membership is all that counts. Written by user space before sampling starts; the fork
+ * program adds the children of a wanted process, the exit program removes the dead. When full, a
+ * further child is not sampled and counted in `missed_children`. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 16384);
+  __type(key, __u32);
+  __type(value, __u8);
+} wanted_pids SEC(".maps");
+
+struct pyro_comm {
+  char name[PYRO_COMM_LEN];
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 256);
+  __type(key, struct pyro_comm);
+  __type(value, __u8);
+} wanted_comms SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 256);
+  __type(key, __u64); /* kernfs id of the cgroup's directory */
+  __type(value, __u8);
+} wanted_cgroups SEC(".maps");
+
+#endif

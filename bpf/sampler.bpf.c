@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The sampler's kernel side: what happens in a tick, and what fork and exit mean for it.
+ */
+#include "filter.bpf.h"
+#include "maps.bpf.h"
+#include "registers.bpf.h"
+#include "types.bpf.h"
+#include "unwind.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Which half of each window map is being written. Only user space changes it. */
+volatile __u32 active_half = 0;
+
+/* Entries added to each window map since its half was last drained: stack classes, then counts.
+ * Written by the sampling program, reset by user space after draining. */
+__u32 used[2][PYRO_STACK_CLASSES + 1] = {};
+
+/* Set at load. */
+const volatile bool want_kernel_stacks = true;
+/* Makes the stack hash unpredictable to the programs that are profiled. */
+const volatile __u64 hash_seed = 0;
+
+static __always_inline void pyro_account(enum pyro_outcome outcome)
+{
+  __u32 key = outcome;
+  __u64 *runs = bpf_map_lookup_elem(&outcomes, &key);
+  if (runs) ++*runs;
+}
+
+/* Padded with nulls: before 5.17 the kernel leaves bytes of longer, older names behind the end. */
+static __always_inline void pyro_read_comm(char *comm, struct task_struct *task)
+{
+  __builtin_memset(comm, 0, PYRO_COMM_LEN);
+  BPF_CORE_READ_STR_INTO((char(*)[PYRO_COMM_LEN])comm, task, comm);
+}
+
+/* Who is running: everything in the key but the stack. */
+static __always_inline void pyro_identify(struct task_struct *task, struct pyro_sample_key *key)
+{
+  const __u64 pid_tgid = bpf_get_current_pid_tgid();
+  struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+
+  key->pid = pid_tgid >> 32;
+  key->start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
+  key->exec_id = (__u32)BPF_CORE_READ(task, self_exec_id);
+  key->pad = 0;
+  bpf_get_current_comm(key->thread, sizeof(key->thread));
+  if (key->pid == (__u32)pid_tgid)
+    __builtin_memcpy(key->comm, key->thread, sizeof(key->comm));
+  else
+    pyro_read_comm(key->comm, leader);
+}
+
+/* Points the walk to the process's mappings, if what is known is about this very program. */
+static __always_inline void pyro_find_mappings(struct pyro_walk *walk)
+{
+  walk->mapping_count = 0;
+  struct pyro_process *process = bpf_map_lookup_elem(&processes, &walk->key.pid);
+  if (!process) return;
+  if (process->start_ticks != walk->key.start_boottime_ns / PYRO_CLOCK_TICK_NS) return;
+  if (process->exec_id != walk->key.exec_id) return;
+  walk->first_mapping = process->first_mapping;
+  walk->last_mapping = process->first_mapping;
+  walk->mapping_count = process->mapping_count;
+}
+
+static __always_inline void pyro_kernel_stack(struct bpf_perf_event_data *ctx,
+                                              struct pyro_walk *walk)
+{
+  if (!want_kernel_stacks || pyro_in_user_mode(ctx)) return;
+  const long bytes =
+      bpf_get_stack(ctx, walk->stack.frames, PYRO_MAX_KERNEL_FRAMES * sizeof(__u64), 0);
+  if (bytes <= 0) return;
+  const __u32 frames = (__u32)bytes / sizeof(__u64);
+  for (__u32 i = 0; i < PYRO_MAX_KERNEL_FRAMES && i < frames; ++i)
+    walk->hash = pyro_mix(walk->hash, walk->stack.frames[i]);
+  walk->frames = frames;
+}
+
+static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx,
+                                           struct task_struct *task, struct pyro_walk *walk)
+{
+  struct pyro_registers registers;
+  __u32 zero = 0;
+
+  if ((BPF_CORE_READ(task, flags) & PF_KTHREAD) || !BPF_CORE_READ(task, mm))
+    return PYRO_END_NO_USER_STACK;
+  struct pyro_mapping_pool *pool = bpf_map_lookup_elem(&mapping_pool, &zero);
+  if (!pool) return PYRO_END_NO_REGISTERS;
+  if (!pyro_user_registers(ctx, task, &registers)) return PYRO_END_NO_REGISTERS;
+
+  pyro_find_mappings(walk);
+  walk->sp = registers.sp;
+  walk->fp = registers.fp;
+  pyro_push(walk, pyro_normalize(pool, walk, registers.pc - registers.after_call));
+  walk->user_frames = 1;
+  return pyro_walk_user(pool, walk);
+}
+
+static __always_inline enum pyro_outcome pyro_outcome_of(long error, enum pyro_outcome full)
+{
+  switch (error) {
+    case -7: /* E2BIG */
+      return full;
+    case -12: /* ENOMEM */
+      return PYRO_OUTCOME_LOST_NO_MEMORY;
+    case -16: /* EBUSY */
+      return PYRO_OUTCOME_LOST_MAP_BUSY;
+    default:
+      return PYRO_OUTCOME_LOST_INTERNAL;
+  }
+}
+
+#define PYRO_EEXIST 17
+
+static __always_inline void pyro_note_use(const struct pyro_walk *walk, __u32 map)
+{
+  __sync_fetch_and_add(&used[walk->half & 1][map], 1);
+}
+
+/* Stores the walk's stack in the active half of its class, unless it is there. */
+static __always_inline long pyro_store_stack(void *halves, struct pyro_walk *walk,
+                                              __u32 stack_class)
+{
+  walk->key.stack_class = stack_class;
+  void *stacks = bpf_map_lookup_elem(halves, &walk->half);
+  if (!stacks) return -1;
+  if (bpf_map_lookup_elem(stacks, &walk->key.stack_id)) return 0;
+  const long error =
+      bpf_map_update_elem(stacks, &walk->key.stack_id, &walk->stack, BPF_NOEXIST);
+  if (!error) pyro_note_use(walk, stack_class);
+  return error == -PYRO_EEXIST ? 0 : error;
+}
+
+static __always_inline long pyro_store_in_class(struct pyro_walk *walk)
+{
+  if (walk->frames <= PYRO_STACK_SMALL) return pyro_store_stack(&small_halves, walk, 0);
+  if (walk->frames <= PYRO_STACK_MEDIUM) return pyro_store_stack(&medium_halves, walk, 1);
+  return pyro_store_stack(&large_halves, walk, 2);
+}
+
+static __always_inline long pyro_count(struct pyro_walk *walk)
+{
+  void *counts = bpf_map_lookup_elem(&counts_halves, &walk->half);
+  if (!counts) return -1;
+  struct pyro_sample_count *known = bpf_map_lookup_elem(counts, &walk->key);
+  if (!known) {
+    const struct pyro_sample_count first = {.count = 1, .first_ns = bpf_ktime_get_ns()};
+    const long error = bpf_map_update_elem(counts, &walk->key, &first, BPF_NOEXIST);
+    if (!error) pyro_note_use(walk, PYRO_STACK_CLASSES);
+    if (error != -PYRO_EEXIST) return error;
+    /* Another CPU was quicker. */
+    known = bpf_map_lookup_elem(counts, &walk->key);
+    if (!known) return -1;
+  }
+  __sync_fetch_and_add(&known->count, 1);
+  return 0;
+}
+
+static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data *ctx,
+                                                     struct task_struct *task)
+{
+  __u32 zero = 0;
+  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &zero);
+  if (!walk) return PYRO_OUTCOME_LOST_INTERNAL;
+
+  pyro_identify(task, &walk->key);
+  if (!pyro_wanted(task, &walk->key)) return PYRO_OUTCOME_FILTERED;
+
+  /* Read once: a stack and its count belong into the same half. */
+  walk->half = active_half & 1;
+  walk->hash = hash_seed;
+  walk->frames = 0;
+  walk->user_frames = 0;
+  pyro_kernel_stack(ctx, walk);
+  walk->stack.head.kernel_frames = walk->frames;
+  walk->stack.head.user_end = pyro_user_stack(ctx, task, walk);
+  walk->stack.head.user_frames = walk->user_frames;
+  walk->key.stack_id =
+      pyro_mix(walk->hash, ((__u64)walk->stack.head.kernel_frames << 8) | walk->stack.head.user_end);
+
+  const long stack_error = pyro_store_in_class(walk);
+  if (stack_error) return pyro_outcome_of(stack_error, PYRO_OUTCOME_LOST_STACK_MAP_FULL);
+  const long count_error = pyro_count(walk);
+  if (count_error) return pyro_outcome_of(count_error, PYRO_OUTCOME_LOST_COUNT_MAP_FULL);
+  return PYRO_OUTCOME_EXPORTED;
+}
+
+SEC("perf_event")
+int pyro_tick(struct bpf_perf_event_data *ctx)
+{
+  struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+  if (bpf_get_current_pid_tgid() == 0)
+    pyro_account(PYRO_OUTCOME_IDLE);
+  else
+    pyro_account(pyro_sample(ctx, task));
+  return 0;
+}
+
+/* A child has its parent's address space: what is known of the parent is true of it. */
+static __always_inline void pyro_inherit_mappings(struct task_struct *child, __u32 parent_pid,
+                                                  __u32 child_pid)
+{
+  struct pyro_process *parent = bpf_map_lookup_elem(&processes, &parent_pid);
+  if (!parent) return;
+  struct pyro_process entry = *parent;
+  entry.start_ticks = BPF_CORE_READ(child, start_boottime) / PYRO_CLOCK_TICK_NS;
+  bpf_map_update_elem(&processes, &child_pid, &entry, BPF_ANY);
+}
+
+SEC("raw_tp/sched_process_fork")
+int pyro_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+  struct task_struct *parent = (struct task_struct *)ctx->args[0];
+  struct task_struct *child = (struct task_struct *)ctx->args[1];
+  const __u32 parent_pid = BPF_CORE_READ(parent, tgid);
+  const __u32 child_pid = BPF_CORE_READ(child, tgid);
+
+  if (parent_pid == child_pid) return 0; /* a thread */
+  pyro_inherit_mappings(child, parent_pid, child_pid);
+  pyro_want_child(parent_pid, child_pid);
+  return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int pyro_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+  struct task_struct *task = (struct task_struct *)ctx->args[0];
+  __u32 pid = BPF_CORE_READ(task, tgid);
+  /* The count is taken down before the tracepoint: 0 means the last thread. */
+  if (BPF_CORE_READ(task, signal, live.counter) == 0) bpf_map_delete_elem(&wanted_pids, &pid);
+  return 0;
+}
+
+/* Start times and exec ids of all processes: /proc has the one only coarsely, the other not. */
+SEC("iter/task")
+int pyro_list_tasks(struct bpf_iter__task *ctx)
+{
+  struct task_struct *task = ctx->task;
+  if (!task) return 0;
+  struct pyro_task_record record = {
+      .start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime),
+      .now_ns = bpf_ktime_get_ns(),
+      .pid = BPF_CORE_READ(task, tgid),
+      .tid = BPF_CORE_READ(task, pid),
+      .exec_id = (__u32)BPF_CORE_READ(task, self_exec_id),
+  };
+  bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+  return 0;
+}

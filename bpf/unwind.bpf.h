@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The user stack: a walk along the frame pointers, each step validated, each frame normalized
+ * through the process's mappings where they are known.
+ */
+#ifndef PYROMETER_UNWIND_BPF_H
+#define PYROMETER_UNWIND_BPF_H
+
+#include "maps.bpf.h"
+#include "registers.bpf.h"
+
+/* No single frame is larger than that; a frame pointer further up is taken for garbage. */
+#define PYRO_MAX_FRAME_SIZE (8ULL << 20)
+/* The lowest address that the kernel lets anyone map by default (vm.mmap_min_addr). */
+#define PYRO_MIN_USER_ADDRESS 4096ULL
+/* Five levels of page tables: 2^56; nothing of user space lies above. */
+#define PYRO_MAX_USER_ADDRESS (1ULL << 56)
+/* Steps of a search over PYRO_MAPPING_POOL entries. */
+#define PYRO_MAPPING_SEARCH_STEPS 16
+
+static __always_inline __u64 pyro_mix(__u64 hash, __u64 value)
+{
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+  return hash ^ (hash >> 29);
+}
+
+static __always_inline struct pyro_mapping *pyro_mapping_at(struct pyro_mapping_pool *pool,
+                                                            __u32 index)
+{
+  return &pool->mappings[index & (PYRO_MAPPING_POOL - 1)];
+}
+
+/* The last of the walk's mappings that starts at or below `pc`. */
+static __always_inline struct pyro_mapping *pyro_search_mapping(struct pyro_mapping_pool *pool,
+                                                                struct pyro_walk *walk, __u64 pc)
+{
+  __u32 base = walk->first_mapping;
+  __u32 count = walk->mapping_count;
+  for (int step = 0; step < PYRO_MAPPING_SEARCH_STEPS && count > 1; ++step) {
+    const __u32 half = count >> 1;
+    /* No branch on what was found: one path for the verifier, none to mispredict. */
+    base += half & -(__u32)(pyro_mapping_at(pool, base + half)->start <= pc);
+    count -= half;
+  }
+  walk->last_mapping = base;
+  return pyro_mapping_at(pool, base);
+}
+
+/* The frame for `pc`: an object frame if its mapping is known, else the address itself. */
+static __always_inline __u64 pyro_normalize(struct pyro_mapping_pool *pool, struct pyro_walk *walk,
+                                            __u64 pc)
+{
+  if (!walk->mapping_count) return pc;
+  /* Consecutive frames mostly lie in the same mapping. */
+  struct pyro_mapping *mapping = pyro_mapping_at(pool, walk->last_mapping);
+  if (pc < mapping->start || pc >= mapping->end) mapping = pyro_search_mapping(pool, walk, pc);
+  if (pc < mapping->start || pc >= mapping->end || !mapping->object) return pc;
+  return PYRO_OBJECT_FRAME((__u64)mapping->object, pc - mapping->bias);
+}
+
+static __always_inline void pyro_push(struct pyro_walk *walk, __u64 frame)
+{
+  const __u32 at = walk->frames;
+  if (at >= PYRO_STACK_LARGE) return;
+  walk->stack.frames[at] = frame;
+  walk->hash = pyro_mix(walk->hash, frame);
+  walk->frames = at + 1;
+}
+
+/* One step towards the root. Returns enum pyro_stack_end if it was the last one, else -1.
+ *
+ * A frame is {saved frame pointer, return address} on both x86_64 and arm64. The chain ends with
+ * a null in either; a frame pointer must be aligned and lie above the last frame, on the stack. */
+static __always_inline int pyro_step_frame_pointer(struct pyro_mapping_pool *pool,
+                                                   struct pyro_walk *walk)
+{
+  struct {
+    __u64 fp;
+    __u64 ra;
+  } saved;
+  const __u64 fp = walk->fp;
+
+  if (!fp) return PYRO_END_COMPLETE;
+  if ((fp & 7) || fp < walk->sp || fp - walk->sp > PYRO_MAX_FRAME_SIZE)
+    return PYRO_END_BAD_FRAME_POINTER;
+  if (walk->user_frames >= PYRO_MAX_USER_FRAMES) return PYRO_END_TRUNCATED;
+  if (bpf_probe_read_user(&saved, sizeof(saved), (void *)fp)) return PYRO_END_UNREADABLE;
+  if (!saved.ra) return PYRO_END_COMPLETE;
+#if defined(__TARGET_ARCH_arm64)
+  /* Pointer authentication codes live above the 48 bits of a user address. */
+  saved.ra &= (1ULL << 48) - 1;
+#endif
+  if (saved.ra < PYRO_MIN_USER_ADDRESS || saved.ra >= PYRO_MAX_USER_ADDRESS)
+    return PYRO_END_BAD_RETURN_ADDRESS;
+  /* The address to look up is that of the call, not of what follows it. */
+  pyro_push(walk, pyro_normalize(pool, walk, saved.ra - 1));
+  walk->user_frames++;
+  walk->sp = fp + sizeof(saved);
+  walk->fp = saved.fp;
+  return -1;
+}
+
+struct pyro_loop {
+  struct pyro_mapping_pool *pool;
+  struct pyro_walk *walk;
+  int end;
+};
+
+static long pyro_loop_step(__u32 index, void *context)
+{
+  struct pyro_loop *loop = context;
+  loop->end = pyro_step_frame_pointer(loop->pool, loop->walk);
+  return loop->end >= 0;
+}
+
+/* Walks the whole user stack into `walk` and returns enum pyro_stack_end. */
+static __always_inline int pyro_walk_user(struct pyro_mapping_pool *pool, struct pyro_walk *walk)
+{
+  /* bpf_loop (5.17) verifies its body once; before, the verifier follows every iteration. */
+  if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {
+    struct pyro_loop loop = {.pool = pool, .walk = walk, .end = PYRO_END_TRUNCATED};
+    bpf_loop(PYRO_MAX_USER_FRAMES + 1, pyro_loop_step, &loop, 0);
+    return loop.end >= 0 ? loop.end : PYRO_END_TRUNCATED;
+  }
+  for (int i = 0; i <= PYRO_MAX_USER_FRAMES; ++i) {
+    const int end = pyro_step_frame_pointer(pool, walk);
+    if (end >= 0) return end;
+  }
+  return PYRO_END_TRUNCATED;
+}
+
+#endif

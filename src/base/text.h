@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Absl's string functions take absl::string_view, which on Debian 12 is not std::string_view.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace pyrometer {
+
+// The pieces between the separators, empty ones included: n separators give n + 1 pieces.
+inline std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> pieces;
+  while (true) {
+    const size_t at = text.find(separator);
+    pieces.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return pieces;
+    text.remove_prefix(at + 1);
+  }
+}
+
+// Without white space (blanks, tabs, line ends) at both ends.
+inline std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+inline constexpr std::string_view kNoBtfAdvice =
+    "this kernel has no type information (BTF) at /sys/kernel/btf/vmlinux; it needs a kernel built "
+    "with CONFIG_DEBUG_INFO_BTF=y, as those of all current distributions are";
+
+// Collects what libbpf has to say while it lives, instead of letting it print, and makes one
+// helpful line of it when loading fails. libbpf's print function is global to the process: at
+// most one LoadLog lives at a time.
+class LoadLog {
+ public:
+  LoadLog();
+  ~LoadLog();
+  LoadLog(const LoadLog&) = delete;
+  LoadLog& operator=(const LoadLog&) = delete;
+
+  // An Error for a failed libbpf call: kPermission and kUnsupported where the cause is known.
+  Error Explain(int errnum, std::string_view what) const;
+};
+
+}  // namespace pyrometer

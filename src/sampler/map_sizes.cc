@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/map_sizes.h"
+
+#include <algorithm>
+
+namespace pyrometer {
+
+MapSizes MapSizes::For(Hertz frequency, uint32_t cpus, std::chrono::nanoseconds window) {
+  const uint64_t ticks_per_second = static_cast<uint64_t>(frequency.value) * std::max(cpus, 1U);
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(window).count();
+  const uint64_t ticks =
+      ticks_per_second * static_cast<uint64_t>(std::max<int64_t>(milliseconds, 0)) / 1000;
+  const uint64_t most = std::max<uint64_t>(kMaxEntries, ticks_per_second);
+  const auto entries =
+      static_cast<uint32_t>(std::clamp<uint64_t>(ticks + ticks / 4, kMinEntries, most));
+  // Most stacks have at most 32 frames; one in four beyond 128 is rare (Java, deep recursion).
+  return MapSizes{.counts = entries,
+                  .small_stacks = entries,
+                  .medium_stacks = entries / 2,
+                  .large_stacks = std::max(entries / 8, 256U)};
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/perf_events.h"
+
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "base/file.h"
+#include "base/system_error.h"
+#include "base/text.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr uint32_t kMaxCpu = 1 << 16;
+
+bool ParseNumber(std::string_view text, uint32_t& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && out < kMaxCpu;
+}
+
+Result<UniqueFd> OpenCpuClock(uint32_t cpu, uint64_t period_ns) {
+  perf_event_attr attr{};
+  attr.size = sizeof(attr);
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_CPU_CLOCK;
+  attr.sample_period = period_ns;
+  attr.disabled = 1;  // attaching enables it
+  UniqueFd fd(static_cast<int>(
+      syscall(SYS_perf_event_open, &attr, -1, static_cast<int>(cpu), -1, PERF_FLAG_FD_CLOEXEC)));
+  if (fd) return fd;
+  const int error = errno;
+  if (error == EACCES || error == EPERM) {
+    return Fail(ErrorCode::kPermission,
+                "perf_event_open on cpu {}: permission denied; run as root, or grant CAP_PERFMON "
+                "and CAP_BPF",
+                cpu);
+  }
+  return SystemError(error, fmt::format("perf_event_open on cpu {}", cpu));
+}
+
+}  // namespace
+
+Result<std::vector<uint32_t>> ParseCpuList(std::string_view text) {
+  std::vector<uint32_t> cpus;
+  for (const std::string_view range : Split(Trim(text), ',')) {
+    if (range.empty()) continue;
+    const std::vector<std::string_view> ends = Split(range, '-');
+    uint32_t first = 0;
+    uint32_t last = 0;
+    if (ends.size() > 2 || !ParseNumber(ends.front(), first) || !ParseNumber(ends.back(), last) ||
+        last < first) {
+      return Fail(ErrorCode::kMalformed, "not a cpu list: '{}'", text);
+    }
+    for (uint32_t cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+Result<std::vector<uint32_t>> OnlineCpus(const Procfs& procfs) {
+  ASSIGN_OR_RETURN(const std::string list, ReadFile(procfs.sys + "/devices/system/cpu/online"));
+  return ParseCpuList(list);
+}
+
+void PerfEvents::LinkDeleter::operator()(bpf_link* link) const {
+  bpf_link__destroy(link);
+}
+
+PerfEvents::PerfEvents(bpf_program* program, Hertz frequency, Procfs procfs)
+    : program_(program),
+      period_ns_(static_cast<uint64_t>(frequency.Period().count())),
+      procfs_(std::move(procfs)) {}
+
+PerfEvents::~PerfEvents() {
+  Stop();
+}
+
+Result<void> PerfEvents::FollowCpus() {
+  ASSIGN_OR_RETURN(std::string list, ReadFile(procfs_.sys + "/devices/system/cpu/online"));
+  if (list == online_) return {};
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, ParseCpuList(list));
+
+  for (auto it = events_.begin(); it != events_.end();) {
+    const bool online = std::ranges::find(cpus, it->first) != cpus.end();
+    if (!online) Close(it->second);
+    it = online ? std::next(it) : events_.erase(it);
+  }
+  for (const uint32_t cpu : cpus) {
+    if (events_.contains(cpu)) continue;
+    Result<CpuEvent> event = Open(cpu);
+    // A CPU may go between the look at the list and now.
+    if (!event && event.error().code() == ErrorCode::kPermission) {
+      return std::move(event).error();
+    }
+    if (event) events_.emplace(cpu, *std::move(event));
+  }
+  if (events_.empty()) {
+    return Fail(ErrorCode::kUnsupported, "no CPU of '{}' can be sampled", Trim(list));
+  }
+  online_ = std::move(list);
+  return {};
+}
+
+Result<PerfEvents::CpuEvent> PerfEvents::Open(uint32_t cpu) const {
+  ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuClock(cpu, period_ns_));
+  CpuEvent event;
+  event.link.reset(bpf_program__attach_perf_event(program_, fd.get()));
+  if (!event.link) {
+    return SystemError(errno, fmt::format("attaching the sampling program on cpu {}", cpu));
+  }
+  event.fd = fd.Release();  // the link closes it
+  return event;
+}
+
+uint64_t PerfEvents::DueOn(const CpuEvent& event) const {
+  uint64_t nanoseconds = 0;
+  if (::read(event.fd, &nanoseconds, sizeof(nanoseconds)) != sizeof(nanoseconds)) return 0;
+  return nanoseconds / period_ns_;
+}
+
+void PerfEvents::Close(CpuEvent& event) {
+  ioctl(event.fd, PERF_EVENT_IOC_DISABLE, 0);
+  due_on_closed_ += DueOn(event);
+  event.link.reset();
+}
+
+void PerfEvents::Stop() {
+  for (auto& [cpu, event] : events_) Close(event);
+  events_.clear();
+  online_.clear();
+}
+
+uint64_t PerfEvents::DueTicks() const {
+  uint64_t due = due_on_closed_;
+  for (const auto& [cpu, event] : events_) due += DueOn(event);
+  return due;
+}
+
+}  // namespace pyrometer

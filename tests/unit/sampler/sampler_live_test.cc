@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sampler on the running kernel. The measure of truth is the kernel's own count of the
+// program's runs.
+#include <bpf/bpf.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "sampler/sampler.h"
+
+namespace pyrometer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+void SpinFor(milliseconds time) {
+  const auto until = steady_clock::now() + time;
+  volatile uint64_t work = 0;
+  while (steady_clock::now() < until) {
+    for (int i = 0; i < 1000; ++i) work = work + 1;
+  }
+}
+
+// Runs `body` in a child process.
+pid_t Fork(const std::function<void()>& body) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    body();
+    _exit(0);
+  }
+  return pid;
+}
+
+std::unique_ptr<Sampler> LoadOrFail(const Sampler::Options& options) {
+  Result<std::unique_ptr<Sampler>> sampler = Sampler::Load(options);
+  if (sampler) return *std::move(sampler);
+  ADD_FAILURE() << sampler.error().message();
+  return nullptr;
+}
+
+class SamplerLive : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0 && std::getenv("PYROMETER_REQUIRE_BPF") == nullptr) {
+      GTEST_SKIP() << "needs root";
+    }
+    statistics_ = UniqueFd(bpf_enable_stats(BPF_STATS_RUN_TIME));
+    ASSERT_TRUE(statistics_.valid()) << "bpf_enable_stats";
+  }
+
+  static uint64_t RunsOf(uint32_t program_id) {
+    const UniqueFd fd(bpf_prog_get_fd_by_id(program_id));
+    bpf_prog_info info{};
+    uint32_t size = sizeof(info);
+    EXPECT_EQ(bpf_obj_get_info_by_fd(fd.get(), &info, &size), 0);
+    return info.run_cnt;
+  }
+
+  // Samples `work`, draining on the way, and holds the books against the kernel's.
+  static Accounting Record(const Sampler::Options& options, const std::function<void()>& work) {
+    const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+    if (!sampler) return {};
+    EXPECT_TRUE(sampler->Start().has_value());
+    std::atomic<bool> done = false;
+    std::thread worker([&] {
+      work();
+      done = true;
+    });
+    while (!done) {
+      std::this_thread::sleep_for(milliseconds(100));  // windows of about that length
+      EXPECT_TRUE(sampler->Drain().has_value());
+    }
+    worker.join();
+    sampler->Stop();
+    EXPECT_TRUE(sampler->Drain().has_value());
+    const Accounting books = sampler->accounting();
+    EXPECT_EQ(RunsOf(sampler->tick_program_id()), books.Ticks());
+    EXPECT_EQ(sampler->drained(), books.exported);
+    return books;
+  }
+
+ private:
+  UniqueFd statistics_;
+};
+
+TEST_F(SamplerLive, AccountsForEveryRunWithTwoBusyProcesses) {
+  const Accounting books = Record({.frequency = {999}}, [] {
+    const pid_t one = Fork([] { SpinFor(milliseconds(1500)); });
+    const pid_t two = Fork([] { SpinFor(milliseconds(1500)); });
+    waitpid(one, nullptr, 0);
+    waitpid(two, nullptr, 0);
+  });
+  EXPECT_GT(books.exported, 1000U);
+  EXPECT_EQ(books.TotalLost(), 0U);
+}
+
+TEST_F(SamplerLive, AccountsForEveryRunWithTwoHundredShortProcesses) {
+  const Accounting books = Record({.frequency = {999}}, [] {
+    for (int i = 0; i < 200; ++i) {
+      waitpid(Fork([] { SpinFor(milliseconds(5)); }), nullptr, 0);
+    }
+  });
+  EXPECT_GT(books.exported, 500U);
+  EXPECT_EQ(books.TotalLost(), 0U);
+}
+
+TEST_F(SamplerLive, AccountsForEveryRunWithThreadsThatMigrate) {
+  const Accounting books = Record({.frequency = {999}}, [] {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([t] {
+        for (int i = 0; i < 200; ++i) {
+          cpu_set_t one;
+          CPU_ZERO(&one);
+          CPU_SET((t + i) % static_cast<int>(std::thread::hardware_concurrency()), &one);
+          sched_setaffinity(0, sizeof(one), &one);
+          SpinFor(milliseconds(3));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+  EXPECT_GT(books.exported, 500U);
+}
+
+// Two thousand different call chains: each bit of `path` decides which of two functions calls on.
+[[gnu::noinline]] void Left(uint32_t path, int depth);
+[[gnu::noinline]] void Right(uint32_t path, int depth);
+[[gnu::noinline]] void Branch(uint32_t path, int depth) {
+  if (depth == 0) return SpinFor(milliseconds(1));
+  (path & 1) != 0 ? Left(path >> 1, depth - 1) : Right(path >> 1, depth - 1);
+  asm volatile("" ::: "memory");  // no tail call
+}
+void Left(uint32_t path, int depth) {
+  Branch(path, depth);
+  asm volatile("" ::: "memory");
+}
+void Right(uint32_t path, int depth) {
+  Branch(path, depth);
+  asm volatile("" ::: "memory");
+}
+
+TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheStackMaps) {
+  const MapSizes tiny{.counts = 4096, .small_stacks = 4, .medium_stacks = 4, .large_stacks = 4};
+  const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
+    for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
+  });
+  EXPECT_GT(books.lost[Accounting::kStackMapFull], 100U);
+  EXPECT_GT(books.exported, 0U);
+}
+
+TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheCountMap) {
+  const MapSizes tiny{.counts = 4};
+  const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
+    for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
+  });
+  EXPECT_GT(books.lost[Accounting::kCountMapFull], 100U);
+}
+
+TEST_F(SamplerLive, FiltersBeforeAnythingElse) {
+  const pid_t wanted = Fork([] { SpinFor(seconds(20)); });
+  const pid_t other = Fork([] { SpinFor(seconds(20)); });
+  Sampler::Options options{.frequency = {999}};
+  options.filter.pids = {Pid(static_cast<uint32_t>(wanted))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  const auto deadline = steady_clock::now() + seconds(10);
+  while (sampler->accounting().exported < 100 && steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  sampler->Stop();
+  for (const pid_t pid : {wanted, other}) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  const Result<Window> window = sampler->Drain();
+  ASSERT_TRUE(window.has_value());
+  EXPECT_GE(sampler->accounting().exported, 100U);
+  EXPECT_GT(sampler->accounting().filtered, 0U);
+  for (const Sample& sample : window->samples) {
+    EXPECT_EQ(sample.process.pid, Pid(static_cast<uint32_t>(wanted)));
+  }
+}
+
+TEST_F(SamplerLive, FollowsChildrenOfAWantedProcess) {
+  Sampler::Options options{.frequency = {999}};
+  options.filter.pids = {Pid(static_cast<uint32_t>(getpid()))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  const pid_t child = Fork([] {
+    waitpid(Fork([] {
+              prctl(PR_SET_NAME, "grandchild");
+              SpinFor(milliseconds(300));
+            }),
+            nullptr, 0);
+  });
+  waitpid(child, nullptr, 0);
+  sampler->Stop();
+  const Result<Window> window = sampler->Drain();
+  ASSERT_TRUE(window.has_value());
+  uint64_t of_grandchild = 0;
+  for (const Sample& sample : window->samples) {
+    if (sample.comm == "grandchild") of_grandchild += sample.count;
+  }
+  EXPECT_GT(of_grandchild, 100U);
+  EXPECT_EQ(sampler->missed_children(), 0U);
+}
+
+TEST_F(SamplerLive, ListsItselfAmongTheTasks) {
+  const std::unique_ptr<Sampler> sampler = LoadOrFail({});
+  ASSERT_TRUE(sampler);
+  const MonotonicTime before = MonotonicNow();
+  const Result<std::vector<pyro_task_record>> tasks = sampler->ListTasks();
+  ASSERT_TRUE(tasks.has_value());
+  const auto self =
+      std::ranges::find(*tasks, static_cast<uint32_t>(getpid()), &pyro_task_record::tid);
+  ASSERT_NE(self, tasks->end());
+  EXPECT_EQ(self->pid, self->tid);
+  EXPECT_GE(self->now_ns, before.value());
+  EXPECT_GT(self->start_boottime_ns, 0U);
+}
+
+}  // namespace
+}  // namespace pyrometer
