@@ -22,6 +22,8 @@ enum class ErrorCode {
   kMalformed,    // foreign bytes (ELF, perf-map, /proc) are not what they should be
   kIo,           // the operating system failed to read or write
   kExhausted,    // a limit or budget was reached
+  kCommandNotFound,       // the command to be profiled does not exist
+  kCommandNotExecutable,  // ... or is nothing that can be executed
 };
 
 // A failure: a code, and a message that says what failed, on what, and what the user can do.

@@ -21,19 +21,19 @@ struct OutputFile {
 // What one `pyrometer record` shall do; made by src/cli from the command line.
 struct RecordConfig {
   // Targets; with none of them and no command, the whole machine. A sample is taken if any matches.
-  std::vector<Pid> pids;                // with their future children
-  std::vector<std::string> comms;       // process or thread names
-  std::vector<std::string> cgroups;     // paths, absolute or below the cgroup mount; with descendants
+  std::vector<Pid> pids;             // with their future children
+  std::vector<std::string> comms;    // process or thread names
+  std::vector<std::string> cgroups;  // paths, absolute or below the cgroup mount; with descendants
   std::vector<std::string> containers;  // ids or unique prefixes of at least 12 hex digits
 
   // Until then, or Ctrl-C, or the command's end. Nothing: no limit.
   std::optional<std::chrono::nanoseconds> duration;
   Hertz frequency{99};
   bool kernel_stacks = true;
-  std::vector<OutputFile> outputs;      // none: the top functions on standard output
+  std::vector<OutputFile> outputs;  // none: the top functions on standard output
   std::vector<std::pair<std::string, std::string>> labels;
   std::vector<std::string> command;
-  bool quiet = false;                   // no progress line
+  bool quiet = false;  // no progress line
 };
 
 }  // namespace pyrometer

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "pyrometer/ids.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Above it, one sample in a hundred microseconds, the sampling itself is most of what is seen.
+inline constexpr Hertz kHighestFrequency{10'000};
+
+// "99": samples per second and CPU, 1 to kHighestFrequency. Errors: kInvalid.
+Result<Hertz> ParseFrequency(std::string_view text);
+
+}  // namespace pyrometer
