@@ -10,6 +10,10 @@
 #define IN_SECOND_SEGMENT
 #endif
 
+// The linker makes the build id from what is loaded, not from the symbols: without this, a stripped
+// program and its other shapes would have the same one, and could rightly lend each other names.
+__attribute__((used)) static const char program_name[] = PROGRAM_NAME;
+
 WORK_NOINLINE void seventy(void) { spin(WORK_SLICE); }
 static WORK_NOINLINE IN_SECOND_SEGMENT void thirty(void) { spin(WORK_SLICE); }
 

@@ -17,8 +17,8 @@ extern "C" {
 
 #define WORK_NOINLINE __attribute__((noinline, noclone))
 
-// About 70 us: long against a chain of 300 calls (1 us), short against a sampling period.
-#define WORK_SLICE 50000ULL
+// About 0.2 ms: long against a chain of 300 calls (2 us), short against a sampling period.
+#define WORK_SLICE 200000ULL
 
 // Spends `iterations` times the same number of cycles. The multiplications wait for each other,
 // so the cost is their latency wherever the loop was placed and whoever inlined it; equal counts
