@@ -133,7 +133,6 @@ void ProbeBpf(KernelFeatures& features) {
   const auto function = [&](bpf_func_id id) {
     return FromProbe(libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, id, nullptr), denied);
   };
-  features.current_task_btf = function(BPF_FUNC_get_current_task_btf);
   features.task_pt_regs = function(BPF_FUNC_task_pt_regs);
   features.loop = function(BPF_FUNC_loop);
 }

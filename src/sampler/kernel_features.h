@@ -32,12 +32,11 @@ struct KernelFeatures {
   Support task_iterator = Support::kNo;       // BPF_TRACE_ITER over tasks, 5.8
   Support ring_buffer = Support::kNo;         // 5.8
   Support perf_link = Support::kNo;           // bpf_link on perf events, 5.15; else an ioctl
-  Support current_task_btf = Support::kNo;    // bpf_get_current_task_btf, 5.11
-  Support task_pt_regs = Support::kNo;        // bpf_task_pt_regs, 5.15
-  Support loop = Support::kNo;                // bpf_loop, 5.17
-  Support mmap2_build_id = Support::kNo;      // perf_event_attr.build_id, 5.12
-  Support cpu_clock = Support::kNo;           // PERF_COUNT_SW_CPU_CLOCK, all processes of CPU 0
-  Support cycles = Support::kNo;              // PERF_COUNT_HW_CPU_CYCLES there
+  Support task_pt_regs = Support::kNo;    // bpf_task_pt_regs (with bpf_get_current_task_btf), 5.15
+  Support loop = Support::kNo;            // bpf_loop, 5.17
+  Support mmap2_build_id = Support::kNo;  // perf_event_attr.build_id, 5.12
+  Support cpu_clock = Support::kNo;       // PERF_COUNT_SW_CPU_CLOCK, all processes of CPU 0
+  Support cycles = Support::kNo;          // PERF_COUNT_HW_CPU_CYCLES there
 };
 
 // Loads a dozen tiny programs and maps and opens some events, all gone on return. Takes tens of

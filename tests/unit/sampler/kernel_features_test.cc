@@ -45,7 +45,6 @@ TEST(ProbeKernelFeatures, FindsWhatTheVersionPromises) {
       {"raw tracepoint", features.raw_tracepoint, {4, 17}},
       {"ring buffer", features.ring_buffer, {5, 8}},
       {"perf link", features.perf_link, {5, 15}},
-      {"current task", features.current_task_btf, {5, 11}},
       {"task registers", features.task_pt_regs, {5, 15}},
       {"loop", features.loop, {5, 17}},
       {"mmap2 build id", features.mmap2_build_id, {5, 12}},

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "agent/doctor.h"
+#include "agent/version.h"
+
+namespace pyrometer {
+namespace {
+
+std::string_view Colour(CheckStatus status) {
+  switch (status) {
+    case CheckStatus::kOk:
+      return "\033[32m";  // green
+    case CheckStatus::kWarn:
+      return "\033[33m";  // yellow
+    case CheckStatus::kFail:
+      break;
+  }
+  return "\033[1;31m";  // bold red
+}
+
+std::string Painted(CheckStatus status, std::string_view text, bool colour) {
+  return colour ? fmt::format("{}{}\033[0m", Colour(status), text) : std::string(text);
+}
+
+std::string Verdict(const DoctorReport& report, bool colour) {
+  const auto failed = std::ranges::count(report.checks, CheckStatus::kFail, &Check::status);
+  const auto warned = std::ranges::count(report.checks, CheckStatus::kWarn, &Check::status);
+  const auto plural = [](auto n) { return n == 1 ? "" : "s"; };
+  if (failed > 0) {
+    return Painted(
+        CheckStatus::kFail,
+        fmt::format("Recording does not work here: {} check{} failed.", failed, plural(failed)),
+        colour);
+  }
+  if (warned > 0) {
+    return Painted(
+        CheckStatus::kWarn,
+        fmt::format("Recording works here, with {} restriction{}.", warned, plural(warned)),
+        colour);
+  }
+  return Painted(CheckStatus::kOk, "Recording works here.", colour);
+}
+
+}  // namespace
+
+std::string_view Name(CheckStatus status) {
+  switch (status) {
+    case CheckStatus::kOk:
+      return "ok";
+    case CheckStatus::kWarn:
+      return "warn";
+    case CheckStatus::kFail:
+      break;
+  }
+  return "fail";
+}
+
+std::string ToText(const DoctorReport& report, bool colour) {
+  size_t width = 0;
+  for (const Check& check : report.checks) width = std::max(width, check.name.size());
+  std::string text;
+  for (const Check& check : report.checks) {
+    const std::string status =
+        Painted(check.status, fmt::format("{:<4}", Name(check.status)), colour);
+    text += fmt::format("{}  {:<{}}  {}\n", status, check.name, width, check.found);
+    if (check.status == CheckStatus::kOk) continue;
+    text += fmt::format("      {:<{}}    {}\n", "", width, check.meaning);
+    if (!check.advice.empty()) {
+      text += fmt::format("      {:<{}}    To do: {}\n", "", width, check.advice);
+    }
+  }
+  return text + "\n" + Verdict(report, colour) + "\n";
+}
+
+std::string ToJson(const DoctorReport& report) {
+  nlohmann::ordered_json checks = nlohmann::ordered_json::array();
+  for (const Check& check : report.checks) {
+    checks.push_back({{"name", check.name},
+                      {"status", Name(check.status)},
+                      {"found", check.found},
+                      {"meaning", check.meaning},
+                      {"advice", check.advice}});
+  }
+  const nlohmann::ordered_json json = {{"version", Version()},
+                                       {"kernel", report.kernel},
+                                       {"can_record", report.CanRecord()},
+                                       {"checks", std::move(checks)}};
+  // Odd bytes, from an environment variable say, are replaced: dump() must not throw.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cli/help_text.h"
+#include "cli/record_options.h"
+
+namespace pyrometer {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// The words up to the first "--", and, if there is one, those after it.
+struct SplitWords {
+  Words ours;
+  std::optional<Words> command;
+};
+
+SplitWords SplitAtDashes(int argc, const char* const* argv) {
+  const Words words(argv + std::min(argc, 1), argv + argc);
+  const auto dashes = std::ranges::find(words, "--");
+  if (dashes == words.end()) return {words, std::nullopt};
+  return {Words(words.begin(), dashes), Words(std::next(dashes), words.end())};
+}
+
+// An option with one value each time it is given. By itself CLI11 would take all further words for
+// values of a list, and split "[a,b]".
+template <typename T>
+CLI::Option* AddValue(CLI::App& app, const char* names, T& target, const char* help) {
+  return app.add_option(names, target, help)->allow_extra_args(false);
+}
+
+// CLI11's model of the command line, and the values that parsing fills in.
+class Grammar {
+ public:
+  Grammar();
+
+  // Throws CLI::ParseError.
+  Result<ParsedCommand> Parse(const SplitWords& words);
+
+  // Of the subcommand that was named, if any.
+  std::string Help() const { return app_.help(); }
+
+ private:
+  void AddRecord();
+  void AddTargets();
+  void AddDoctor();
+  Result<ParsedCommand> ParsedRecord(const std::optional<Words>& after_dashes);
+
+  CLI::App app_{"Finds the hot code of every process on a Linux machine, without touching it.",
+                "pyrometer"};
+  CLI::App* record_ = nullptr;
+  CLI::App* doctor_ = nullptr;
+  CLI::App* version_ = nullptr;
+  RecordOptions record_options_;
+  Examination examination_;
+  bool version_flag_ = false;
+};
+
+Grammar::Grammar() {
+  app_.footer(kProgramFooter);
+  app_.require_subcommand(0, 1);
+  app_.set_help_flag("-h,--help", "Print this help");
+  app_.add_flag("--version", version_flag_, "Print the version")->disable_flag_override();
+  AddRecord();
+  AddDoctor();
+  version_ = app_.add_subcommand("version", "Print the version and what the program is made of");
+}
+
+void Grammar::AddRecord() {
+  RecordOptions& to = record_options_;
+  record_ = app_.add_subcommand("record", "Record a profile, once, and write it");
+  record_->footer(kRecordFooter);
+  record_->prefix_command();  // the first word that is no option begins the COMMAND
+  AddTargets();
+  AddValue(*record_, "-d,--duration", to.duration, "For so long: 10s, 1m30s, 500ms")
+      ->type_name("TIME");
+  AddValue(*record_, "-F,--frequency", to.frequency,
+           "Samples per second and CPU, 1 to 10000; default 99")
+      ->type_name("HZ");
+  AddValue(*record_, "-o,--output", to.outputs, "Write there; may be repeated")->type_name("FILE");
+  AddValue(*record_, "--format", to.format,
+           "pprof, folded, html or text: for -, and for names that do not tell")
+      ->type_name("FORMAT");
+  AddValue(*record_, "--label", to.labels, "Put this label on every sample; may be repeated")
+      ->type_name("NAME=VALUE");
+  record_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames")
+      ->disable_flag_override();
+  record_->add_flag("-q,--quiet", to.quiet, "No progress line")->disable_flag_override();
+}
+
+void Grammar::AddTargets() {
+  RecordOptions& to = record_options_;
+  constexpr const char* kTargets = "Targets (each may be repeated)";
+  AddValue(*record_, "-p,--pid", to.pids, "Processes, with the children they fork from then on")
+      ->type_name("PID[,PID]...")
+      ->group(kTargets);
+  AddValue(*record_, "--comm", to.comms, "Processes or threads of this name (15 bytes count)")
+      ->type_name("NAME")
+      ->group(kTargets);
+  AddValue(*record_, "-G,--cgroup", to.cgroups, "What runs in this cgroup or below it")
+      ->type_name("PATH")
+      ->group(kTargets);
+  AddValue(*record_, "--container", to.containers,
+           "What runs in this container: its id, or its first 12 or more digits")
+      ->type_name("ID")
+      ->group(kTargets);
+}
+
+void Grammar::AddDoctor() {
+  doctor_ = app_.add_subcommand("doctor", "Tell what this kernel and these privileges allow");
+  doctor_->footer(kDoctorFooter);
+  doctor_->add_flag("--json", examination_.json, "For programs: JSON")->disable_flag_override();
+}
+
+Result<ParsedCommand> Grammar::Parse(const SplitWords& words) {
+  app_.parse(Words(words.ours.rbegin(), words.ours.rend()));  // CLI11 takes them last first
+  if (record_->parsed()) return ParsedRecord(words.command);
+  if (words.command) {
+    return Fail(ErrorCode::kInvalid, "only record takes a command after --");
+  }
+  if (doctor_->parsed()) return ParsedCommand(examination_);
+  if (version_->parsed() || version_flag_) return ParsedCommand(ShowVersion{});
+  return Fail(ErrorCode::kInvalid, "what shall it do? record, doctor or version; see --help");
+}
+
+Result<ParsedCommand> Grammar::ParsedRecord(const std::optional<Words>& after_dashes) {
+  // With prefix_command() CLI11 leaves here the COMMAND, and also options that it does not know.
+  Words command = record_->remaining();
+  if (!command.empty() && command.front().starts_with('-')) {
+    return Fail(ErrorCode::kInvalid, "record has no option {}; see pyrometer record --help",
+                command.front());
+  }
+  if (after_dashes) {
+    // "--" after the first word of the COMMAND is one of its own arguments.
+    if (!command.empty()) command.emplace_back("--");
+    command.insert(command.end(), after_dashes->begin(), after_dashes->end());
+    if (command.empty()) return Fail(ErrorCode::kInvalid, "there is no command after --");
+  }
+  if (!command.empty() && command.front().empty()) {
+    return Fail(ErrorCode::kInvalid, "the name of the command is empty");
+  }
+  record_options_.command = std::move(command);
+  ASSIGN_OR_RETURN(RecordConfig config, MakeRecordConfig(record_options_));
+  return ParsedCommand(std::move(config));
+}
+
+std::string OnOneLine(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+// "--output=": CLI11 would take the next word for the value.
+Result<void> RefuseEmptyValues(const Words& words) {
+  for (const std::string& word : words) {
+    if (!word.starts_with("--")) continue;
+    if (word.find('=') == word.size() - 1) {
+      return Fail(ErrorCode::kInvalid, "{} has no value", word.substr(0, word.size() - 1));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ParsedCommand> ParseCommandLine(int argc, const char* const* argv) {
+  const SplitWords words = SplitAtDashes(argc, argv);
+  Grammar grammar;
+  RETURN_IF_ERROR(RefuseEmptyValues(words.ours));
+  try {
+    return grammar.Parse(words);
+  } catch (const CLI::CallForHelp&) {
+    return ParsedCommand(ShowHelp{grammar.Help()});
+  } catch (const CLI::ParseError& error) {
+    return Error(ErrorCode::kInvalid, OnOneLine(error.what()));
+  }
+}
+
+}  // namespace pyrometer

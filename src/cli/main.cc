@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "agent/doctor.h"
+#include "agent/recorder.h"
+#include "base/procfs.h"
+#include "cli/run.h"
+
+namespace {
+
+// Started with a standard stream closed, the next file opened would take its number, and what is
+// meant for the stream would go into that file.
+void OpenStandardStreams() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO) ::close(fd);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  OpenStandardStreams();
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  const pyrometer::Commands commands = {
+      .record = pyrometer::Record,
+      .examine = [] { return pyrometer::RunDoctor(pyrometer::Procfs{}); },
+  };
+  const pyrometer::Streams streams = {
+      .out = STDOUT_FILENO,
+      .error = STDERR_FILENO,
+      .out_is_terminal = terminal,
+      .colour = terminal && std::getenv("NO_COLOR") == nullptr,
+  };
+  return pyrometer::Run(argc, argv, commands, streams);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/record_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "config/container_id.h"
+#include "config/duration.h"
+#include "config/frequency.h"
+#include "config/label.h"
+#include "config/output_format.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr uint32_t kHighestPid = 1 << 22;  // PID_MAX_LIMIT of 64-bit kernels
+constexpr size_t kCommLength = 15;         // TASK_COMM_LEN without its null
+
+// The same target twice is no mistake worth an error.
+template <typename T>
+void AddOnce(std::vector<T>& values, T value) {
+  if (std::ranges::find(values, value) == values.end()) values.push_back(std::move(value));
+}
+
+Result<Pid> ParsePid(std::string_view text) {
+  uint32_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (error != std::errc() || end != text.data() + text.size() || pid < 1 || pid > kHighestPid) {
+    return Fail(ErrorCode::kInvalid, "'{}' is not a process id; those are 1 to {}", text,
+                kHighestPid);
+  }
+  return Pid(pid);
+}
+
+Result<void> SetTargets(const RecordOptions& options, RecordConfig& config) {
+  for (const std::string& list : options.pids) {
+    for (const std::string_view text : Split(list, ',')) {
+      ASSIGN_OR_RETURN(const Pid pid, ParsePid(text));
+      AddOnce(config.pids, pid);
+    }
+  }
+  for (const std::string& comm : options.comms) {
+    if (comm.empty()) return Fail(ErrorCode::kInvalid, "the name given to --comm is empty");
+    AddOnce(config.comms, comm.substr(0, kCommLength));
+  }
+  for (const std::string& cgroup : options.cgroups) {
+    if (cgroup.empty()) return Fail(ErrorCode::kInvalid, "the path given to --cgroup is empty");
+    AddOnce(config.cgroups, cgroup);
+  }
+  for (const std::string& text : options.containers) {
+    ASSIGN_OR_RETURN(std::string id, ParseContainerId(text));
+    AddOnce(config.containers, std::move(id));
+  }
+  return {};
+}
+
+Result<void> CheckTargets(const RecordConfig& config) {
+  const bool has_targets = !config.pids.empty() || !config.comms.empty() ||
+                           !config.cgroups.empty() || !config.containers.empty();
+  if (config.command.empty() || !has_targets) return {};
+  return Fail(ErrorCode::kInvalid,
+              "a command ('{}') and --pid, --comm, --cgroup or --container do not go together; "
+              "record one or the other",
+              config.command.front());
+}
+
+}  // namespace
+
+Result<RecordConfig> MakeRecordConfig(const RecordOptions& options) {
+  RecordConfig config;
+  RETURN_IF_ERROR(SetTargets(options, config));
+  config.command = options.command;
+  RETURN_IF_ERROR(CheckTargets(config));
+  if (options.duration) {
+    ASSIGN_OR_RETURN(config.duration, ParseDuration(*options.duration));
+  }
+  if (options.frequency) {
+    ASSIGN_OR_RETURN(config.frequency, ParseFrequency(*options.frequency));
+  }
+  std::optional<OutputFormat> format;
+  if (options.format) {
+    ASSIGN_OR_RETURN(format, ParseOutputFormat(*options.format));
+  }
+  ASSIGN_OR_RETURN(config.outputs, ChooseOutputs(options.outputs, format));
+  ASSIGN_OR_RETURN(config.labels, ParseLabels(options.labels));
+  config.kernel_stacks = !options.no_kernel;
+  config.quiet = options.quiet;
+  return config;
+}
+
+}  // namespace pyrometer

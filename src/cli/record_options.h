@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/record_config.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// The options of `record` as words, before anybody has looked at what they say.
+struct RecordOptions {
+  std::vector<std::string> pids;
+  std::vector<std::string> comms;
+  std::vector<std::string> cgroups;
+  std::vector<std::string> containers;
+  std::optional<std::string> duration;
+  std::optional<std::string> frequency;
+  std::vector<std::string> outputs;
+  std::optional<std::string> format;
+  std::vector<std::string> labels;
+  bool no_kernel = false;
+  bool quiet = false;
+  std::vector<std::string> command;
+};
+
+// What they mean. Errors: kInvalid for a word that cannot be understood, and for options that do
+// not go together.
+Result<RecordConfig> MakeRecordConfig(const RecordOptions& options);
+
+}  // namespace pyrometer
