@@ -26,7 +26,8 @@ Result<std::vector<TaskRecord>> TasksOf(const Sampler& sampler) {
 Result<std::unique_ptr<Pipeline>> Pipeline::Start(Sampler& sampler, const Procfs& procfs,
                                                   std::chrono::nanoseconds keep) {
   std::unique_ptr<Pipeline> pipeline(new Pipeline(sampler));
-  ASSIGN_OR_RETURN(KernelSymbols kernel, KernelSymbols::Load(procfs));
+  // Hidden kernel symbols (kptr_restrict) cost names, not samples; `doctor` explains it.
+  KernelSymbols kernel = KernelSymbols::Load(procfs).value_or(KernelSymbols());
   ASSIGN_OR_RETURN(
       pipeline->tracker_,
       ProcessTracker::Start({.procfs = procfs, .keep = keep}, pipeline->headers_,

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <memory>
 
-#include "agent/symbol_sources.h"
+#include "agent/wiring.h"
 #include "base/procfs.h"
 #include "indexer/in_process_indexer.h"
 #include "process/process_tracker.h"

@@ -16,6 +16,7 @@
 #include "agent/pipeline.h"
 #include "agent/progress_line.h"
 #include "agent/record_target.h"
+#include "agent/sample_rate.h"
 #include "agent/stop_signals.h"
 #include "profile/profile_builder.h"
 #include "sampler/perf_events.h"
@@ -77,6 +78,7 @@ class Recording {
 Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config,
                                                       std::optional<ChildCommand>& command) {
   const Procfs procfs;
+  RETURN_IF_ERROR(CheckSampleRate(procfs, config.frequency));
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(procfs));
   Sampler::Options options{
       .frequency = config.frequency,

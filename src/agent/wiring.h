@@ -12,7 +12,8 @@
 #include "process/object_inspector.h"
 #include "process/process_tracker.h"
 #include "sampler/sampler.h"
-#include "symbolize/symbolizer.h"
+#include "symbolize/symbol_sources.h"
+#include "symbolize/symbol_table.h"
 
 namespace pyrometer {
 
@@ -56,7 +57,7 @@ class TrackedObjects : public ObjectSource {
 class TrackedPerfMaps : public PerfMapSource {
  public:
   explicit TrackedPerfMaps(ProcessTracker& tracker) : tracker_(tracker) {}
-  Result<UniqueFd> Open(const ProcessKey& process) override {
+  Result<UniqueFd> Open(ProcessKey process) override {
     return tracker_.OpenPerfMap(process);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/symbol_sources.h"
+#include "agent/wiring.h"
 
 #include <utility>
 
