@@ -30,13 +30,14 @@ AddressSpace::Spans& AddressSpace::Writable() {
   return *current_;
 }
 
-void AddressSpace::Map(const ObjectMapping& mapping, MonotonicTime when) {
-  if (mapping.end <= mapping.start) return;
+bool AddressSpace::Map(const ObjectMapping& mapping, MonotonicTime when) {
+  if (mapping.end <= mapping.start) return false;
   latest_ = std::max(latest_, when);
   const std::vector<ObjectMapping> gaps = Clear(mapping, latest_);
   for (const ObjectMapping& gap : gaps) {
     Writable()[gap.start] = {gap.end, gap.object, gap.bias, latest_};
   }
+  return !gaps.empty();
 }
 
 std::vector<ObjectMapping> AddressSpace::Clear(const ObjectMapping& keep, MonotonicTime when) {

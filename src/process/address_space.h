@@ -20,7 +20,8 @@ class AddressSpace {
  public:
   // `mapping` replaced whatever lay in its range at `when`; what older mappings have beyond it
   // stays. A `when` before an earlier call's counts as that call's. Empty mappings are ignored.
-  void Map(const ObjectMapping& mapping, MonotonicTime when);
+  // False if it changed nothing.
+  bool Map(const ObjectMapping& mapping, MonotonicTime when);
 
   // At `when` there were exactly these mappings. REQUIRES: ascending, not overlapping.
   void Replace(const std::vector<ObjectMapping>& mappings, MonotonicTime when);

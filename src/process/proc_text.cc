@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <utility>
 
 namespace pyrometer {
@@ -110,17 +111,27 @@ std::vector<ProcMapping> ParseProcMaps(std::string_view maps) {
   return mappings;
 }
 
-std::optional<Pid> ParseNamespacePid(std::string_view status) {
+Result<ProcStatus> ParseProcStatus(std::string_view status) {
+  ProcStatus result;
+  bool has_pid = false;
+  bool has_owner = false;
   Fields lines(status);
   while (!lines.rest().empty()) {
     const std::string_view line = lines.Next('\n');
-    if (!line.starts_with("NSpid:")) continue;
-    const size_t last = line.find_last_of("\t ");
-    uint32_t pid = 0;
-    if (last == std::string_view::npos || !ParseNumber(line.substr(last + 1), pid)) break;
-    return Pid(pid);
+    // "NSpid:" lists a pid for each namespace, outermost first; "Uid:" has the real, effective,
+    // saved and file system user id. Name: comes before them, with newlines escaped.
+    const std::string_view last = line.substr(line.find_last_of("\t ") + 1);
+    uint32_t value = 0;
+    if (line.starts_with("NSpid:") && ParseNumber(last, value)) {
+      result.namespace_pid = Pid(value);
+      has_pid = true;
+    } else if (line.starts_with("Uid:") && ParseNumber(last, value)) {
+      result.owner = value;
+      has_owner = true;
+    }
   }
-  return std::nullopt;
+  if (!has_pid || !has_owner) return Fail(ErrorCode::kMalformed, "not the status of a process");
+  return result;
 }
 
 }  // namespace pyrometer

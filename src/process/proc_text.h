@@ -3,7 +3,7 @@
 // its paths) is hostile and cannot make one field pass for another.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,8 +33,12 @@ struct ProcMapping {
 // half ([vsyscall]).
 std::vector<ProcMapping> ParseProcMaps(std::string_view maps);
 
-// The last number of "NSpid:" in /proc/PID/status: the pid in the innermost pid namespace.
-// Nothing if there is no such line (Linux before 4.1, or not a status file).
-std::optional<Pid> ParseNamespacePid(std::string_view status);
+// Of /proc/PID/status.
+struct ProcStatus {
+  Pid namespace_pid;   // the pid in the innermost pid namespace
+  uint32_t owner = 0;  // user id that files it creates belong to
+};
+// Errors: kMalformed.
+Result<ProcStatus> ParseProcStatus(std::string_view status);
 
 }  // namespace pyrometer

@@ -123,19 +123,9 @@ Result<RootIdentity> ProcessDirectory::Root() const {
   return RootIdentity{root.st_dev, root.st_ino, mounts.st_ino};
 }
 
-Result<Pid> ProcessDirectory::NamespacePid() const {
+Result<ProcStatus> ProcessDirectory::Status() const {
   ASSIGN_OR_RETURN(const std::string status, Read("status"));
-  const std::optional<Pid> pid = ParseNamespacePid(status);
-  if (!pid) return Fail(ErrorCode::kMalformed, "no NSpid in the status file of a process");
-  return *pid;
-}
-
-Result<uint32_t> ProcessDirectory::Owner() const {
-  struct stat status {};
-  // A process that is not dumpable has root's /proc files, but then its own user is root's guest:
-  // only root may have written there.
-  if (::fstatat(fd_.get(), "", &status, AT_EMPTY_PATH) < 0) return SystemError(errno, "/proc");
-  return status.st_uid;
+  return ParseProcStatus(status);
 }
 
 Result<UniqueFd> ProcessDirectory::OpenMapped(const FileMapping& range) const {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,8 +44,7 @@ class ProcessDirectory {
   Result<std::vector<ProcMapping>> Mappings() const;
   Result<std::string> Executable() const;  // the target of `exe`
   Result<RootIdentity> Root() const;
-  Result<Pid> NamespacePid() const;
-  Result<uint32_t> Owner() const;  // effective user id
+  Result<ProcStatus> Status() const;
 
   // The file that is mapped at exactly this range, whatever its path leads to by now.
   Result<UniqueFd> OpenMapped(const FileMapping& range) const;
