@@ -85,11 +85,14 @@ std::optional<Result<CgroupTarget>> Locate(const fs::path& path,
   return TargetAt(real, *innermost);
 }
 
+// Where was looked, for a message: "/a, /b and 7 more".
 std::string Places(const std::vector<CgroupMount>& mounts) {
+  constexpr size_t kShown = 2;
   std::string places;
-  for (const CgroupMount& mount : mounts) {
-    places += (places.empty() ? "" : ", ") + mount.path;
+  for (size_t i = 0; i < std::min(kShown, mounts.size()); ++i) {
+    places += (i == 0 ? "" : ", ") + mounts[i].path;
   }
+  if (mounts.size() > kShown) places += fmt::format(" and {} more", mounts.size() - kShown);
   return places;
 }
 

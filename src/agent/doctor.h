@@ -15,8 +15,9 @@ namespace pyrometer {
 
 struct MachineFacts;
 
-// kWarn: recording works, but something is lost. kFail: it does not work.
-enum class CheckStatus { kOk, kWarn, kFail };
+// kUnknown: missing privileges, which have a check of their own, hide it. kWarn: recording works,
+// but something is lost. kFail: it does not work.
+enum class CheckStatus { kOk, kUnknown, kWarn, kFail };
 std::string_view Name(CheckStatus status);
 
 struct Check {
@@ -46,7 +47,7 @@ DoctorReport Examine(const MachineFacts& facts);
 std::string ToText(const DoctorReport& report, bool colour);
 
 // For programs: {"version", "kernel", "can_record", "checks": [{"name", "status", "found",
-// "meaning", "advice"}]}; status is "ok", "warn" or "fail".
+// "meaning", "advice"}]}; status is "ok", "unknown", "warn" or "fail".
 std::string ToJson(const DoctorReport& report);
 
 }  // namespace pyrometer

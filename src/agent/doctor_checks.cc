@@ -122,16 +122,19 @@ Check CheckFeature(const Feature& feature, const MachineFacts& facts) {
               .found = fmt::format("{}: {}", feature.what, Word(support)),
               .meaning = feature.meaning,
               .advice = ""};
-  if (support == Support::kNo && feature.otherwise == CheckStatus::kFail) {
-    check.advice =
-        "boot a kernel of a distribution, or build yours with CONFIG_BPF_SYSCALL, "
-        "CONFIG_BPF_EVENTS and CONFIG_PERF_EVENTS";
+  if (support == Support::kDenied && !MaySample(facts)) {
+    check.status = CheckStatus::kUnknown;
+    check.meaning = "cannot be tried without the capabilities above";
+    return check;
   }
-  if (support == Support::kDenied && feature.otherwise != CheckStatus::kOk) {
-    check.advice = MaySample(facts)
-                       ? "allow the bpf and perf_event_open system calls (seccomp profile of the "
-                         "container, security modules)"
-                       : "see capabilities";
+  if (support == Support::kDenied) {
+    check.advice =
+        "allow the system calls bpf and perf_event_open (seccomp profile of the "
+        "container, security modules)";
+  } else if (feature.otherwise == CheckStatus::kFail) {
+    check.advice =
+        "boot a distribution's kernel, or build yours with CONFIG_BPF_SYSCALL, "
+        "CONFIG_BPF_EVENTS and CONFIG_PERF_EVENTS";
   }
   return Judge(support == Support::kYes, feature.otherwise, std::move(check));
 }

@@ -14,6 +14,8 @@ std::string_view Colour(CheckStatus status) {
   switch (status) {
     case CheckStatus::kOk:
       return "\033[32m";  // green
+    case CheckStatus::kUnknown:
+      return "\033[36m";  // cyan
     case CheckStatus::kWarn:
       return "\033[33m";  // yellow
     case CheckStatus::kFail:
@@ -45,12 +47,31 @@ std::string Verdict(const DoctorReport& report, bool colour) {
   return Painted(CheckStatus::kOk, "Recording works here.", colour);
 }
 
+// `text` in lines of at most kLineWidth columns, the first `indent` of which are blank.
+std::string Indented(std::string_view text, size_t indent) {
+  constexpr size_t kLineWidth = 100;
+  const size_t room = kLineWidth - indent;
+  std::string lines;
+  while (!text.empty()) {
+    size_t end = text.size();
+    if (end > room) {
+      end = text.rfind(' ', room);
+      if (end == std::string_view::npos) end = std::min(text.find(' '), text.size());
+    }
+    lines += fmt::format("{:{}}{}\n", "", indent, text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string_view Name(CheckStatus status) {
   switch (status) {
     case CheckStatus::kOk:
       return "ok";
+    case CheckStatus::kUnknown:
+      return "unknown";
     case CheckStatus::kWarn:
       return "warn";
     case CheckStatus::kFail:
@@ -64,14 +85,14 @@ std::string ToText(const DoctorReport& report, bool colour) {
   for (const Check& check : report.checks) width = std::max(width, check.name.size());
   std::string text;
   for (const Check& check : report.checks) {
-    const std::string status =
-        Painted(check.status, fmt::format("{:<4}", Name(check.status)), colour);
-    text += fmt::format("{}  {:<{}}  {}\n", status, check.name, width, check.found);
-    if (check.status == CheckStatus::kOk) continue;
-    text += fmt::format("      {:<{}}    {}\n", "", width, check.meaning);
-    if (!check.advice.empty()) {
-      text += fmt::format("      {:<{}}    To do: {}\n", "", width, check.advice);
-    }
+    const bool is_unknown = check.status == CheckStatus::kUnknown;
+    const std::string status = fmt::format("{:<4}", is_unknown ? "?" : Name(check.status));
+    text += fmt::format("{}  {:<{}}  {}\n", Painted(check.status, status, colour), check.name,
+                        width, check.found);
+    if (check.status == CheckStatus::kOk || is_unknown) continue;
+    const size_t indent = width + 10;
+    text += Indented(check.meaning, indent);
+    if (!check.advice.empty()) text += Indented("To do: " + check.advice, indent);
   }
   return text + "\n" + Verdict(report, colour) + "\n";
 }

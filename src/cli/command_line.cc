@@ -4,7 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,11 +31,30 @@ SplitWords SplitAtDashes(int argc, const char* const* argv) {
   return {Words(words.begin(), dashes), Words(std::next(dashes), words.end())};
 }
 
+// CLI11's layout, without its "..." behind each list option, and with the COMMAND of record.
+class HelpLayout : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();
+    return type.empty() ? "" : " " + type;
+  }
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (!app->get_prefix_command()) return CLI::Formatter::make_usage(app, std::move(name));
+    return "Usage: " + name + " [OPTIONS] [[--] COMMAND [ARG]...]\n";
+  }
+};
+
 // An option with one value each time it is given. By itself CLI11 would take all further words for
 // values of a list, and split "[a,b]".
 template <typename T>
 CLI::Option* AddValue(CLI::App& app, const char* names, T& target, const char* help) {
-  return app.add_option(names, target, help)->allow_extra_args(false);
+  CLI::Option* const option = app.add_option(names, target, help)->allow_extra_args(false);
+  // As in most programs the last of several words counts, where one is wanted.
+  if (option->get_expected_max() == 1) {
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+  return option;
 }
 
 // CLI11's model of the command line, and the values that parsing fills in.
@@ -64,10 +85,11 @@ class Grammar {
 };
 
 Grammar::Grammar() {
+  app_.formatter(std::make_shared<HelpLayout>());  // subcommands inherit it
   app_.footer(kProgramFooter);
   app_.require_subcommand(0, 1);
   app_.set_help_flag("-h,--help", "Print this help");
-  app_.add_flag("--version", version_flag_, "Print the version")->disable_flag_override();
+  app_.add_flag("--version", version_flag_, "Print the version");
   AddRecord();
   AddDoctor();
   version_ = app_.add_subcommand("version", "Print the version and what the program is made of");
@@ -90,9 +112,8 @@ void Grammar::AddRecord() {
       ->type_name("FORMAT");
   AddValue(*record_, "--label", to.labels, "Put this label on every sample; may be repeated")
       ->type_name("NAME=VALUE");
-  record_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames")
-      ->disable_flag_override();
-  record_->add_flag("-q,--quiet", to.quiet, "No progress line")->disable_flag_override();
+  record_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames");
+  record_->add_flag("-q,--quiet", to.quiet, "No progress line");
 }
 
 void Grammar::AddTargets() {
@@ -116,7 +137,7 @@ void Grammar::AddTargets() {
 void Grammar::AddDoctor() {
   doctor_ = app_.add_subcommand("doctor", "Tell what this kernel and these privileges allow");
   doctor_->footer(kDoctorFooter);
-  doctor_->add_flag("--json", examination_.json, "For programs: JSON")->disable_flag_override();
+  doctor_->add_flag("--json", examination_.json, "For programs: JSON");
 }
 
 Result<ParsedCommand> Grammar::Parse(const SplitWords& words) {
@@ -156,11 +177,12 @@ std::string OnOneLine(std::string text) {
   return text;
 }
 
-// "--output=": CLI11 would take the next word for the value.
-Result<void> RefuseEmptyValues(const Words& words) {
+// What CLI11 would read otherwise than anybody means it: after "--output=" it takes the next word
+// for the value, and "++" ends a subcommand.
+Result<void> RefuseOddWords(const Words& words) {
   for (const std::string& word : words) {
-    if (!word.starts_with("--")) continue;
-    if (word.find('=') == word.size() - 1) {
+    if (word == "++") return Fail(ErrorCode::kInvalid, "'++' has no meaning here");
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
       return Fail(ErrorCode::kInvalid, "{} has no value", word.substr(0, word.size() - 1));
     }
   }
@@ -172,11 +194,17 @@ Result<void> RefuseEmptyValues(const Words& words) {
 Result<ParsedCommand> ParseCommandLine(int argc, const char* const* argv) {
   const SplitWords words = SplitAtDashes(argc, argv);
   Grammar grammar;
-  RETURN_IF_ERROR(RefuseEmptyValues(words.ours));
+  RETURN_IF_ERROR(RefuseOddWords(words.ours));
   try {
     return grammar.Parse(words);
   } catch (const CLI::CallForHelp&) {
-    return ParsedCommand(ShowHelp{grammar.Help()});
+    return ParsedCommand(ShowHelp{grammar.Help() + "\n"});
+  } catch (const CLI::ArgumentMismatch& error) {
+    // "--pid: 1 required PID missing", the only way to give a wrong number of values here.
+    const std::string_view message = error.what();
+    return Fail(ErrorCode::kInvalid, "{} needs a value", message.substr(0, message.find(':')));
+  } catch (const CLI::ExtrasError& error) {
+    return Fail(ErrorCode::kInvalid, "{}; see pyrometer --help", OnOneLine(error.what()));
   } catch (const CLI::ParseError& error) {
     return Error(ErrorCode::kInvalid, OnOneLine(error.what()));
   }
