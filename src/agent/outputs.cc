@@ -45,7 +45,8 @@ std::string Encode(OutputFormat format, const Profile& profile, const Accounting
 }
 
 Result<std::unique_ptr<Sink>> OpenSink(const std::string& path) {
-  if (path == "-") return std::unique_ptr<Sink>(std::make_unique<FdSink>(STDOUT_FILENO));
+  if (path == "-")
+    return std::unique_ptr<Sink>(std::make_unique<FdSink>(STDOUT_FILENO, "standard output"));
   ASSIGN_OR_RETURN(FileSink file, FileSink::Open(path));
   return std::unique_ptr<Sink>(std::make_unique<FileSink>(std::move(file)));
 }

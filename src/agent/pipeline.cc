@@ -34,8 +34,8 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Start(Sampler& sampler, const Procfs
                             pipeline->mappings_, [&sampler] { return TasksOf(sampler); }));
   pipeline->objects_ = std::make_unique<TrackedObjects>(*pipeline->tracker_, pipeline->indexer_);
   pipeline->perf_maps_ = std::make_unique<TrackedPerfMaps>(*pipeline->tracker_);
-  pipeline->symbolizer_ = std::make_unique<Symbolizer>(Symbolizer::Options{}, *pipeline->objects_,
-                                                       *pipeline->perf_maps_, std::move(kernel));
+  pipeline->symbolizer_ = std::make_unique<Symbolizer>(*pipeline->objects_, *pipeline->perf_maps_,
+                                                       std::move(kernel), Symbolizer::Options{});
   return pipeline;
 }
 

@@ -18,8 +18,8 @@
 #include "agent/record_target.h"
 #include "agent/sample_rate.h"
 #include "agent/stop_signals.h"
+#include "base/cpu_list.h"
 #include "profile/profile_builder.h"
-#include "sampler/perf_events.h"
 
 namespace pyrometer {
 namespace {

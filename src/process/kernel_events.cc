@@ -6,49 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/cpu_list.h"
 #include "base/system_error.h"
 
 namespace pyrometer {
-namespace {
-
-// More than any machine has; a list that claims more is nonsense.
-constexpr unsigned kMaxCpus = 65536;
-
-// "3" or "0-3".
-bool AppendRange(std::string_view range, std::vector<unsigned>& cpus) {
-  unsigned first = 0;
-  const char* const end = range.data() + range.size();
-  std::from_chars_result parsed = std::from_chars(range.data(), end, first);
-  unsigned last = first;
-  if (parsed.ec == std::errc() && parsed.ptr != end) {
-    if (*parsed.ptr != '-') return false;
-    parsed = std::from_chars(parsed.ptr + 1, end, last);
-  }
-  if (parsed.ec != std::errc() || parsed.ptr != end) return false;
-  if (last < first || last >= kMaxCpus) return false;
-  for (unsigned cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-  return true;
-}
-
-}  // namespace
-
-Result<std::vector<unsigned>> ParseCpuList(std::string_view list) {
-  std::vector<unsigned> cpus;
-  std::string_view rest = list.substr(0, list.find('\n'));
-  while (!rest.empty()) {
-    const size_t comma = std::min(rest.find(','), rest.size());
-    if (!AppendRange(rest.substr(0, comma), cpus)) {
-      return Fail(ErrorCode::kMalformed, "not a list of cpus: {}", list);
-    }
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
-  return cpus;
-}
 
 KernelEvents::KernelEvents(Options options, UniqueFd epoll)
     : options_(std::move(options)), epoll_(std::move(epoll)) {}
@@ -62,14 +26,8 @@ Result<KernelEvents> KernelEvents::Open(Options options) {
   return events;
 }
 
-Result<std::vector<unsigned>> KernelEvents::OnlineCpus() const {
-  const std::string path = options_.procfs.sys + "/devices/system/cpu/online";
-  ASSIGN_OR_RETURN(const std::string list, ReadFile(path));
-  return ParseCpuList(list);
-}
-
 Result<bool> KernelEvents::Rescan() {
-  ASSIGN_OR_RETURN(const std::vector<unsigned> online, OnlineCpus());
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> online, OnlineCpus(options_.procfs));
   for (PerfRing& ring : rings_) {
     const bool gone = std::find(online.begin(), online.end(), ring.cpu()) == online.end();
     if (gone) malformed_ += ring.Drain(merger_).malformed;

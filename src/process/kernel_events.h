@@ -15,9 +15,6 @@
 
 namespace pyrometer {
 
-// The numbers in a kernel CPU list: "0-3,8,10-11\n". Errors: kMalformed.
-Result<std::vector<unsigned>> ParseCpuList(std::string_view list);
-
 // What happens to processes on all CPUs, in order of time. Thread-compatible.
 class KernelEvents {
  public:
@@ -53,7 +50,6 @@ class KernelEvents {
 
  private:
   KernelEvents(Options options, UniqueFd epoll);
-  Result<std::vector<unsigned>> OnlineCpus() const;
   Result<void> AddRing(unsigned cpu);
 
   Options options_;
