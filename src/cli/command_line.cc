@@ -172,6 +172,13 @@ Result<ParsedCommand> Grammar::ParsedRecord(const std::optional<Words>& after_da
   return ParsedCommand(std::move(config));
 }
 
+// CLI11 puts two blank lines between groups.
+std::string WithSingleBlanks(std::string text) {
+  constexpr std::string_view kTwoBlanks = "\n\n\n";
+  for (size_t at = 0; (at = text.find(kTwoBlanks, at)) != std::string::npos;) text.erase(at, 1);
+  return text;
+}
+
 std::string OnOneLine(std::string text) {
   std::ranges::replace(text, '\n', ' ');
   return text;
@@ -198,7 +205,7 @@ Result<ParsedCommand> ParseCommandLine(int argc, const char* const* argv) {
   try {
     return grammar.Parse(words);
   } catch (const CLI::CallForHelp&) {
-    return ParsedCommand(ShowHelp{grammar.Help() + "\n"});
+    return ParsedCommand(ShowHelp{WithSingleBlanks(grammar.Help()) + "\n"});
   } catch (const CLI::ArgumentMismatch& error) {
     // "--pid: 1 required PID missing", the only way to give a wrong number of values here.
     const std::string_view message = error.what();

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyrometer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using Words = std::vector<const char*>;
+
+Result<ParsedCommand> Parse(Words words) {
+  words.insert(words.begin(), "pyrometer");
+  return ParseCommandLine(static_cast<int>(words.size()), words.data());
+}
+
+RecordConfig ParseRecord(Words words) {
+  words.insert(words.begin(), "record");
+  const Result<ParsedCommand> parsed = Parse(words);
+  if (!parsed) {
+    ADD_FAILURE() << parsed.error().message();
+    return {};
+  }
+  return std::get<RecordConfig>(*parsed);
+}
+
+TEST(ParseCommandLine, RecordsTheWholeMachineUnlessTold) {
+  const RecordConfig config = ParseRecord({});
+  EXPECT_THAT(config.pids, IsEmpty());
+  EXPECT_THAT(config.command, IsEmpty());
+  EXPECT_THAT(config.outputs, IsEmpty());
+  EXPECT_EQ(config.duration, std::nullopt);
+  EXPECT_EQ(config.frequency.value, 99U);
+  EXPECT_TRUE(config.kernel_stacks);
+  EXPECT_FALSE(config.quiet);
+}
+
+TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
+  const RecordConfig config =
+      ParseRecord({"--comm",   "nginx",     "--cgroup",    "/a",     "--container", "0123456789ab",
+                   "--pid",    "7",         "--duration",  "1m30s",  "--frequency", "499",
+                   "--output", "a.html",    "--format",    "pprof",  "--output",    "b",
+                   "--label",  "service=x", "--no-kernel", "--quiet"});
+  EXPECT_THAT(config.comms, ElementsAre("nginx"));
+  EXPECT_THAT(config.cgroups, ElementsAre("/a"));
+  EXPECT_THAT(config.containers, ElementsAre("0123456789ab"));
+  EXPECT_THAT(config.pids, ElementsAre(Pid(7)));
+  EXPECT_EQ(config.duration, std::chrono::seconds(90));
+  EXPECT_EQ(config.frequency.value, 499U);
+  ASSERT_EQ(config.outputs.size(), 2U);
+  EXPECT_EQ(config.outputs[0].format, OutputFormat::kHtml);
+  EXPECT_EQ(config.outputs[1].format, OutputFormat::kPprof);
+  EXPECT_THAT(config.labels, ElementsAre(std::pair<std::string, std::string>("service", "x")));
+  EXPECT_FALSE(config.kernel_stacks);
+  EXPECT_TRUE(config.quiet);
+}
+
+TEST(ParseCommandLine, ReadsShortOptions) {
+  const RecordConfig config = ParseRecord({"-p", "7", "-d10s", "-F", "9", "-o", "a.txt", "-q"});
+  EXPECT_THAT(config.pids, ElementsAre(Pid(7)));
+  EXPECT_EQ(config.duration, std::chrono::seconds(10));
+  EXPECT_EQ(config.frequency.value, 9U);
+  EXPECT_EQ(config.outputs.size(), 1U);
+  EXPECT_TRUE(config.quiet);
+}
+
+TEST(ParseCommandLine, CollectsRepeatedTargetsOnce) {
+  const RecordConfig config = ParseRecord(
+      {"-p", "1,2", "--pid=2", "-p", "3", "--comm", "a b", "--comm", "[x,y]", "--comm", "a b"});
+  EXPECT_THAT(config.pids, ElementsAre(Pid(1), Pid(2), Pid(3)));
+  EXPECT_THAT(config.comms, ElementsAre("a b", "[x,y]"));
+}
+
+TEST(ParseCommandLine, CutsNamesAsTheKernelDoes) {
+  EXPECT_THAT(ParseRecord({"--comm", "a-rather-long-process-name"}).comms,
+              ElementsAre("a-rather-long-p"));
+}
+
+TEST(ParseCommandLine, LetsTheLastOfSingleOptionsCount) {
+  EXPECT_EQ(ParseRecord({"-F", "1", "-F", "2"}).frequency.value, 2U);
+}
+
+TEST(ParseCommandLine, LeavesTheCommandUntouched) {
+  const struct {
+    Words words;
+    std::vector<std::string> command;
+  } cases[] = {
+      {{"--", "sleep", "1"}, {"sleep", "1"}},
+      {{"--", "x", "--pid", "0", "-h", "--", ""}, {"x", "--pid", "0", "-h", "--", ""}},
+      {{"--", "--odd-name"}, {"--odd-name"}},
+      {{"sleep", "1"}, {"sleep", "1"}},
+      {{"make", "-j8", "--output", "x"}, {"make", "-j8", "--output", "x"}},
+      {{"sh", "-c", "x", "--", "y"}, {"sh", "-c", "x", "--", "y"}},
+      {{"record", "doctor"}, {"record", "doctor"}},
+      {{"doctor"}, {"doctor"}},
+      {{"-q", "env", "--help"}, {"env", "--help"}},
+  };
+  for (const auto& [words, command] : cases) {
+    EXPECT_EQ(ParseRecord(words).command, command);
+  }
+}
+
+TEST(ParseCommandLine, TakesOptionsBeforeTheCommandForItself) {
+  const RecordConfig config = ParseRecord({"-F", "9", "--", "x", "-F", "8"});
+  EXPECT_EQ(config.frequency.value, 9U);
+  EXPECT_THAT(config.command, ElementsAre("x", "-F", "8"));
+}
+
+TEST(ParseCommandLine, RefusesWrongUsageInOneLine) {
+  const std::pair<Words, const char*> cases[] = {
+      {{}, "record, doctor or version"},
+      {{"bogus"}, "bogus"},
+      {{"--bogus"}, "--bogus"},
+      {{"doctor", "record"}, "record"},
+      {{"version", "x"}, "x"},
+      {{"doctor", "--", "x"}, "only record takes a command"},
+      {{"--", "x"}, "only record takes a command"},
+      {{"record", "--bogus"}, "no option --bogus"},
+      {{"record", "--bogus", "sleep", "1"}, "no option --bogus"},
+      {{"record", "-x"}, "no option -x"},
+      {{"record", "--"}, "no command after --"},
+      {{"record", "--", ""}, "name of the command is empty"},
+      {{"record", "++"}, "'++'"},
+      {{"record", "--pid"}, "--pid needs a value"},
+      {{"record", "--output="}, "--output has no value"},
+      {{"record", "--pid", "0"}, "'0' is not a process id"},
+      {{"record", "--pid", "-1"}, "'-1' is not a process id"},
+      {{"record", "--pid", "4194305"}, "'4194305' is not a process id"},
+      {{"record", "--pid", "99999999999"}, "'99999999999' is not a process id"},
+      {{"record", "--pid", "1x"}, "'1x' is not a process id"},
+      {{"record", "--pid", "1,"}, "'' is not a process id"},
+      {{"record", "--pid", ""}, "'' is not a process id"},
+      {{"record", "--comm", ""}, "--comm is empty"},
+      {{"record", "--cgroup", ""}, "--cgroup is empty"},
+      {{"record", "--container", "my-nginx"}, "'my-nginx' is not a container id"},
+      {{"record", "--frequency", "0"}, "1 to 10000"},
+      {{"record", "--frequency", "100000"}, "1 to 10000"},
+      {{"record", "--frequency", "fast"}, "1 to 10000"},
+      {{"record", "--duration", "10"}, "'10' is not a duration"},
+      {{"record", "--duration", ""}, "'' is not a duration"},
+      {{"record", "--duration", "-1s"}, "'-1s' is not a duration"},
+      {{"record", "--duration", "0s"}, "no time at all"},
+      {{"record", "--output", "profile"}, "give --format"},
+      {{"record", "--output", ""}, "is empty"},
+      {{"record", "--output", "-", "--output", "-"}, "'-' is given twice"},
+      {{"record", "--format", "svg"}, "choose pprof, folded, html or text"},
+      {{"record", "--label", "x"}, "has no '='"},
+      {{"record", "--label", "a=1", "--label", "a=2"}, "'a' is given twice"},
+      {{"record", "--pid", "1", "--", "x"}, "do not go together"},
+      {{"record", "--comm", "x", "y"}, "do not go together"},
+      {{"record", "--cgroup", "/x", "--", "y"}, "do not go together"},
+      {{"record", "--container", "0123456789ab", "--", "y"}, "do not go together"},
+  };
+  for (const auto& [words, reason] : cases) {
+    const Result<ParsedCommand> parsed = Parse(words);
+    ASSERT_FALSE(parsed.has_value()) << reason;
+    EXPECT_EQ(parsed.error().code(), ErrorCode::kInvalid) << parsed.error().message();
+    EXPECT_THAT(parsed.error().message(), HasSubstr(reason));
+    EXPECT_THAT(parsed.error().message(), Not(HasSubstr("\n")));
+  }
+}
+
+TEST(ParseCommandLine, SurvivesAnEmptyArgumentVector) {
+  EXPECT_FALSE(ParseCommandLine(0, nullptr).has_value());
+}
+
+TEST(ParseCommandLine, ShowsTheHelpOfTheSubcommand) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--help"}, "Subcommands:"},
+      {{"-h"}, "Subcommands:"},
+      {{"record", "--help"}, "--duration TIME"},
+      {{"record", "--frequency", "0", "-h"}, "Exit status:"},
+      {{"doctor", "--help"}, "--json"},
+  };
+  for (const auto& [words, text] : cases) {
+    const Result<ParsedCommand> parsed = Parse(words);
+    ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
+    EXPECT_THAT(std::get<ShowHelp>(*parsed).text, HasSubstr(text));
+  }
+}
+
+TEST(ParseCommandLine, ReadsTheOtherSubcommands) {
+  EXPECT_FALSE(std::get<Examination>(*Parse({"doctor"})).json);
+  EXPECT_TRUE(std::get<Examination>(*Parse({"doctor", "--json"})).json);
+  EXPECT_TRUE(std::holds_alternative<ShowVersion>(*Parse({"version"})));
+  EXPECT_TRUE(std::holds_alternative<ShowVersion>(*Parse({"--version"})));
+}
+
+}  // namespace
+}  // namespace pyrometer
