@@ -26,6 +26,7 @@ class FlameView {
     this.onZoom = onZoom;
     this.hits = null;
     this.rootOnTop = true;
+    this.width = 0;
     this.#listen();
   }
 
@@ -56,9 +57,13 @@ class FlameView {
     this.#mark();
   }
 
+  // To be called when the space it has may have changed.
+  fit() { if (this.container.clientWidth !== this.width) this.draw(); }
+
   draw() {
     const width = this.container.clientWidth;
-    if (width === 0) return;
+    if (width === 0) return;  // not shown
+    this.width = width;
     const { data, left } = this.#visible(width);
     this.leftOut = left;
     if (!this.chart) {

@@ -233,6 +233,19 @@ class PageTest(unittest.TestCase):
                               ".map((b) => b.textContent)")
         self.assertTrue(names and all("sys_function_1" in name for name in names), names)
 
+    def test_fits_the_window_when_that_changes(self):
+        self.open()
+        for width in (700, 1300):
+            self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=800,
+                              deviceScaleFactor=1, mobile=False)
+            self.evaluate(SETTLED)
+            root = self.evaluate(f"{FRAMES}.find((g) => g.textContent === 'all')"
+                                 ".querySelector('rect').getBoundingClientRect().width")
+            self.assertGreater(root, width - 60)
+            self.assertLessEqual(
+                self.evaluate("document.documentElement.scrollWidth"), width)
+        self.browser.call("Emulation.clearDeviceMetricsOverride")
+
     def test_a_process_leads_to_its_flame_graph(self):
         self.open(state="view=processes")
         self.evaluate("[...document.querySelectorAll('#processes td.name button')]"
