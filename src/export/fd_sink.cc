@@ -13,6 +13,8 @@ Result<void> FdSink::Write(std::string_view bytes) {
   return {};
 }
 
-FdSink StdoutSink() { return FdSink(STDOUT_FILENO, "standard output"); }
+FdSink StdoutSink() {
+  return FdSink(STDOUT_FILENO, "standard output");
+}
 
 }  // namespace pyrometer

@@ -50,7 +50,8 @@ class TemporaryFile {
     std::random_device random;
     while (true) {
       std::string path = fmt::format("{}/.pyrometer-{:08x}{:08x}", directory, random(), random());
-      UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));
+      UniqueFd fd(
+          ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));
       if (fd) return TemporaryFile(std::move(fd), std::move(path));
       if (errno != EEXIST) return SystemError(errno, directory);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page is html/page.html with the scripts put in at build time; this adds the profile: base64 of
-// zlib of
+// The page is html/page.html with the scripts put in at build time; this adds the profile: base64
+// of zlib of
 //   length of the facts  32 bit, little endian
 //   facts                JSON: what the header shows, and the frames' names
 //   stacks               numbers in LEB128, for each stack in the order of ShownStacks:
@@ -127,12 +127,13 @@ json FrameFacts(const std::vector<ShownFrame>& frames) {
     traits.push_back(frame.inlined ? 1 : 0);
     traits.push_back(objects[frame.object]);
   }
-  return {{"objects", std::move(paths)}, {"names", std::move(names)}, {"traits", std::move(traits)}};
+  return {
+      {"objects", std::move(paths)}, {"names", std::move(names)}, {"traits", std::move(traits)}};
 }
 
 std::string Facts(const Profile& profile, const ShownStacks& shown, const HtmlOptions& options) {
-  const auto start = std::chrono::duration_cast<std::chrono::milliseconds>(
-      profile.start.time_since_epoch());
+  const auto start =
+      std::chrono::duration_cast<std::chrono::milliseconds>(profile.start.time_since_epoch());
   json labels = json::array();
   for (const auto& [key, value] : profile.labels) {
     labels.push_back({CleanText(key), CleanText(value)});

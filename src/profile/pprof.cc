@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Format: proto/pprof.proto. A protobuf message may be written in pieces, which readers put together:
-// so samples, locations, functions and strings go into the compressor as they come up, a few hundred
-// samples at a time, and only the interning tables stay.
+// Format: proto/pprof.proto. A protobuf message may be written in pieces, which readers put
+// together: so samples, locations, functions and strings go into the compressor as they come up, a
+// few hundred samples at a time, and only the interning tables stay.
 #include "profile/pprof.h"
 
 #include <absl/container/flat_hash_map.h>
@@ -47,9 +47,8 @@ const CodeObject* MainBinary(const Profile& profile) {
     // The path decides between equals, so that the outcome does not hang on addresses.
     return std::tuple(!LooksLikeLibrary(entry.first->path), entry.second, entry.first->path);
   };
-  const auto best = std::max_element(samples.begin(), samples.end(), [&](auto& a, auto& b) {
-    return rank(a) < rank(b);
-  });
+  const auto best = std::max_element(samples.begin(), samples.end(),
+                                     [&](auto& a, auto& b) { return rank(a) < rank(b); });
   return best == samples.end() ? nullptr : best->first;
 }
 
@@ -103,7 +102,8 @@ class PprofWriter {
       cleaned = CleanText(text);
       text = cleaned;
     }
-    const absl::string_view key(text.data(), text.size());  // not std's where absl is built as C++14
+    const absl::string_view key(text.data(),
+                                text.size());  // not std's where absl is built as C++14
     const auto [known, added] = strings_.try_emplace(key, static_cast<int64_t>(strings_.size()));
     if (added) part_->add_string_table(known->first);
     return known->second;
@@ -196,8 +196,8 @@ class PprofWriter {
     const int64_t name = Intern(NameOf(line));
     const int64_t system_name = line.system_name.empty() ? name : Intern(line.system_name);
     const int64_t file = Intern(line.file);
-    const auto [known, added] = functions_.try_emplace(std::tuple(name, system_name, file),
-                                                       functions_.size() + 1);
+    const auto [known, added] =
+        functions_.try_emplace(std::tuple(name, system_name, file), functions_.size() + 1);
     if (added) {
       pprof::Function& out = *part_->add_function();
       out.set_id(known->second);
@@ -261,6 +261,8 @@ class PprofWriter {
 
 }  // namespace
 
-std::string EncodePprof(const Profile& profile) { return PprofWriter(profile).Write(); }
+std::string EncodePprof(const Profile& profile) {
+  return PprofWriter(profile).Write();
+}
 
 }  // namespace pyrometer

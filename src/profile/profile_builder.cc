@@ -43,8 +43,8 @@ struct ProfileBuilder::State {
     std::vector<uint32_t> ids;
     ids.reserve(locations.size());
     for (const LocationRef& location : locations) {
-      const auto [known, added] = location_ids.try_emplace(
-          location.get(), static_cast<uint32_t>(profile.locations.size()));
+      const auto [known, added] =
+          location_ids.try_emplace(location.get(), static_cast<uint32_t>(profile.locations.size()));
       if (added) profile.locations.push_back(location);
       ids.push_back(known->second);
     }

@@ -17,7 +17,9 @@ struct CodePoint {
   size_t size = 0;  // bytes; 0: malformed
 };
 
-bool IsContinuation(char c) { return (static_cast<uint8_t>(c) & 0xC0) == 0x80; }
+bool IsContinuation(char c) {
+  return (static_cast<uint8_t>(c) & 0xC0) == 0x80;
+}
 
 // The first code point of `text` by table 3-7 of the Unicode standard: no overlong forms, no
 // surrogates, nothing beyond U+10FFFF.

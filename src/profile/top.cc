@@ -28,7 +28,9 @@ struct ProcessRow {
 };
 
 // Whether it was inlined makes no other function.
-void ToFunction(ShownFrame& frame) { frame.inlined = false; }
+void ToFunction(ShownFrame& frame) {
+  frame.inlined = false;
+}
 
 // Every function of the profile; the busiest ones first.
 std::vector<FunctionRow> CountFunctions(const ShownStacks& shown) {
@@ -77,7 +79,9 @@ double Percent(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+double Seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 std::string_view MarkOf(ShownFrame::Kind kind) {
   if (kind == ShownFrame::Kind::kKernel) return "[k]";
@@ -88,7 +92,7 @@ std::string_view MarkOf(ShownFrame::Kind kind) {
 class TopText {
  public:
   TopText(const Profile& profile, const TopOptions& options)
-      : profile_(profile), options_(options), width_(std::max<size_t>(options.width, 60)) {}
+      : profile_(profile), options_(options), width_(std::max<size_t>(options.width, 80)) {}
 
   std::string Write() && {
     WriteHeader();
@@ -118,19 +122,25 @@ class TopText {
   void WriteFunctions() {
     const ShownStacks shown(profile_, ToFunction);
     const std::vector<FunctionRow> rows = CountFunctions(shown);
-    constexpr size_t kNumbers = 8 + 9 + 9 + 9 + 2;
-    const size_t object_width = width_ / 6;
-    const size_t name_width = width_ - kNumbers - 4 - 2 - object_width;
-    Add("\n{:>8}{:>9}{:>9}{:>9}      {:<{}}  {}\n", "SELF", "samples", "TOTAL", "samples",
-        "FUNCTION", name_width, "OBJECT");
+    constexpr size_t kPercent = 8;
+    constexpr size_t kMark = 6;                                    // with the blanks around it
+    const size_t object_width = std::max<size_t>(width_ / 6, 17);  // "[kernel.kallsyms]"
+    const size_t name_width = width_ - 2 * (kPercent + count_width_) - kMark - 2 - object_width;
+    Add("\n{:>8}{:>{}}{:>8}{:>{}}      {:<{}}  {}\n", "SELF", "samples", count_width_, "TOTAL",
+        "samples", count_width_, "FUNCTION", name_width, "OBJECT");
     for (size_t i = 0; i < std::min(rows.size(), options_.functions); ++i) {
       const ShownFrame& frame = *rows[i].frame;
-      Add("{:>6.1f} %{:>9}{:>7.1f} %{:>9}  {} {}", Percent(rows[i].self, totals_.samples),
-          WithThousands(rows[i].self), Percent(rows[i].total, totals_.samples),
-          WithThousands(rows[i].total), MarkOf(frame.kind), Shorten(frame.name, name_width));
+      WriteCount(rows[i].self);
+      WriteCount(rows[i].total);
+      Add("  {} {}", MarkOf(frame.kind), Shorten(frame.name, name_width));
       WriteObject(frame, name_width, object_width);
     }
     WriteLeftOut(rows.size(), options_.functions, "functions");
+  }
+
+  void WriteCount(uint64_t samples) {
+    Add("{:>6.1f} %{:>{}}", Percent(samples, totals_.samples), WithThousands(samples),
+        count_width_);
   }
 
   // The object in its column; lines end without blanks.
@@ -143,11 +153,11 @@ class TopText {
 
   void WriteProcesses() {
     const std::vector<ProcessRow> rows = CountProcesses(profile_);
-    Add("\n{:>8}{:>9}  {}\n", "CPU", "samples", "PROCESS");
+    Add("\n{:>8}{:>{}}  {}\n", "CPU", "samples", count_width_, "PROCESS");
     for (size_t i = 0; i < std::min(rows.size(), options_.processes); ++i) {
       const ProcessRow& row = rows[i];
-      Add("{:>6.1f} %{:>9}  {}", Percent(row.samples, totals_.samples), WithThousands(row.samples),
-          Shorten(row.name, width_ - 40));
+      WriteCount(row.samples);
+      Add("  {}", Shorten(row.name, width_ - 50));
       if (row.processes.size() > 1) {
         Add(" ({} processes)\n", WithThousands(row.processes.size()));
       } else {
@@ -158,13 +168,16 @@ class TopText {
   }
 
   void WriteLeftOut(size_t rows, size_t shown, std::string_view what) {
-    if (rows > shown) Add("{:>17}  {} more {}\n", "...", WithThousands(rows - shown), what);
+    if (rows > shown) {
+      Add("{:>{}}  {} more {}\n", "...", 8 + count_width_, WithThousands(rows - shown), what);
+    }
   }
 
   const Profile& profile_;
   const TopOptions& options_;
   const size_t width_;
   const SampleTotals totals_ = TotalsOf(profile_);
+  const size_t count_width_ = std::max<size_t>(WithThousands(totals_.samples).size() + 2, 9);
   std::string text_;
 };
 

@@ -11,7 +11,7 @@ namespace pyrometer {
 struct TopOptions {
   size_t functions = 25;  // rows at most
   size_t processes = 10;
-  size_t width = 100;  // columns at most; at least 60 are used
+  size_t width = 100;  // columns at most; at least 80 are used
 };
 
 // The functions that most samples were in, as text for a terminal: SELF counts the samples that hit

@@ -128,13 +128,7 @@ class Page {
     byId('flip').addEventListener('click', () => this.flame.flip());
     byId('theme').addEventListener('click', switchTheme);
     document.addEventListener('keydown', (event) => this.#key(event));
-    let width = byId('flame').clientWidth;
-    new ResizeObserver(([entry]) => {
-      const now = Math.floor(entry.contentRect.width);
-      if (now === 0 || now === width) return;
-      width = now;
-      this.flame.draw();
-    }).observe(byId('flame'));
+    new ResizeObserver(() => this.flame.fit()).observe(byId('flame'));
   }
 
   #key(event) {

@@ -13,13 +13,14 @@ const decimal = new Intl.NumberFormat('en-US');
 const percent = (part, whole) => `${(whole > 0 ? 100 * part / whole : 0).toFixed(2)} %`;
 
 // Columns: {title, key, number, cell(row) -> node, share(row) -> 0..1}. Rows: objects with the keys.
+// At first the first column sorts.
 class TableView {
-  constructor(section, { columns, rows, sortBy, what }) {
+  constructor(section, { columns, rows, what }) {
     this.section = section;
     this.columns = columns;
     this.rows = rows;
     this.what = what;
-    this.sortBy = sortBy;
+    this.sortedBy = columns[0];
     this.descending = true;
     this.isHit = null;
   }
@@ -41,8 +42,8 @@ class TableView {
   }
 
   #compare(a, b) {
-    const left = a[this.sortBy];
-    const right = b[this.sortBy];
+    const left = a[this.sortedBy.key];
+    const right = b[this.sortedBy.key];
     const order = typeof left === 'number' ? left - right : left < right ? -1 : left > right ? 1 : 0;
     return this.descending ? -order : order;
   }
@@ -51,15 +52,15 @@ class TableView {
     const button = element('button', { type: 'button' }, column.title);
     button.addEventListener('click', () => this.#sort(column));
     const heading = element('th', { scope: 'col', className: column.number ? 'number' : '' }, button);
-    if (column.key === this.sortBy) {
+    if (column === this.sortedBy) {
       heading.ariaSort = this.descending ? 'descending' : 'ascending';
     }
     return heading;
   }
 
   #sort(column) {
-    this.descending = column.key === this.sortBy ? !this.descending : column.number === true;
-    this.sortBy = column.key;
+    this.descending = column === this.sortedBy ? !this.descending : column.number === true;
+    this.sortedBy = column;
     this.draw();
     this.section.querySelectorAll('th button')[this.columns.indexOf(column)].focus();
   }
@@ -116,7 +117,7 @@ function functionTable(section, { frames, tree }, onPick) {
   return new TableView(section, {
     columns: [...share('self'), ...share('total'), { title: 'Function', key: 'name', cell: name },
               { title: 'Object', key: 'object' }],
-    rows: functionRows(frames, tree), sortBy: 'self', what: 'functions' });
+    rows: functionRows(frames, tree), what: 'functions' });
 }
 
 function processTable(section, { facts, frames, tree }, view, onPick) {
@@ -138,5 +139,5 @@ function processTable(section, { facts, frames, tree }, view, onPick) {
               { title: 'Samples', key: 'samples', number: true,
                 cell: (row) => decimal.format(row.samples) },
               { title: 'Process', key: 'name', cell: name }, { title: 'PID', key: 'pids' }],
-    rows, sortBy: 'samples', what: 'process names' });
+    rows, what: 'process names' });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // make_profile STACKS FORMAT OUTPUT: writes a made-up profile of STACKS distinct stacks as
-// html, pprof, folded or text, through the same code as `pyrometer record`. With FORMAT "none" it only
-// makes the profile, so that the memory of an encoder can be told from that of its input.
+// html, pprof, folded or text, through the same code as `pyrometer record`. With FORMAT "none" it
+// only makes the profile, so that the memory of an encoder can be told from that of its input.
 // Standard error gets what a test compares: "samples=N stacks=N cut=N milliseconds=N peak_kb=N".
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -91,7 +91,10 @@ class ProfileMaker {
                   : fmt::format("shop::{}::Handle{}(std::string_view, int)", i % 37, i);
       const bool jit = i % 40 == 9;
       AddLocation(jit ? CodeOrigin::kJit : CodeOrigin::kUser,
-                  jit ? nullptr : i % 3 == 0 ? library : program, name);
+                  jit          ? nullptr
+                  : i % 3 == 0 ? library
+                               : program,
+                  name);
     }
     for (size_t i = 0; i < kKernelFunctions; ++i) {
       AddLocation(CodeOrigin::kKernel, kernel, fmt::format("sys_function_{}", i));
@@ -131,13 +134,14 @@ class ProfileMaker {
                                 : StackEnd::kComplete;
       const uint32_t process = static_cast<uint32_t>(made[0]);
       // Distinct by its thread where the frames happen to be equal.
-      window.samples.push_back({.process = {Pid(100 + process), StartTime(7)},
-                                .exec = ExecId(1),
-                                .comm = process == 2 ? "<b>evil</b>" : fmt::format("shopd-{}", process),
-                                .thread = fmt::format("worker-{}", i % 4),
-                                .stack = static_cast<uint32_t>(window.stacks.size()),
-                                .count = 1 + random_() % 9,
-                                .first_seen = {}});
+      window.samples.push_back(
+          {.process = {Pid(100 + process), StartTime(7)},
+           .exec = ExecId(1),
+           .comm = process == 2 ? "<b>evil</b>" : fmt::format("shopd-{}", process),
+           .thread = fmt::format("worker-{}", i % 4),
+           .stack = static_cast<uint32_t>(window.stacks.size()),
+           .count = 1 + random_() % 9,
+           .first_seen = {}});
       window.stacks.push_back(stack);
     }
     left_ -= stacks;
@@ -159,9 +163,9 @@ Result<std::string> Encode(const Profile& profile, std::string_view format) {
   accounting.exported = TotalsOf(profile).samples;
   accounting.idle = 12'345;
   accounting.lost[Accounting::kStackMapFull] = 3;
-  return EncodeHtml(profile, {.title = "A <made-up> profile",
-                              .host = "build-7.example",
-                              .accounting = accounting});
+  return EncodeHtml(
+      profile,
+      {.title = "A <made-up> profile", .host = "build-7.example", .accounting = accounting});
 }
 
 Result<void> Run(size_t stacks, std::string_view format, std::string path) {

@@ -102,8 +102,8 @@ TEST_F(FileSinkTest, OpenNamesTheMissingDirectory) {
   const Result<FileSink> sink = FileSink::Open(Path("missing/out"));
   ASSERT_FALSE(sink.has_value());
   EXPECT_EQ(sink.error().code(), ErrorCode::kNotFound);
-  EXPECT_EQ(sink.error().message(), Path("missing/out") + ": directory " + Path("missing") +
-                                        ": No such file or directory");
+  EXPECT_EQ(sink.error().message(),
+            Path("missing/out") + ": directory " + Path("missing") + ": No such file or directory");
 }
 
 TEST_F(FileSinkTest, OpenRefusesADirectoryAndAnEmptyName) {
