@@ -197,7 +197,8 @@ class StackSamples:
 
 KERNEL_SUFFIX = "_[k]"
 KERNEL_MAPPING = "[kernel.kallsyms]"
-CUT = "[truncated]"
+AT_LIMIT = "[truncated]"  # the first frame of a stack that has more frames than are taken
+BROKEN = "[stack cut: "  # ... of one whose frame pointers lead nowhere
 
 
 def is_named(frame, name):
@@ -205,6 +206,10 @@ def is_named(frame, name):
     arguments; `<...>` in `name` stands for any template arguments."""
     pattern = ".*".join(map(re.escape, name.split("...")))
     return re.search(r"(?:^|[\s*&])" + pattern + r"(?:[(<\[ ].*)?$", frame) is not None
+
+
+def is_cut(frame):
+    return frame == AT_LIMIT or frame.startswith(BROKEN)
 
 
 def count_where(samples, condition):
