@@ -9,7 +9,8 @@ import re
 import shutil
 
 from pyrometer_harness import (
-    CUT, BpfTestCase, all_at_once, count_where, describe, is_named, main, program, record,
+    AT_LIMIT, BpfTestCase, all_at_once, count_where, describe, is_cut, is_named, main, program,
+    record,
 )
 
 CPU_SECONDS = "1"
@@ -204,7 +205,7 @@ class Kinds(RecordedOnce):
         deep = [s for s in self.recording.folded if s.comm == "recursion" and len(s.frames) > 100]
         self.assert_mostly(
             deep,
-            lambda s: s.frames[0] == CUT and s.calls("bottom") and s.frames.count("even") >= 250,
+            lambda s: s.frames[0] == AT_LIMIT and s.calls("bottom") and s.frames.count("even") >= 250,
             "700 calls deep",
         )
         self.assertGreaterEqual(
@@ -216,7 +217,7 @@ class Kinds(RecordedOnce):
         working = [s for s in samples if s.calls("under_main")]
         self.assert_mostly(samples, lambda s: s.calls("under_main"), "rootless", 0.97)
         self.assert_mostly(
-            working, lambda s: s.frames[0] == CUT and s.has_chain(["main", "under_main"]), "cut"
+            working, lambda s: is_cut(s.frames[0]) and s.has_chain(["main", "under_main"]), "cut"
         )
 
     def test_code_of_a_jit_has_the_names_of_its_perf_map(self):
@@ -230,7 +231,7 @@ class Kinds(RecordedOnce):
         def by_comm_and_leaf(samples):
             counts = {}
             for s in samples:
-                frames = [frame for frame in s.frames if frame != CUT]
+                frames = [frame for frame in s.frames if not is_cut(frame)]
                 key = (s.comm, frames[-1].replace(";", ":") if frames else "")
                 counts[key] = counts.get(key, 0) + s.count
             return counts

@@ -72,6 +72,12 @@ class BpfTestCase(unittest.TestCase):
         os.chmod(cls.directory, 0o755)
         cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
 
+    def start_recording(self, *options, command=None, hertz=999):
+        """A Recorder that samples already; killed if it is left running at the test's end."""
+        recorder = Recorder(self.directory, *options, command=command, hertz=hertz)
+        self.addCleanup(recorder.kill)
+        return recorder.wait_until_sampling()
+
     def assert_between(self, number, limits, what):
         self.assertTrue(
             limits[0] <= number <= limits[1],
@@ -101,11 +107,11 @@ class BpfTestCase(unittest.TestCase):
             % (what, total, describe(s for s in samples if not any(map(s.calls, truth.iterations)))),
         )
 
-    def assert_cpu_time(self, recording, samples, cpu_ns, what):
+    def assert_cpu_time(self, recording, samples, cpu_ns, what, tolerance=0.01):
         """`samples` x period agree with the CPU time that the scheduler has booked."""
         profile = recording.profile
         periods = profile.duration_nanos * CPUS / profile.period
-        limits = bounds.cpu_time_limits(cpu_ns, profile.period, periods)
+        limits = bounds.cpu_time_limits(cpu_ns, profile.period, periods, tolerance)
         self.assert_between(count_where(samples, lambda s: True), limits, what)
 
 
@@ -191,7 +197,8 @@ class StackSamples:
 
 KERNEL_SUFFIX = "_[k]"
 KERNEL_MAPPING = "[kernel.kallsyms]"
-CUT = "[truncated]"
+AT_LIMIT = "[truncated]"  # the first frame of a stack that has more frames than are taken
+BROKEN = "[stack cut: "  # ... of one whose frame pointers lead nowhere
 
 
 def is_named(frame, name):
@@ -199,6 +206,10 @@ def is_named(frame, name):
     arguments; `<...>` in `name` stands for any template arguments."""
     pattern = ".*".join(map(re.escape, name.split("...")))
     return re.search(r"(?:^|[\s*&])" + pattern + r"(?:[(<\[ ].*)?$", frame) is not None
+
+
+def is_cut(frame):
+    return frame == AT_LIMIT or frame.startswith(BROKEN)
 
 
 def count_where(samples, condition):
@@ -345,6 +356,11 @@ class Recorder:
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
         return self
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
 
     def finish(self):
         """Waits for the end and reads everything that was written."""
