@@ -53,8 +53,9 @@ class ProcessTracker {
   // Applies all events up to window.end, then turns user addresses into object frames where the
   // sample's process had a file mapped when the sample was first seen. Frames in anonymous memory
   // and those of unknown processes stay as they are; a return address that was in no executable
-  // mapping ends its stack (StackEnd::kBadReturnAddress); the leaf always stays. Processes that
-  // share a stack but not its meaning get stacks of their own. Forgets what is older than
+  // mapping ends its stack (StackEnd::kBadReturnAddress). The leaf stays, except in the middle of
+  // an exec, where the user registers are still those of the old program (kNoUserStack). Processes
+  // that share a stack but not its meaning get stacks of their own. Forgets what is older than
   // window.end - Options::keep: call it with windows in order.
   Window Resolve(Window window);
 

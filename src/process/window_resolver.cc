@@ -73,15 +73,22 @@ class Resolver {
       const std::optional<ObjectMapping> mapping =
           program.space.At(frame.user_address(), sample.first_seen);
       const bool is_leaf = i == original.stack.kernel_frames;
-      if (!mapping && !is_leaf && program.complete) {
-        seen.stack.user_frames = static_cast<uint16_t>(i - original.stack.kernel_frames);
-        seen.stack.end = StackEnd::kBadReturnAddress;
-        ++tally_.cut_stacks;
+      if (!mapping && program.complete && (!is_leaf || original.stack.kernel_frames > 0)) {
+        Cut(seen.stack, i);
         break;
       }
       seen.frames.push_back(Normalize(frame, mapping));
     }
     return seen;
+  }
+
+  // A tick in the kernel whose user pc is mapped nowhere hit the middle of an exec: the registers
+  // are still those of the old program, and there is no user stack yet. Elsewhere in a stack, what
+  // lies in no mapping is no return address.
+  void Cut(Stack& stack, size_t at) {
+    stack.user_frames = static_cast<uint16_t>(at - stack.kernel_frames);
+    stack.end = stack.user_frames == 0 ? StackEnd::kNoUserStack : StackEnd::kBadReturnAddress;
+    if (stack.user_frames > 0) ++tally_.cut_stacks;
   }
 
   Frame Normalize(Frame frame, const std::optional<ObjectMapping>& mapping) {
