@@ -29,6 +29,7 @@
 #include "base/file.h"
 #include "process/process_directory.h"
 #include "process/process_tracker.h"
+#include "tests/unit/process/short_lived.h"
 
 extern char** environ;
 
@@ -154,7 +155,7 @@ class ProcessLiveTest : public testing::Test {
       GTEST_SKIP() << tracker.error().message();
     }
     tracker_ = *std::move(tracker);
-    std::string pattern = testing::TempDir() + "/pyrometer_live_XXXXXX";
+    std::string pattern = testing::TempDir() + "pyrometer_live_XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     directory_ = pattern;
   }
@@ -175,6 +176,14 @@ class ProcessLiveTest : public testing::Test {
   static void Kill(Pid pid) {
     ::kill(static_cast<pid_t>(pid.value()), SIGKILL);
     Reap(pid);
+  }
+
+  static ShortLife RunShortLived(const std::string& program) {
+    const std::unique_ptr<FILE, int (*)(FILE*)> output(::popen(("exec " + program).c_str(), "r"),
+                                                       &::pclose);
+    ShortLife life;
+    EXPECT_EQ(std::fread(&life, sizeof(life), 1, output.get()), 1U);
+    return life;
   }
 
   std::string CopyOf(const std::string& program, const std::string& name) const {
@@ -230,43 +239,23 @@ TEST_F(ProcessLiveTest, KnowsItselfFromTheScan) {
 }
 
 TEST_F(ProcessLiveTest, KnowsEveryOneOf200ShortLivedProcesses) {
-  const int kProcesses = 200;
   std::vector<std::string> programs;
-  for (int i = 0; i < 20; ++i) programs.push_back(CopyOf("/bin/true", fmt::format("true{}", i)));
-  struct Child {
-    Pid pid;
-    MonotonicTime spawned;
-    MonotonicTime ended;
-    std::string program;
-  };
-  std::vector<Child> children;
-  for (int i = 0; i < kProcesses; ++i) {
-    Child child;
-    child.program = programs[static_cast<size_t>(i) % programs.size()];
-    child.spawned = MonotonicNow();
-    child.pid = Spawn(child.program, {});
-    Reap(child.pid);
-    child.ended = MonotonicNow();
-    children.push_back(child);
+  for (int i = 0; i < 20; ++i) {
+    programs.push_back(CopyOf(SHORT_LIVED_PROGRAM, fmt::format("program{}", i)));
   }
-  // Every program and every library of theirs must be found although all are gone by now.
-  int right = 0;
-  for (const Child& child : children) {
-    // Where it lay is only known to the tracker: any of the published or remembered mappings.
-    const TimingSink::Seen seen = sink_.Of(child.pid);
-    if (seen.mappings.empty()) continue;
-    for (const ObjectMapping& mapping : seen.mappings) {
-      const Frame frame =
-          Resolve(seen.process, seen.exec, Address(mapping.start.value() + 16), child.ended);
-      if (PathOf(frame) == child.program) {
-        ++right;
-        break;
-      }
-    }
+  std::vector<ShortLife> lives;
+  for (size_t i = 0; i < 200; ++i) lives.push_back(RunShortLived(programs[i % programs.size()]));
+  // They are all gone by now, and some were before anybody could look at them.
+  for (size_t i = 0; i < lives.size(); ++i) {
+    const ShortLife& life = lives[i];
+    const Frame frame = Resolve({Pid(life.pid), StartTime(life.start_ticks)}, ExecId(3),
+                                Address(life.main_address), MonotonicTime(life.now_ns));
+    ASSERT_EQ(PathOf(frame), programs[i % programs.size()]);
+    EXPECT_EQ(frame.offset(), ElfAddress(life.main_in_elf));
+    EXPECT_TRUE(tracker_->OpenObject(frame.object()).has_value());
   }
-  std::printf("published while alive, with the right executable: %d of %d\n", right, kProcesses);
   EXPECT_EQ(tracker_->counters().objects_unopened, 0U);
-  EXPECT_EQ(tracker_->counters().lost_records, 0U);
+  EXPECT_EQ(tracker_->counters().unknown_process_samples, 0U);
 }
 
 TEST_F(ProcessLiveTest, OpensADeletedExecutable) {
