@@ -41,7 +41,7 @@ Result<void> PerfMap::Update(int fd) {
   }
   constexpr size_t kLongestLine = 4 * kMaxName;
   LineReader lines(fd, offset_, kMaxFileBytes, kLongestLine);
-  while (ranges_.size() < kMaxRanges && names_.size() < kMaxNameBytes) {
+  for (; lines_ < kMaxLines && names_.size() < kMaxNameBytes; ++lines_) {
     ASSIGN_OR_RETURN(const std::optional<std::string_view> line, lines.Next());
     offset_ = lines.offset();
     if (!line) break;

@@ -33,7 +33,7 @@ TEST(Demangle, ShowsNamesAsTheirAuthorsWroteThem) {
       {"_ZTV3foo", "vtable for foo"},
       // Rust, older mangling
       {"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"},
-      {"_ZN71_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..drop..Drop$GT$4drop17h"
+      {"_ZN66_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..drop..Drop$GT$4drop17h"
        "0123456789abcdefE",
        "<alloc::vec::Vec<T> as core::ops::drop::Drop>::drop"},
       {"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE.llvm.1234567890",

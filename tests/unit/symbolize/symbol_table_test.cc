@@ -123,16 +123,18 @@ TEST(SymbolTable, ChoosesAmongAliasesWhateverTheirOrder) {
   }
 }
 
-TEST(SymbolTable, BoundsTheCostOfDeepNesting) {
-  constexpr uint64_t kDepth = 20000;
-  std::vector<Declared> nested;
-  for (uint64_t i = 0; i < kDepth; ++i) {
-    nested.push_back({.name = "f", .start = i, .size = 0x100000 - i, .limit = 0x100000});
+TEST(SymbolTable, RemembersFunctionsAroundFunctionsToABoundedDepth) {
+  constexpr uint64_t kEnd = 0x100000;
+  std::vector<std::string> names;
+  for (int i = 0; i < 5000; ++i) names.push_back("f" + std::to_string(i));
+  std::vector<Declared> nested;  // f0 around f1 around f2 ...
+  for (uint64_t i = 0; i < names.size(); ++i) {
+    nested.push_back({.name = names[i].c_str(), .start = i, .size = kEnd - 2 * i, .limit = kEnd});
   }
-  // All end at the same address, so only the innermost one is ever the answer below it.
   const SymbolTable table = TableOf(nested);
-  EXPECT_EQ(NameAt(table, kDepth - 1), "f");
-  EXPECT_EQ(NameAt(table, 0xfffff), "f");
+  EXPECT_EQ(NameAt(table, 4999), "f4999");
+  EXPECT_EQ(NameAt(table, kEnd - 5), "f4");
+  EXPECT_EQ(NameAt(table, kEnd - 1001), "f31") << "one that is around it, found in 32 steps";
 }
 
 TEST(SymbolTable, CutsSizesThatOverflow) {
