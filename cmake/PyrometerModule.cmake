@@ -17,6 +17,11 @@ if(PYROMETER_SANITIZE)
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(pyrometer_flags INTERFACE -fsanitize=address,undefined)
 endif()
+if(PYROMETER_FUZZ)
+  target_compile_options(pyrometer_flags INTERFACE
+    -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(pyrometer_flags INTERFACE -fsanitize=address,undefined)
+endif()
 
 # The contract: include/pyrometer, for everybody.
 add_library(pyrometer_contract INTERFACE)

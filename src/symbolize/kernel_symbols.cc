@@ -17,11 +17,12 @@
 namespace pyrometer {
 namespace {
 
+constexpr uint64_t kMaxKallsymsBytes = uint64_t{256} << 20;
 constexpr size_t kLongestLine = 1024;  // KSYM_NAME_LEN is 512 since 6.1
 constexpr std::string_view kBpfPrefix = "bpf_";
 
 Result<void> ReadLines(int fd, KernelSymbolsBuilder& builder) {
-  LineReader lines(fd, 0, kLongestLine);
+  LineReader lines(fd, 0, kMaxKallsymsBytes, kLongestLine);
   while (true) {
     ASSIGN_OR_RETURN(const std::optional<std::string_view> line, lines.Next());
     if (!line) return {};

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/system_error.h"
@@ -59,10 +60,13 @@ Result<bool> LineReader::Fill() {
   buffer_.erase(0, position_);
   position_ = 0;
   const size_t have = buffer_.size();
-  buffer_.resize(have + kStep);
+  const uint64_t at = offset_ + have;
+  if (at >= end_) return false;
+  const size_t step = std::min<uint64_t>(kStep, end_ - at);
+  buffer_.resize(have + step);
   ssize_t n = 0;
   do {
-    n = ::pread(fd_, buffer_.data() + have, kStep, static_cast<off_t>(offset_ + have));
+    n = ::pread(fd_, buffer_.data() + have, step, static_cast<off_t>(at));
   } while (n < 0 && errno == EINTR);
   buffer_.resize(have + static_cast<size_t>(n > 0 ? n : 0));
   if (n < 0) return SystemError(errno, "pread");

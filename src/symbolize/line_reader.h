@@ -10,13 +10,13 @@
 
 namespace pyrometer {
 
-// Goes through the lines of a file from an offset on, in reads of 64 KiB and in memory of little
+// Goes through the lines of a part of a file, in reads of 64 KiB and in memory of little
 // more, however long the lines are.
 class LineReader {
  public:
-  // `fd` stays the caller's.
-  LineReader(int fd, uint64_t offset, size_t longest)
-      : fd_(fd), offset_(offset), longest_(longest) {}
+  // Of the bytes [begin, end) of `fd`, which stays the caller's.
+  LineReader(int fd, uint64_t begin, uint64_t end, size_t longest)
+      : fd_(fd), offset_(begin), end_(end), longest_(longest) {}
 
   // The next line that ends in a newline, without it; nothing when there is none. What follows the
   // last newline may still be being written and is left, unless it is longer than `longest`: of
@@ -34,6 +34,7 @@ class LineReader {
 
   int fd_;
   uint64_t offset_;
+  uint64_t end_;
   size_t longest_;
   bool in_cut_line_ = false;
   std::string buffer_;

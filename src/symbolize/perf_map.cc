@@ -40,9 +40,8 @@ Result<void> PerfMap::Update(int fd) {
     inode_ = status.st_ino;
   }
   constexpr size_t kLongestLine = 4 * kMaxName;
-  LineReader lines(fd, offset_, kLongestLine);
-  while (lines.offset() < kMaxFileBytes && ranges_.size() < kMaxRanges &&
-         names_.size() < kMaxNameBytes) {
+  LineReader lines(fd, offset_, kMaxFileBytes, kLongestLine);
+  for (; lines_ < kMaxLines && names_.size() < kMaxNameBytes; ++lines_) {
     ASSIGN_OR_RETURN(const std::optional<std::string_view> line, lines.Next());
     offset_ = lines.offset();
     if (!line) break;

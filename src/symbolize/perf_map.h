@@ -21,7 +21,7 @@ namespace pyrometer {
 class PerfMap {
  public:
   static constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
-  static constexpr size_t kMaxRanges = size_t{1} << 20;
+  static constexpr uint64_t kMaxLines = uint64_t{1} << 20;  // also of bad ones, which cost time
   static constexpr size_t kMaxNameBytes = size_t{64} << 20;
   static constexpr size_t kMaxName = 1024;
 
@@ -54,6 +54,7 @@ class PerfMap {
 
   absl::btree_map<uint64_t, Range> ranges_;  // by start, not overlapping
   std::string names_;
+  uint64_t lines_ = 0;
   uint64_t bad_lines_ = 0;
   uint64_t offset_ = 0;
   dev_t device_ = 0;
