@@ -39,13 +39,16 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Start(Sampler& sampler, const Procfs
   return pipeline;
 }
 
-Result<NamedWindow> Pipeline::NextWindow() {
+Result<ResolvedWindow> Pipeline::TakeWindow() {
   ASSIGN_OR_RETURN(Window window, sampler_.Drain());
-  Window resolved = tracker_->Resolve(std::move(window));
-  for (const KernelSymbolEvent& event : tracker_->TakeKernelSymbolEvents()) {
-    symbolizer_->Apply(event);
-  }
-  return symbolizer_->Name(std::move(resolved));
+  ResolvedWindow resolved{.window = tracker_->Resolve(std::move(window)), .kernel_events = {}};
+  resolved.kernel_events = tracker_->TakeKernelSymbolEvents();
+  return resolved;
+}
+
+NamedWindow Pipeline::Name(ResolvedWindow resolved) {
+  for (const KernelSymbolEvent& event : resolved.kernel_events) symbolizer_->Apply(event);
+  return symbolizer_->Name(std::move(resolved.window));
 }
 
 }  // namespace pyrometer

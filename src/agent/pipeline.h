@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "agent/wiring.h"
 #include "base/procfs.h"
 #include "indexer/in_process_indexer.h"
 #include "process/process_tracker.h"
+#include "pyrometer/kernel_symbol_event.h"
 #include "pyrometer/profile.h"
 #include "pyrometer/result.h"
 #include "sampler/sampler.h"
@@ -15,8 +17,19 @@
 
 namespace pyrometer {
 
-// A sampler with everything it takes to name its samples: what makes a NamedWindow out of the
-// kernel's maps. Owned by one thread; the process tracker inside has a thread of its own.
+// The samples of a window with their frames in the terms of objects, and what they need to be
+// named: how the kernel's own code changed meanwhile.
+struct ResolvedWindow {
+  Window window;
+  std::vector<KernelSymbolEvent> kernel_events;
+};
+
+// A sampler with everything it takes to name its samples. Taking and naming are apart because
+// they may not wait for each other: naming reads symbol tables, a second of work for a large
+// program on a busy machine, while the kernel's maps fill up.
+//
+// Threads: one calls TakeWindow, one calls Name (it may be another); the process tracker inside
+// has a thread of its own.
 class Pipeline {
  public:
   // `keep`: how long what is gone stays known, two windows. `sampler` must outlive the pipeline.
@@ -24,13 +37,16 @@ class Pipeline {
   static Result<std::unique_ptr<Pipeline>> Start(Sampler& sampler, const Procfs& procfs,
                                                  std::chrono::nanoseconds keep);
 
-  // The samples since the last call, with names.
-  Result<NamedWindow> NextWindow();
+  // The samples since the last call.
+  Result<ResolvedWindow> TakeWindow();
+
+  // REQUIRES: windows in the order in which they were taken.
+  NamedWindow Name(ResolvedWindow resolved);
 
   const ProcessTracker& tracker() const { return *tracker_; }
 
  private:
-  Pipeline(Sampler& sampler) : sampler_(sampler), mappings_(sampler), headers_(indexer_) {}
+  explicit Pipeline(Sampler& sampler) : sampler_(sampler), mappings_(sampler), headers_(indexer_) {}
 
   Sampler& sampler_;
   InProcessIndexer indexer_;

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "agent/accounting_line.h"
@@ -18,6 +20,7 @@
 #include "agent/record_target.h"
 #include "agent/sample_rate.h"
 #include "agent/stop_signals.h"
+#include "base/bounded_queue.h"
 #include "base/cpu_list.h"
 #include "profile/profile_builder.h"
 
@@ -39,6 +42,15 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+struct CloseQueue {
+  void operator()(BoundedQueue<ResolvedWindow>* queue) const { queue->Close(); }
+};
+
+// Windows that wait to be named. Beyond that the kernel's maps have to hold the samples, and what
+// they cannot hold is counted as lost.
+constexpr size_t kWaitingWindows = 16;
+
+// Samples on the caller's thread; names and adds up on a thread of its own, see Pipeline.
 class Recording {
  public:
   static Result<std::unique_ptr<Recording>> Prepare(const RecordConfig& config,
@@ -49,6 +61,7 @@ class Recording {
 
   Accounting accounting() const { return sampler_->accounting(); }
   uint64_t missed_children() const { return sampler_->missed_children(); }
+  // REQUIRES: Run has returned.
   Profile Finish() &&;
 
  private:
@@ -61,13 +74,15 @@ class Recording {
   Result<void> Loop(const StopSignals& signals, const std::optional<ChildCommand>& command);
   Result<void> Look();
   Result<void> TakeWindow();
+  void NameWindows();
   bool NobodyLeft() const;
   std::optional<std::chrono::nanoseconds> TimeLeft() const;
 
   const RecordConfig& config_;
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Pipeline> pipeline_;
-  ProfileBuilder builder_;
+  BoundedQueue<ResolvedWindow> taken_{kWaitingWindows};
+  ProfileBuilder builder_;  // of the naming thread, while Run
   bool only_pids_ = false;
   bool interrupted_ = false;  // by a signal
   Clock::time_point started_;
@@ -103,6 +118,9 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
 }
 
 Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildCommand>& command) {
+  const std::jthread naming([this] { NameWindows(); });
+  // Before the thread is waited for, whichever way this function is left.
+  const std::unique_ptr<BoundedQueue<ResolvedWindow>, CloseQueue> close(&taken_);
   started_ = window_began_ = Clock::now();
   RETURN_IF_ERROR(sampler_->Start());
   if (command) RETURN_IF_ERROR(command->Release());
@@ -140,14 +158,21 @@ Result<void> Recording::Loop(const StopSignals& signals,
 Result<void> Recording::Look() {
   RETURN_IF_ERROR(sampler_->FollowCpus());
   if (Clock::now() - window_began_ < kWindow && !sampler_->NearlyFull()) return {};
+  if (!taken_.HasRoom()) return {};
   window_began_ = Clock::now();
   return TakeWindow();
 }
 
 Result<void> Recording::TakeWindow() {
-  ASSIGN_OR_RETURN(const NamedWindow window, pipeline_->NextWindow());
-  builder_.Add(window);
+  ASSIGN_OR_RETURN(ResolvedWindow window, pipeline_->TakeWindow());
+  taken_.Push(std::move(window));
   return {};
+}
+
+void Recording::NameWindows() {
+  while (std::optional<ResolvedWindow> window = taken_.Pop()) {
+    builder_.Add(pipeline_->Name(*std::move(window)));
+  }
 }
 
 bool Recording::NobodyLeft() const {

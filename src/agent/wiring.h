@@ -57,9 +57,7 @@ class TrackedObjects : public ObjectSource {
 class TrackedPerfMaps : public PerfMapSource {
  public:
   explicit TrackedPerfMaps(ProcessTracker& tracker) : tracker_(tracker) {}
-  Result<UniqueFd> Open(ProcessKey process) override {
-    return tracker_.OpenPerfMap(process);
-  }
+  Result<UniqueFd> Open(ProcessKey process) override { return tracker_.OpenPerfMap(process); }
 
  private:
   ProcessTracker& tracker_;
