@@ -142,6 +142,15 @@ Result<std::vector<TaskRecord>> AllInProgramOne() {
   return tasks;
 }
 
+std::string PathOfLibrary(const char* name) {
+  void* const library = ::dlopen(name, RTLD_NOW);
+  Dl_info where{};
+  EXPECT_NE(::dladdr(::dlsym(library, "crc32"), &where), 0) << name;
+  const std::string path = where.dli_fname == nullptr ? "" : where.dli_fname;
+  ::dlclose(library);
+  return path;
+}
+
 class ProcessLiveTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -291,7 +300,7 @@ TEST_F(ProcessLiveTest, OpensAnExecutableInAMemfd) {
 
 TEST_F(ProcessLiveTest, SeesALibraryThatIsLoadedLater) {
   const Pid self(static_cast<uint32_t>(::getpid()));
-  const std::string copy = CopyOf("/lib/x86_64-linux-gnu/libz.so.1", "libloaded.so");
+  const std::string copy = CopyOf(PathOfLibrary("libz.so.1"), "libloaded.so");
   ASSERT_FALSE(Maps(self, copy));
   void* const library = ::dlopen(copy.c_str(), RTLD_NOW);
   ASSERT_NE(library, nullptr) << ::dlerror();
