@@ -108,11 +108,12 @@ class ProcessTracker::State {
     return batch;
   }
 
-  // Applies all there is; true if there was anything.
+  // Applies what there is; true if there was anything. Not for ever: others need the thread too.
   bool Pump() {
+    constexpr int kRounds = 8;
     bool any = false;
     bool more = true;
-    while (more) {
+    for (int round = 0; more && round < kRounds; ++round) {
       const absl::MutexLock lock(&mutex_);
       const KernelEvents::Batch batch = PumpOnce();
       any |= !batch.events.empty();
