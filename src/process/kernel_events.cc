@@ -21,6 +21,7 @@ Result<KernelEvents> KernelEvents::Open(Options options) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return SystemError(errno, "epoll_create1");
   KernelEvents events(std::move(options), std::move(epoll));
+  if (events.options_.wake_fd >= 0) RETURN_IF_ERROR(events.Watch(events.options_.wake_fd));
   ASSIGN_OR_RETURN(const bool opened, events.Rescan());
   if (!opened) return Fail(ErrorCode::kUnsupported, "no cpu is online");
   return events;
@@ -50,13 +51,17 @@ Result<bool> KernelEvents::Rescan() {
 
 Result<void> KernelEvents::AddRing(unsigned cpu) {
   ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Open(cpu, options_.ring));
+  RETURN_IF_ERROR(Watch(ring.fd()));
+  rings_.push_back(std::move(ring));
+  return {};
+}
+
+Result<void> KernelEvents::Watch(int fd) const {
   epoll_event interest{};
   interest.events = EPOLLIN | EPOLLET;
-  interest.data.u32 = cpu;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, ring.fd(), &interest) < 0) {
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &interest) < 0) {
     return SystemError(errno, "epoll_ctl");
   }
-  rings_.push_back(std::move(ring));
   return {};
 }
 
@@ -70,11 +75,11 @@ KernelEvents::Batch KernelEvents::Read() {
   return batch;
 }
 
-void KernelEvents::ClearReadiness() {
-  std::array<epoll_event, 64> ready;
-  while (::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0) ==
-         static_cast<int>(ready.size())) {
-  }
+void KernelEvents::Wait(std::chrono::milliseconds timeout) const {
+  // Which one it was does not matter: Read() reads them all.
+  std::array<epoll_event, 16> ready;
+  ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()),
+               static_cast<int>(timeout.count()));
 }
 
 }  // namespace pyrometer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ class KernelEvents {
   struct Options {
     Procfs procfs;
     PerfRing::Options ring;
+    int wake_fd = -1;  // when it is readable, Wait() returns; must outlive the events
   };
   struct Batch {
     std::vector<ProcessEvent> events;
@@ -39,11 +41,9 @@ class KernelEvents {
   // what happened on it before is unknown.
   Result<bool> Rescan();
 
-  // Becomes readable when a ring has enough unread bytes.
-  int poll_fd() const { return epoll_.get(); }
-
-  // Takes back the readiness of poll_fd().
-  void ClearReadiness();
+  // Returns when a ring has enough unread bytes, at options.wake_fd, or after `timeout`. May be
+  // called while another thread is in any other method.
+  void Wait(std::chrono::milliseconds timeout) const;
 
   size_t cpu_count() const { return rings_.size(); }
   uint64_t late() const { return merger_.late(); }
@@ -51,9 +51,10 @@ class KernelEvents {
  private:
   KernelEvents(Options options, UniqueFd epoll);
   Result<void> AddRing(unsigned cpu);
+  Result<void> Watch(int fd) const;
 
   Options options_;
-  UniqueFd epoll_;  // edge-triggered: a readable ring is reported once
+  UniqueFd epoll_;  // edge-triggered: what is readable is reported once
   std::vector<PerfRing> rings_;
   EventMerger merger_;
   uint64_t malformed_ = 0;  // since the last batch

@@ -56,6 +56,11 @@ class ObjectTable {
   // ObjectId(0): no file that could have symbols (code written to a memfd), or no id is left.
   ObjectId Identify(const RootIdentity& root, const MappedFile& file, FileFinder& finder);
 
+  // True if Identify() will answer without opening anything.
+  bool Knows(const RootIdentity& root, const MappedFile& file) const {
+    return by_name_.contains(Name{root, file});
+  }
+
   // Null if there is no such object. Valid until the next Identify().
   const ObjectInfo* Find(ObjectId id) const;
 

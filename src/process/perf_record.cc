@@ -59,6 +59,7 @@ constexpr bool IsNobody(uint32_t pid) {
 using MaybeEvent = std::optional<ProcessEvent>;
 
 struct Body {
+  std::span<const std::byte> record;  // all of it
   perf_event_header header;
   FieldReader fields;
   MonotonicTime when;
@@ -114,14 +115,25 @@ MaybeEvent ParseComm(Body& body) {
   return event;
 }
 
+// The time in the sample id that begins at `offset`.
+MonotonicTime SampleTimeAt(std::span<const std::byte> record, size_t offset) {
+  FieldReader in(record.subspan(std::min(offset, record.size())));
+  in.Take<uint64_t>();  // pid, tid
+  return MonotonicTime(in.Take<uint64_t>());
+}
+
 MaybeEvent ParseSymbol(Body& body) {
   SymbolEvent event;
-  event.when = body.when;
   event.symbol.address = KernelAddress(body.fields.Take<uint64_t>());
   event.symbol.size = body.fields.Take<uint32_t>();
   body.fields.Take<uint16_t>();  // kind: BPF, out of line
   event.symbol.removed = body.fields.Take<uint16_t>() & kKsymbolUnregister;
   event.symbol.name = body.fields.TakeString();
+  // With several listeners on a CPU the kernel (seen in 6.18) adds the sample id's size to the
+  // record once for each listener before us, and leaves garbage at its end. The sample id itself
+  // follows the name, which is padded to eight bytes.
+  constexpr size_t kName = sizeof(perf_event_header) + 16;
+  event.when = SampleTimeAt(body.record, kName + (event.symbol.name.size() + 8) / 8 * 8);
   return event;
 }
 
@@ -158,11 +170,9 @@ Result<std::optional<ProcessEvent>> ParsePerfRecord(std::span<const std::byte> r
     return Fail(ErrorCode::kMalformed, "perf record of {} bytes claims {}", record.size(),
                 header.size);
   }
-  FieldReader trailer(record.last(kSampleIdSize));
-  trailer.Take<uint64_t>();  // pid, tid
-  const MonotonicTime when(trailer.Take<uint64_t>());
+  const MonotonicTime when = SampleTimeAt(record, record.size() - kSampleIdSize);
   const size_t body_size = record.size() - sizeof(header) - kSampleIdSize;
-  Body body{header, FieldReader(record.subspan(sizeof(header), body_size)), when};
+  Body body{record, header, FieldReader(record.subspan(sizeof(header), body_size)), when};
   MaybeEvent event = ParseBody(body);
   if (!body.fields.ok()) {
     return Fail(ErrorCode::kMalformed, "perf record of type {} ends early", header.type);

@@ -44,6 +44,13 @@ perf_event_attr SidebandAttributes(uint32_t wakeup_bytes) {
   return attr;
 }
 
+// Such an event would wait in the merger until its time comes. The kernel's clock in records may
+// be a little ahead of clock_gettime(), but not by that much.
+bool IsFromTheFuture(const ProcessEvent& event) {
+  constexpr uint64_t kTolerance = 1'000'000'000;
+  return When(event).value() > MonotonicNow().value() + kTolerance;
+}
+
 int OpenEvent(perf_event_attr& attr, unsigned cpu) {
   return static_cast<int>(
       ::syscall(SYS_perf_event_open, &attr, -1, static_cast<int>(cpu), -1, PERF_FLAG_FD_CLOEXEC));
@@ -115,7 +122,7 @@ PerfRing::Tally PerfRing::Drain(EventMerger& merger) {
     }
     ++tally.records;
     Result<std::optional<ProcessEvent>> event = ParsePerfRecord(Bytes(tail, header.size));
-    if (!event) {
+    if (!event || (event->has_value() && IsFromTheFuture(**event))) {
       ++tally.malformed;
     } else if (event->has_value()) {
       merger.Add(**std::move(event));

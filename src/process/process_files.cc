@@ -83,6 +83,18 @@ std::vector<ObjectMapping> ProcessHistory::ToObjects(const FileMapping& range,
   return ToObjectMappings(range, object, objects_.Find(object)->segments, page_size_);
 }
 
+std::vector<ObjectMapping> ProcessHistory::ToObjects(Process& process, const MappingEvent& event) {
+  const bool has_file = event.file.path != kVdsoPath && !IsAnonymous(event.file.path);
+  if (!has_file || objects_.Knows(process.program().root, event.file)) {
+    // The usual case, and /proc is not touched (it was half of the cost of a short process). The
+    // root may be an inherited one that the process has left since; then it has mapped a file of
+    // the same path and build id as one there, and whoever forges that misleads us about himself.
+    return ToObjects(event.range, event.file, process.program().root, nullptr);
+  }
+  LearnRoot(process);
+  return ToObjects(event.range, event.file, process.program().root, DirectoryOf(process));
+}
+
 std::optional<ObjectInfo> ProcessHistory::Object(ObjectId id) const {
   const ObjectInfo* const info = objects_.Find(id);
   return info == nullptr ? std::nullopt : std::optional(*info);

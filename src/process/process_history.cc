@@ -87,13 +87,11 @@ void ProcessHistory::On(const MappingEvent& event) {
   Process* process = processes_.Living(event.pid);
   if (process == nullptr) process = Adopt(event.pid);
   if (process == nullptr || event.when <= process->scanned_at) return;
-  LearnRoot(*process);
-  const ProcessDirectory* const directory = DirectoryOf(*process);
   Program& program = process->program();
   bool changed = false;
-  for (const ObjectMapping& piece : ToObjects(event.range, event.file, program.root, directory)) {
+  for (const ObjectMapping& piece : ToObjects(*process, event)) {
     changed |= program.space.Map(piece, event.when);
-    if (piece.object == ObjectId(0)) NoteAnonymousCode(*process, directory);
+    if (piece.object == ObjectId(0)) NoteAnonymousCode(*process, nullptr);
   }
   // The kernel maps the executable before its interpreter and anything else.
   if (program.executable.empty() && !IsAnonymous(event.file.path) && event.file.path != kVdsoPath) {
@@ -164,8 +162,9 @@ void ProcessHistory::LearnRoot(Process& process) {
 }
 
 void ProcessHistory::NoteAnonymousCode(Process& process, const ProcessDirectory* directory) {
-  if (process.perf_map != nullptr || directory == nullptr) return;
-  if (perf_maps_.size() >= kMaxPerfMaps) return;
+  if (process.perf_map != nullptr || perf_maps_.size() >= kMaxPerfMaps) return;
+  if (directory == nullptr) directory = DirectoryOf(process);
+  if (directory == nullptr) return;
   Result<PerfMapDirectory> perf_map = PerfMapDirectory::Of(*directory);
   if (!perf_map) return;
   process.perf_map = std::make_shared<PerfMapDirectory>(*std::move(perf_map));
@@ -178,7 +177,8 @@ void ProcessHistory::Publish(Pid pid) {
   const Program& program = process->program();
   if (!program.exec || program.space.empty()) return;
   // The kernel compares start times exactly.
-  if (!process->start_is_exact && DirectoryOf(*process) == nullptr) return;
+  const bool sure = process->start_is_exact || process->start_is_sure;
+  if (!sure && DirectoryOf(*process) == nullptr) return;
   sink_.Publish(process->key, *program.exec, program.space.Current());
   published_.insert(pid);
   ++counters_.publishes;

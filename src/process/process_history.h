@@ -81,9 +81,11 @@ class ProcessHistory {
   Process* Adopt(Pid pid);
   std::vector<ObjectMapping> ToObjects(const FileMapping& range, const MappedFile& file,
                                        const RootIdentity& root, const ProcessDirectory* directory);
+  std::vector<ObjectMapping> ToObjects(Process& process, const MappingEvent& event);
   // Null if the process is gone. Valid until the next call, or the end of the burst.
   const ProcessDirectory* DirectoryOf(Process& process);
   void LearnRoot(Process& process);
+  // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
   void Publish(Pid pid);
   void PublishChanged();

@@ -35,6 +35,7 @@ Process* ProcessTable::Living(Pid pid) {
 Process& ProcessTable::Bear(Pid pid, MonotonicTime when) {
   auto process = std::make_unique<Process>();
   process->key = {pid, clock_.ToStartTime(when)};
+  process->start_is_sure = clock_.StartIsSure(when);
   process->born = when;
   ++living_;
   Lives& lives = processes_[pid];

@@ -42,6 +42,7 @@ struct Program {
 struct Process {
   ProcessKey key;
   bool start_is_exact = false;  // else derived from the fork's time: one tick off at most
+  bool start_is_sure = false;   // derived, but not near a tick's border
   bool kernel_thread = false;
   MonotonicTime born;
   MonotonicTime ended = kForever;

@@ -3,12 +3,11 @@
 
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
-#include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <stop_token>
 #include <thread>
@@ -22,8 +21,14 @@
 namespace pyrometer {
 namespace {
 
-constexpr uint32_t kWakeupBytes = 1;
-constexpr int kPollMilliseconds = 1000;
+// An exec with its first four mappings is some 600 bytes on one CPU: it wakes us when it is whole.
+// Waking for every record costs twice the CPU per process (115 us instead of 65 us, and the
+// profiled program pays for the interrupt) and publishes 0.4 ms earlier (measured 2026-11, 2 CPUs).
+constexpr uint32_t kWakeupBytes = 512;
+// Lone records must not wait for the watermark; files of a process that lives 5 ms should be
+// opened while it lives. 50 wakeups a second cost 0.03 % of a core.
+constexpr std::chrono::milliseconds kBusyInterval(5);
+constexpr std::chrono::milliseconds kIdleInterval(20);
 constexpr auto kRescanInterval = std::chrono::seconds(1);
 constexpr size_t kMaxHeldFiles = 2048;
 
@@ -44,7 +49,6 @@ class ProcessTracker::State {
         AddressSpaceSink& sink, TaskSnapshot snapshot)
       : snapshot_(std::move(snapshot)),
         stop_(std::move(stop)),
-        poll_fd_(events.poll_fd()),
         events_(std::move(events)),
         history_({options.procfs, options.keep, HeldFilesBudget(options.held_files)}, inspector,
                  sink) {}
@@ -96,38 +100,44 @@ class ProcessTracker::State {
     return history_.Scan(tasks);
   }
 
-  // Applies what is there up to a moment after the call began; true if there is more.
-  bool PumpOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const KernelEvents::Batch batch = events_.Read();
+  // Applies what is there up to a moment after the call began.
+  KernelEvents::Batch PumpOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    KernelEvents::Batch batch = events_.Read();
     malformed_ += batch.malformed;
     history_.Apply(batch.events);
-    return batch.more;
+    return batch;
   }
 
-  void Pump() {
+  // Applies what there is; true if there was anything. Not for ever: others need the thread too.
+  bool Pump() {
+    constexpr int kRounds = 8;
+    bool any = false;
     bool more = true;
-    while (more) {
+    for (int round = 0; more && round < kRounds; ++round) {
       const absl::MutexLock lock(&mutex_);
-      more = PumpOnce();
+      const KernelEvents::Batch batch = PumpOnce();
+      any |= !batch.events.empty();
+      more = batch.more;
     }
+    return any;
   }
 
   void Run(std::stop_token stop) {
+    ::pthread_setname_np(::pthread_self(), "process-tracker");
     Clock::time_point rescan = Clock::now() + kRescanInterval;
+    bool busy = true;
     while (!stop.stop_requested()) {
-      WaitForEvents();
-      Pump();
+      Wait(busy ? kBusyInterval : kIdleInterval);
+      busy = Pump();
       if (Clock::now() < rescan) continue;
       KeepUp();
       rescan = Clock::now() + kRescanInterval;
     }
   }
 
-  void WaitForEvents() {
-    std::array<pollfd, 2> fds{{{poll_fd_, POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
-    ::poll(fds.data(), fds.size(), kPollMilliseconds);
-    const absl::MutexLock lock(&mutex_);
-    if (fds[0].revents != 0) events_.ClearReadiness();
+  // Without the lock: KernelEvents allows it, and who resolves a window must not wait for it.
+  void Wait(std::chrono::milliseconds timeout) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    events_.Wait(timeout);
   }
 
   // Follows CPUs that come and go, and looks at /proc again if events were missed.
@@ -145,7 +155,6 @@ class ProcessTracker::State {
 
   const TaskSnapshot snapshot_;
   const UniqueFd stop_;
-  const int poll_fd_;
   absl::Mutex mutex_;
   KernelEvents events_ ABSL_GUARDED_BY(mutex_);
   ProcessHistory history_ ABSL_GUARDED_BY(mutex_);
@@ -161,10 +170,11 @@ Result<std::unique_ptr<ProcessTracker>> ProcessTracker::Start(Options options,
                                                               ObjectInspector& inspector,
                                                               AddressSpaceSink& sink,
                                                               TaskSnapshot snapshot) {
-  ASSIGN_OR_RETURN(KernelEvents events,
-                   KernelEvents::Open({options.procfs, {options.ring_bytes, kWakeupBytes}}));
   UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop) return SystemError(errno, "eventfd");
+  ASSIGN_OR_RETURN(
+      KernelEvents events,
+      KernelEvents::Open({options.procfs, {options.ring_bytes, kWakeupBytes}, stop.get()}));
   auto state = std::make_unique<State>(std::move(options), std::move(events), std::move(stop),
                                        inspector, sink, std::move(snapshot));
   RETURN_IF_ERROR(state->Begin());

@@ -131,6 +131,17 @@ TEST(PerfRecord, ReadsKernelSymbolsThatComeAndGo) {
   }
 }
 
+TEST(PerfRecord, FindsASymbolsTimeWhereTheKernelMadeTheRecordTooLong) {
+  for (const char* name : {"1234567", "12345678", ""}) {
+    Record record(PERF_RECORD_KSYMBOL, 0);
+    record.Add<uint64_t>(1).Add<uint32_t>(64).Add<uint16_t>(1).Add<uint16_t>(0).AddString(name);
+    record.Add<uint32_t>(1).Add<uint32_t>(2).Add<uint64_t>(kTime).Add<uint64_t>(0);
+    const auto event = Parse<SymbolEvent>(record.Finish(0xdead'dead'dead'dead));
+    EXPECT_EQ(event.symbol.name, name);
+    EXPECT_EQ(event.when, MonotonicTime(kTime));
+  }
+}
+
 TEST(PerfRecord, CountsLostRecords) {
   Record record(PERF_RECORD_LOST, 0);
   record.Add<uint64_t>(1).Add<uint64_t>(99);

@@ -36,7 +36,6 @@ extern char** environ;
 namespace pyrometer {
 namespace {
 
-using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 // Reads the program headers and nothing else.
@@ -103,6 +102,9 @@ class TimingSink : public AddressSpaceSink {
     seen_[pid].withdrawn = true;
   }
 
+  // Until it is destroyed, whoever publishes waits.
+  std::unique_lock<std::mutex> Block() { return std::unique_lock(mutex_); }
+
   Seen Of(Pid pid) {
     const std::lock_guard lock(mutex_);
     return seen_[pid];
@@ -117,7 +119,7 @@ bool WaitFor(const std::function<bool()>& condition) {
   const Clock::time_point deadline = Clock::now() + std::chrono::seconds(20);
   while (!condition()) {
     if (Clock::now() > deadline) return false;
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));  // not to starve the tracker
   }
   return true;
 }
@@ -140,6 +142,15 @@ Result<std::vector<TaskRecord>> AllInProgramOne() {
     if (stat) tasks.push_back({pid, Tid(pid.value()), stat->start, ExecId(1), now});
   }
   return tasks;
+}
+
+std::string PathOfLibrary(const char* name) {
+  void* const library = ::dlopen(name, RTLD_NOW);
+  Dl_info where{};
+  EXPECT_NE(::dladdr(::dlsym(library, "crc32"), &where), 0) << name;
+  const std::string path = where.dli_fname == nullptr ? "" : where.dli_fname;
+  ::dlclose(library);
+  return path;
 }
 
 class ProcessLiveTest : public testing::Test {
@@ -291,7 +302,7 @@ TEST_F(ProcessLiveTest, OpensAnExecutableInAMemfd) {
 
 TEST_F(ProcessLiveTest, SeesALibraryThatIsLoadedLater) {
   const Pid self(static_cast<uint32_t>(::getpid()));
-  const std::string copy = CopyOf("/lib/x86_64-linux-gnu/libz.so.1", "libloaded.so");
+  const std::string copy = CopyOf(PathOfLibrary("libz.so.1"), "libloaded.so");
   ASSERT_FALSE(Maps(self, copy));
   void* const library = ::dlopen(copy.c_str(), RTLD_NOW);
   ASSERT_NE(library, nullptr) << ::dlerror();
@@ -320,6 +331,24 @@ TEST_F(ProcessLiveTest, FollowsAForkedChildThatDoesNotExec) {
   ::close(ready[1]);
   Reap(pid);
   EXPECT_TRUE(WaitFor([&] { return sink_.Of(pid).withdrawn; }));
+}
+
+TEST_F(ProcessLiveTest, LooksAtProcAgainWhenItsRingsOverflowed) {
+  ProcessTracker::Options options;
+  options.ring_bytes = size_t{64} << 10;
+  tracker_ = *ProcessTracker::Start(options, inspector_, sink_, AllInProgramOne);
+  Pid last;
+  {
+    // The tracker's thread waits for the sink while records pile up.
+    const auto blocked = sink_.Block();
+    for (int i = 0; i < 400; ++i) Reap(Spawn("/bin/true", {}));
+    last = Spawn("/bin/sleep", {"60"});
+  }
+  EXPECT_TRUE(WaitFor([&] { return tracker_->counters().resyncs > 0; }));
+  EXPECT_GT(tracker_->counters().lost_records, 0U);
+  EXPECT_TRUE(WaitFor([&] { return !sink_.Of(last).mappings.empty(); }));
+  Kill(last);
+  EXPECT_TRUE(WaitFor([&] { return sink_.Of(last).withdrawn; }));
 }
 
 // Not a bound: figures for the module's README.
