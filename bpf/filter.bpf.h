@@ -47,15 +47,14 @@ static __always_inline bool pyro_in_wanted_cgroup(struct task_struct *task)
   return false;
 }
 
-static __always_inline bool pyro_wanted(struct task_struct *task,
-                                        const struct pyro_sample_key *key)
+static __always_inline bool pyro_wanted(const struct pyro_sample_key *key)
 {
   if (!filter_pids && !filter_comms && !filter_cgroups) return true;
   if (filter_pids && bpf_map_lookup_elem(&wanted_pids, &key->pid)) return true;
   if (filter_comms && (bpf_map_lookup_elem(&wanted_comms, key->comm) ||
                        bpf_map_lookup_elem(&wanted_comms, key->thread)))
     return true;
-  return filter_cgroups && pyro_in_wanted_cgroup(task);
+  return filter_cgroups && pyro_in_wanted_cgroup((struct task_struct *)bpf_get_current_task());
 }
 
 /* Children of wanted processes are wanted. */

@@ -60,8 +60,12 @@ struct {
 
 /* Where a stack is put together: too large for the BPF stack, and keeping the state of the walk
  * in a map value lets the verifier's loop states converge. Private to one run. */
+#define PYRO_STACK_WINDOW 32
+
 struct pyro_walk {
   struct pyro_stack_large stack;
+  __u64 window[PYRO_STACK_WINDOW]; /* a piece of the user stack, read in one go */
+  __u64 window_start;
   struct pyro_sample_key key;
   __u64 pc;
   __u64 sp;

@@ -89,13 +89,13 @@ static __always_inline void pyro_from_entry(const struct pyro_pt_regs *regs,
 
 /* bpf_task_pt_regs() is there since 5.15. Before, the entry registers are found where the entry
  * code leaves them: at the very top of the kernel stack. */
-static __always_inline bool pyro_read_entry_registers(struct task_struct *task,
-                                                      struct pyro_pt_regs *out)
+static __always_inline bool pyro_read_entry_registers(struct pyro_pt_regs *out)
 {
   if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
     void *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
     return bpf_probe_read_kernel(out, sizeof(*out), regs) == 0;
   }
+  struct task_struct *task = (struct task_struct *)bpf_get_current_task();
   char *stack = BPF_CORE_READ(task, stack);
 #if defined(__TARGET_ARCH_arm64)
   /* pt_regs is longer than what we read of it. */
@@ -108,7 +108,6 @@ static __always_inline bool pyro_read_entry_registers(struct task_struct *task,
 
 /* False if the task has no user registers (it is exiting, or they cannot be read). */
 static __always_inline bool pyro_user_registers(struct bpf_perf_event_data *ctx,
-                                                struct task_struct *task,
                                                 struct pyro_registers *out)
 {
   if (pyro_in_user_mode(ctx)) {
@@ -116,7 +115,7 @@ static __always_inline bool pyro_user_registers(struct bpf_perf_event_data *ctx,
     return true;
   }
   struct pyro_pt_regs regs;
-  if (!pyro_read_entry_registers(task, &regs)) return false;
+  if (!pyro_read_entry_registers(&regs)) return false;
   pyro_from_entry(&regs, out);
   return true;
 }

@@ -40,5 +40,7 @@ function(pyrometer_bpf_skeleton name)
   add_library(${name}_skeleton INTERFACE)
   add_dependencies(${name}_skeleton ${name}_skeleton_header)
   target_include_directories(${name}_skeleton SYSTEM INTERFACE ${CMAKE_CURRENT_BINARY_DIR})
+  # bpftool writes C's name for it into the header; g++ knows that in C++ too, clang does not.
+  target_compile_definitions(${name}_skeleton INTERFACE _Bool=bool)
   target_link_libraries(${name}_skeleton INTERFACE bpf elf z)
 endfunction()

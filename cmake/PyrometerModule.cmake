@@ -17,6 +17,11 @@ if(PYROMETER_SANITIZE)
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(pyrometer_flags INTERFACE -fsanitize=address,undefined)
 endif()
+if(PYROMETER_FUZZ)
+  target_compile_options(pyrometer_flags INTERFACE
+    -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(pyrometer_flags INTERFACE -fsanitize=address,undefined)
+endif()
 
 # The contract: include/pyrometer, for everybody.
 add_library(pyrometer_contract INTERFACE)
@@ -33,6 +38,9 @@ function(pyrometer_module name)
     PRIVATE pyrometer_flags ${ARG_PRIVATE_LIBS})
 endfunction()
 
+# What a preset that runs only the unit tests has to build.
+add_custom_target(unit_tests)
+
 function(pyrometer_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
@@ -44,6 +52,9 @@ function(pyrometer_test name)
     pyrometer_flags ${ARG_DEPS} ${ARG_LIBS} GTest::gmock GTest::gtest_main)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
+  endif()
+  if(unit IN_LIST ARG_LABELS)
+    add_dependencies(unit_tests ${name})
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)

@@ -9,21 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
-#include "base/file.h"
 #include "base/system_error.h"
-#include "base/text.h"
 
 namespace pyrometer {
 namespace {
-
-constexpr uint32_t kMaxCpu = 1 << 16;
-
-bool ParseNumber(std::string_view text, uint32_t& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size() && out < kMaxCpu;
-}
 
 Result<UniqueFd> OpenCpuClock(uint32_t cpu, uint64_t period_ns) {
   perf_event_attr attr{};
@@ -47,27 +37,6 @@ Result<UniqueFd> OpenCpuClock(uint32_t cpu, uint64_t period_ns) {
 
 }  // namespace
 
-Result<std::vector<uint32_t>> ParseCpuList(std::string_view text) {
-  std::vector<uint32_t> cpus;
-  for (const std::string_view range : Split(Trim(text), ',')) {
-    if (range.empty()) continue;
-    const std::vector<std::string_view> ends = Split(range, '-');
-    uint32_t first = 0;
-    uint32_t last = 0;
-    if (ends.size() > 2 || !ParseNumber(ends.front(), first) || !ParseNumber(ends.back(), last) ||
-        last < first) {
-      return Fail(ErrorCode::kMalformed, "not a cpu list: '{}'", text);
-    }
-    for (uint32_t cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
-Result<std::vector<uint32_t>> OnlineCpus(const Procfs& procfs) {
-  ASSIGN_OR_RETURN(const std::string list, ReadFile(procfs.sys + "/devices/system/cpu/online"));
-  return ParseCpuList(list);
-}
-
 void PerfEvents::LinkDeleter::operator()(bpf_link* link) const {
   bpf_link__destroy(link);
 }
@@ -82,9 +51,8 @@ PerfEvents::~PerfEvents() {
 }
 
 Result<void> PerfEvents::FollowCpus() {
-  ASSIGN_OR_RETURN(std::string list, ReadFile(procfs_.sys + "/devices/system/cpu/online"));
-  if (list == online_) return {};
-  ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, ParseCpuList(list));
+  ASSIGN_OR_RETURN(std::vector<uint32_t> cpus, OnlineCpus(procfs_));
+  if (cpus == online_) return {};
 
   for (auto it = events_.begin(); it != events_.end();) {
     const bool online = std::ranges::find(cpus, it->first) != cpus.end();
@@ -101,9 +69,9 @@ Result<void> PerfEvents::FollowCpus() {
     if (event) events_.emplace(cpu, *std::move(event));
   }
   if (events_.empty()) {
-    return Fail(ErrorCode::kUnsupported, "no CPU of '{}' can be sampled", Trim(list));
+    return Fail(ErrorCode::kUnsupported, "none of the {} online CPUs can be sampled", cpus.size());
   }
-  online_ = std::move(list);
+  online_ = std::move(cpus);
   return {};
 }
 

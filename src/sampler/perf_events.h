@@ -4,10 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/cpu_list.h"
 #include "base/procfs.h"
 #include "base/unique_fd.h"
 #include "pyrometer/ids.h"
@@ -17,12 +16,6 @@ struct bpf_link;
 struct bpf_program;
 
 namespace pyrometer {
-
-// Parses the kernel's cpu list format: "0-3,7". Errors: kMalformed.
-Result<std::vector<uint32_t>> ParseCpuList(std::string_view text);
-
-// CPUs that are online now.
-Result<std::vector<uint32_t>> OnlineCpus(const Procfs& procfs);
 
 // One PERF_COUNT_SW_CPU_CLOCK event with a fixed period per online CPU, each with the sampling
 // program attached. Follows CPUs that come and go.
@@ -59,7 +52,7 @@ class PerfEvents {
   bpf_program* program_;
   uint64_t period_ns_;
   Procfs procfs_;
-  std::string online_;  // content of the online list at the last look
+  std::vector<uint32_t> online_;  // at the last look
   std::map<uint32_t, CpuEvent> events_;
   uint64_t due_on_closed_ = 0;
 };

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sampler/perf_events.h"
+#include "base/cpu_list.h"
 
 namespace pyrometer {
 namespace {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/progress_line.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+namespace pyrometer {
+namespace {
+
+int64_t Seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
+
+constexpr const char* kEraseLine = "\r\033[K";
+
+}  // namespace
+
+ProgressLine::ProgressLine(bool wanted) : shown_(wanted && isatty(STDERR_FILENO) == 1) {}
+
+ProgressLine::~ProgressLine() {
+  if (shown_) fmt::print(stderr, "{}", kEraseLine);
+}
+
+void ProgressLine::Update(std::chrono::nanoseconds elapsed,
+                          std::optional<std::chrono::nanoseconds> total,
+                          const Accounting& accounting) {
+  if (!shown_) return;
+  const std::string of = total ? fmt::format(" of {} s", Seconds(*total)) : " s, Ctrl-C ends it";
+  fmt::print(stderr, "{}recording: {}{}   samples {}   lost {}", kEraseLine, Seconds(elapsed), of,
+             accounting.exported, accounting.TotalLost());
+  std::fflush(stderr);
+}
+
+}  // namespace pyrometer

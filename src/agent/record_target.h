@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/procfs.h"
+#include "config/record_config.h"
+#include "pyrometer/result.h"
+#include "sampler/sampler.h"
+
+namespace pyrometer {
+
+// What `config` asks for in the terms of the sampler. The command's process is not part of it.
+// Errors: kNotFound for a process, cgroup or container that does not exist; kInvalid for the id of
+// a thread, or for cgroups of different hierarchies; kUnsupported for a hierarchy that the kernel
+// side cannot ask about.
+Result<SampleFilter> FindTargets(const Procfs& procfs, const RecordConfig& config);
+
+// False for a process that is gone, or dead and only not yet waited for.
+bool IsAlive(const Procfs& procfs, Pid pid);
+
+}  // namespace pyrometer

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/recorder.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "agent/accounting_line.h"
+#include "agent/child_command.h"
+#include "agent/outputs.h"
+#include "agent/pipeline.h"
+#include "agent/progress_line.h"
+#include "agent/record_target.h"
+#include "agent/sample_rate.h"
+#include "agent/stop_signals.h"
+#include "base/cpu_list.h"
+#include "profile/profile_builder.h"
+
+namespace pyrometer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Long enough to aggregate, short enough that files and maps of ended processes are still at hand.
+constexpr std::chrono::seconds kWindow{5};
+// How often we look whether a window map fills up, a wanted process is left, a CPU has come.
+constexpr std::chrono::milliseconds kLook{250};
+
+// Object files of ended processes are held open; the usual soft limit of 1024 is low for that.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+class Recording {
+ public:
+  static Result<std::unique_ptr<Recording>> Prepare(const RecordConfig& config,
+                                                    std::optional<ChildCommand>& command);
+
+  // Samples until something ends it.
+  Result<void> Run(const StopSignals& signals, std::optional<ChildCommand>& command);
+
+  Accounting accounting() const { return sampler_->accounting(); }
+  uint64_t missed_children() const { return sampler_->missed_children(); }
+  Profile Finish() &&;
+
+ private:
+  explicit Recording(const RecordConfig& config)
+      : config_(config),
+        builder_({.start = std::chrono::system_clock::now(),
+                  .frequency = config.frequency,
+                  .labels = config.labels}) {}
+
+  Result<void> Loop(const StopSignals& signals, const std::optional<ChildCommand>& command);
+  Result<void> Look();
+  Result<void> TakeWindow();
+  bool NobodyLeft() const;
+  std::optional<std::chrono::nanoseconds> TimeLeft() const;
+
+  const RecordConfig& config_;
+  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<Pipeline> pipeline_;
+  ProfileBuilder builder_;
+  bool only_pids_ = false;
+  bool interrupted_ = false;  // by a signal
+  Clock::time_point started_;
+  Clock::time_point window_began_;
+  std::chrono::nanoseconds duration_{};
+};
+
+Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config,
+                                                      std::optional<ChildCommand>& command) {
+  const Procfs procfs;
+  RETURN_IF_ERROR(CheckSampleRate(procfs, config.frequency));
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(procfs));
+  Sampler::Options options{
+      .frequency = config.frequency,
+      .kernel_stacks = config.kernel_stacks,
+      .filter = {},
+      .sizes = MapSizes::For(config.frequency, static_cast<uint32_t>(cpus.size()), kWindow)};
+  ASSIGN_OR_RETURN(options.filter, FindTargets(procfs, config));
+  if (command) options.filter.pids.push_back(command->pid());
+
+  std::unique_ptr<Recording> recording(new Recording(config));
+  ASSIGN_OR_RETURN(recording->sampler_, Sampler::Load(options));
+  for (const Pid pid : config.pids) {
+    // Gone between the check and the moment from which exits are seen.
+    if (!IsAlive(procfs, pid)) recording->sampler_->ForgetWantedPid(pid);
+  }
+  const SampleFilter& filter = options.filter;
+  recording->only_pids_ =
+      !filter.pids.empty() && filter.comms.empty() && filter.cgroups.empty() && !command;
+  ASSIGN_OR_RETURN(recording->pipeline_,
+                   Pipeline::Start(*recording->sampler_, procfs, 2 * kWindow));
+  return recording;
+}
+
+Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildCommand>& command) {
+  started_ = window_began_ = Clock::now();
+  RETURN_IF_ERROR(sampler_->Start());
+  if (command) RETURN_IF_ERROR(command->Release());
+  RETURN_IF_ERROR(Loop(signals, command));
+  sampler_->Stop();
+  // What ends us ends the command; on a terminal it got the same signal.
+  if (interrupted_ && command) command->Terminate();
+  duration_ = Clock::now() - started_;
+  return TakeWindow();
+}
+
+Result<void> Recording::Loop(const StopSignals& signals,
+                             const std::optional<ChildCommand>& command) {
+  ProgressLine progress(!config_.quiet);
+  pollfd waits[] = {{.fd = signals.fd(), .events = POLLIN, .revents = 0},
+                    {.fd = command ? command->ended_fd() : -1, .events = POLLIN, .revents = 0}};
+  while (true) {
+    const std::optional<std::chrono::nanoseconds> left = TimeLeft();
+    if (left && left->count() <= 0) return {};
+    const std::chrono::nanoseconds wait =
+        std::min<std::chrono::nanoseconds>(kLook, left.value_or(std::chrono::nanoseconds::max()));
+    const timespec timeout{.tv_sec = 0, .tv_nsec = wait.count()};
+    if (ppoll(waits, std::size(waits), &timeout, nullptr) > 0) {
+      interrupted_ = waits[0].revents != 0;
+      return {};
+    }
+    RETURN_IF_ERROR(Look());
+    if (NobodyLeft()) return {};
+    if (progress.shown()) {
+      progress.Update(Clock::now() - started_, config_.duration, sampler_->accounting());
+    }
+  }
+}
+
+Result<void> Recording::Look() {
+  RETURN_IF_ERROR(sampler_->FollowCpus());
+  if (Clock::now() - window_began_ < kWindow && !sampler_->NearlyFull()) return {};
+  window_began_ = Clock::now();
+  return TakeWindow();
+}
+
+Result<void> Recording::TakeWindow() {
+  ASSIGN_OR_RETURN(const NamedWindow window, pipeline_->NextWindow());
+  builder_.Add(window);
+  return {};
+}
+
+bool Recording::NobodyLeft() const {
+  return only_pids_ && !sampler_->AnyWantedPid();
+}
+
+std::optional<std::chrono::nanoseconds> Recording::TimeLeft() const {
+  if (!config_.duration) return std::nullopt;
+  return *config_.duration - (Clock::now() - started_);
+}
+
+Profile Recording::Finish() && {
+  return std::move(builder_).Finish(duration_);
+}
+
+// What the numbers in the accounting line mean for the reader, when they are not what was hoped.
+void PrintNotes(const Accounting& accounting, uint64_t missed_children) {
+  if (accounting.exported == 0) {
+    fmt::print(stderr, "pyrometer: no samples: nothing that was asked for used a CPU meanwhile\n");
+  }
+  if (missed_children > 0) {
+    fmt::print(stderr, "pyrometer: {} child processes were not followed: too many at a time\n",
+               missed_children);
+  }
+}
+
+Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signals,
+                            std::optional<ChildCommand>& command) {
+  ASSIGN_OR_RETURN(Outputs outputs, Outputs::Open(config.outputs));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Recording> recording, Recording::Prepare(config, command));
+  RETURN_IF_ERROR(recording->Run(signals, command));
+  const Accounting accounting = recording->accounting();
+  const uint64_t missed_children = recording->missed_children();
+  const Profile profile = std::move(*recording).Finish();
+  const Result<void> written = outputs.Write(profile, accounting);
+  fmt::print(stderr, "{}\n", AccountingLine(accounting, profile));
+  PrintNotes(accounting, missed_children);
+  return written;
+}
+
+}  // namespace
+
+Result<int> Record(const RecordConfig& config) {
+  ASSIGN_OR_RETURN(const StopSignals signals, StopSignals::Block());
+  std::optional<ChildCommand> command;
+  if (!config.command.empty()) {
+    ASSIGN_OR_RETURN(ChildCommand child, ChildCommand::Start(config.command));
+    command.emplace(std::move(child));
+  }
+  RaiseFileLimit();  // ours, not the command's
+  RETURN_IF_ERROR(RecordAndWrite(config, signals, command));
+  return command ? command->Wait() : 0;
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <elf.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "binary/byte_source.h"
+#include "pyrometer/mapping.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// An ELF executable or shared library for x86_64 or arm64: its headers, checked, and its bytes.
+// The bytes are hostile: every offset, size and count in them is bounded before it is used.
+// Immutable; may be read by several threads. What lies in the file beyond the headers is read by
+// functions of their own: sections.h, symbols.h, notes.h, debug_data.h.
+class ElfFile {
+ public:
+  // `fd` stays the caller's, and open as long as the ElfFile lives. Costs two reads.
+  // Errors: kInvalid if it is no ELF file at all; kUnsupported for other word sizes, byte orders,
+  // machines and types (relocatable, core); kMalformed for headers that contradict themselves.
+  static Result<ElfFile> Open(int fd);
+  static Result<ElfFile> FromBytes(std::vector<std::byte> bytes);
+
+  const Elf64_Ehdr& header() const { return header_; }
+  std::span<const Elf64_Phdr> program_headers() const { return program_headers_; }
+
+  // The PT_LOADs, in the order of the program headers. Neither their file ranges nor their
+  // address ranges overflow; they may lie beyond the end of a cut file.
+  const std::vector<Segment>& segments() const { return segments_; }
+
+  const ByteSource& bytes() const { return *bytes_; }
+
+ private:
+  explicit ElfFile(std::unique_ptr<ByteSource> bytes) : bytes_(std::move(bytes)) {}
+  static Result<ElfFile> Read(std::unique_ptr<ByteSource> bytes);
+  Result<void> ReadHeader();
+  Result<void> ReadProgramHeaders();
+
+  std::unique_ptr<ByteSource> bytes_;
+  Elf64_Ehdr header_{};
+  std::vector<Elf64_Phdr> program_headers_;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pyrometer/sink.h"
+
+namespace pyrometer {
+
+// An open file descriptor: what was written before an error stays written.
+class FdSink final : public Sink {
+ public:
+  // `name` stands in error messages. REQUIRES: `fd` stays open as long as the sink is used.
+  FdSink(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+
+  Result<void> Write(std::string_view bytes) override;
+
+ private:
+  int fd_;
+  std::string name_;
+};
+
+// Standard output.
+FdSink StdoutSink();
+
+}  // namespace pyrometer

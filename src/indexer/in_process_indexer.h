@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "indexer/indexer.h"
+
+namespace pyrometer {
+
+// Reads in this process. Has no state: any number of threads may use it.
+class InProcessIndexer : public Indexer {
+ public:
+  Result<ObjectFacts> Inspect(int fd) override;
+  Result<SymbolTable> Symbols(int fd) override;
+};
+
+}  // namespace pyrometer

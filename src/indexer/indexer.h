@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pyrometer/mapping.h"
+#include "pyrometer/result.h"
+#include "symbolize/symbol_table.h"
+
+namespace pyrometer {
+
+// The one way to learn something from a file of a profiled program. A descriptor goes in, values
+// come out, and no path is known here: whoever does it needs no file system and no privileges.
+class Indexer {
+ public:
+  virtual ~Indexer() = default;
+
+  // `fd` is open for reading and stays the caller's, in both.
+
+  // Build id and segments; no segments if the file is not an ELF file. Costs a few reads.
+  // Errors: kUnsupported for ELF files of other machines; kMalformed; kIo.
+  virtual Result<ObjectFacts> Inspect(int fd) = 0;
+
+  // The file's functions; see ReadSymbolTable. Costs about 0.1 s per million symbols.
+  virtual Result<SymbolTable> Symbols(int fd) = 0;
+};
+
+}  // namespace pyrometer

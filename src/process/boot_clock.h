@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+// Turns times of events into start times of processes: CLOCK_BOOTTIME is CLOCK_MONOTONIC plus the
+// time the machine was suspended.
+class BootClock {
+ public:
+  BootClock() = default;
+  explicit BootClock(uint64_t suspended_ns) : suspended_ns_(suspended_ns) {}
+  // With the machine's suspended time up to now.
+  static BootClock Now();
+
+  StartTime ToStartTime(MonotonicTime when) const;
+
+ private:
+  uint64_t suspended_ns_ = 0;
+};
+
+}  // namespace pyrometer

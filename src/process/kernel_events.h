@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/procfs.h"
+#include "base/unique_fd.h"
+#include "process/event_merger.h"
+#include "process/perf_ring.h"
+#include "process/process_event.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// What happens to processes on all CPUs, in order of time. Thread-compatible.
+class KernelEvents {
+ public:
+  struct Options {
+    Procfs procfs;
+    PerfRing::Options ring;
+  };
+  struct Batch {
+    std::vector<ProcessEvent> events;
+    uint64_t malformed = 0;
+    // True: later events wait in the rings or were read too early to be ordered; read again.
+    bool more = false;
+  };
+
+  // Errors: kPermission, kUnsupported if no CPU gives events.
+  static Result<KernelEvents> Open(Options options);
+
+  // Every event up to a moment after the call began. Never waits.
+  Batch Read();
+
+  // Opens the streams of CPUs that came and closes those of CPUs that went. True if a CPU came:
+  // what happened on it before is unknown.
+  Result<bool> Rescan();
+
+  // Becomes readable when a ring has enough unread bytes.
+  int poll_fd() const { return epoll_.get(); }
+
+  // Takes back the readiness of poll_fd().
+  void ClearReadiness();
+
+  size_t cpu_count() const { return rings_.size(); }
+  uint64_t late() const { return merger_.late(); }
+
+ private:
+  KernelEvents(Options options, UniqueFd epoll);
+  Result<void> AddRing(unsigned cpu);
+
+  Options options_;
+  UniqueFd epoll_;  // edge-triggered: a readable ring is reported once
+  std::vector<PerfRing> rings_;
+  EventMerger merger_;
+  uint64_t malformed_ = 0;  // since the last batch
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pyrometer/mapping.h"
+
+namespace pyrometer {
+
+// What is known of a mapped file (or the vDSO) without opening it again.
+struct ObjectInfo {
+  std::string path;  // as its process named it, in that process's root; "[vdso]"; "/memfd:name"
+  BuildId build_id;  // empty: it has none, or none is known
+  std::vector<Segment> segments;  // empty: not an ELF file, or never opened
+  bool is_vdso = false;
+  // False if the file was gone before it could be opened: nothing can be read from it, and
+  // addresses in it are file offsets and not ELF addresses.
+  bool was_opened = false;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pyrometer/mapping.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Reads what must be known of a mapped file at first sight.
+class ObjectInspector {
+ public:
+  virtual ~ObjectInspector() = default;
+
+  // `fd` is a regular file, open for reading; it stays the caller's. A file that is no ELF file
+  // gives facts without segments; an error means that its bytes could not be had or understood.
+  // Called on the tracker's threads, one call at a time.
+  virtual Result<ObjectFacts> Inspect(int fd) = 0;
+};
+
+}  // namespace pyrometer

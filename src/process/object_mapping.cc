@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/object_mapping.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace pyrometer {
+namespace {
+
+// A hostile file may have 65,535 segments and cut a mapping into as many pieces; no linker makes
+// an executable mapping span more than two or three.
+constexpr size_t kMaxPieces = 64;
+
+struct FileRange {
+  uint64_t start = 0;
+  uint64_t end = 0;
+};
+
+uint64_t SaturatingAdd(uint64_t a, uint64_t b) {
+  return a > std::numeric_limits<uint64_t>::max() - b ? std::numeric_limits<uint64_t>::max()
+                                                      : a + b;
+}
+
+FileRange RangeOf(const Segment& segment, uint64_t page_size, bool rounded) {
+  FileRange range{segment.offset.value(), SaturatingAdd(segment.offset.value(), segment.file_size)};
+  if (rounded) {
+    range.start &= ~(page_size - 1);
+    range.end = SaturatingAdd(range.end, page_size - 1) & ~(page_size - 1);
+  }
+  return range;
+}
+
+// Splits a mapping among segments; each claim takes what is still free.
+class Splitter {
+ public:
+  Splitter(const FileMapping& mapping, ObjectId object)
+      : base_(mapping.start.value() - mapping.offset.value()), object_(object) {
+    free_.push_back(
+        {mapping.offset.value(),
+         SaturatingAdd(mapping.offset.value(), mapping.end.value() - mapping.start.value())});
+  }
+
+  bool done() const { return free_.empty() || pieces_.size() > kMaxPieces; }
+
+  void Claim(const FileRange& range, const Segment& segment) {
+    const uint64_t bias = base_ + segment.offset.value() - segment.address.value();
+    std::vector<FileRange> rest;
+    for (const FileRange& f : free_) {
+      const FileRange common{std::max(f.start, range.start), std::min(f.end, range.end)};
+      if (common.start >= common.end) {
+        rest.push_back(f);
+        continue;
+      }
+      Add(common, object_, bias);
+      if (f.start < common.start) rest.push_back({f.start, common.start});
+      if (common.end < f.end) rest.push_back({common.end, f.end});
+    }
+    free_ = std::move(rest);
+  }
+
+  std::vector<ObjectMapping> Finish() && {
+    for (const FileRange& f : free_) Add(f, ObjectId(0), 0);
+    std::sort(pieces_.begin(), pieces_.end(),
+              [](const ObjectMapping& a, const ObjectMapping& b) { return a.start < b.start; });
+    std::vector<ObjectMapping> merged;
+    for (const ObjectMapping& piece : pieces_) {
+      if (!merged.empty() && merged.back().end == piece.start &&
+          merged.back().object == piece.object && merged.back().bias == piece.bias) {
+        merged.back().end = piece.end;
+      } else {
+        merged.push_back(piece);
+      }
+    }
+    return merged;
+  }
+
+ private:
+  void Add(const FileRange& range, ObjectId object, uint64_t bias) {
+    pieces_.push_back({Address(base_ + range.start), Address(base_ + range.end), object, bias});
+  }
+
+  const uint64_t base_;  // run-time address of file offset 0
+  const ObjectId object_;
+  std::vector<FileRange> free_;
+  std::vector<ObjectMapping> pieces_;
+};
+
+}  // namespace
+
+std::vector<ObjectMapping> ToObjectMappings(const FileMapping& mapping, ObjectId object,
+                                            std::span<const Segment> segments, uint64_t page_size) {
+  if (mapping.end <= mapping.start) return {};
+  if (segments.empty()) {
+    const uint64_t bias = mapping.start.value() - mapping.offset.value();
+    return {{mapping.start, mapping.end, object, bias}};
+  }
+  Splitter splitter(mapping, object);
+  for (const bool executable : {true, false}) {
+    for (const bool rounded : {false, true}) {
+      for (const Segment& segment : segments) {
+        if (splitter.done()) break;
+        if (segment.executable != executable || segment.file_size == 0) continue;
+        splitter.Claim(RangeOf(segment, page_size, rounded), segment);
+      }
+    }
+  }
+  std::vector<ObjectMapping> pieces = std::move(splitter).Finish();
+  if (pieces.size() > kMaxPieces) return {{mapping.start, mapping.end, ObjectId(0), 0}};
+  return pieces;
+}
+
+}  // namespace pyrometer

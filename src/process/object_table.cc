@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/object_table.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+#include <string_view>
+
+#include "base/system_error.h"
+
+namespace pyrometer {
+namespace {
+
+bool IsMemfd(std::string_view path) {
+  return path.starts_with("/memfd:");
+}
+
+}  // namespace
+
+ObjectTable::ObjectTable(const Options& options, ObjectInspector& inspector)
+    : options_(options), inspector_(inspector), held_(options.held_files) {
+  ObjectInfo vdso;
+  vdso.path = kVdsoPath;
+  vdso.is_vdso = true;
+  objects_.push_back(vdso);
+  ObjectInfo compat;
+  compat.path = kVdsoPath;
+  objects_.push_back(compat);
+}
+
+ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
+                               FileFinder& finder) {
+  Name name{root, file};
+  if (const auto known = by_name_.find(name); known != by_name_.end()) return known->second;
+  const std::optional<ObjectId> mapped = Accept(finder.OpenMapping(), file, Way::kMapping);
+  const std::optional<ObjectId> named = Accept(finder.OpenPath(), file, Way::kPath);
+  if (!mapped && !named) return Unopened(std::move(name));
+  const ObjectId id = mapped ? *mapped : *named;
+  if (named == id && id != ObjectId(0)) RememberName(std::move(name), id);
+  return id;
+}
+
+void ObjectTable::RememberName(Name name, ObjectId id) {
+  unopened_by_name_.erase(name);
+  const BuildId& build_id = Find(id)->build_id;
+  if (name.file.build_id.empty() && !build_id.empty()) {
+    // /proc names inodes, events name build ids: the next one will be an event.
+    MappedFile by_build_id{.path = name.file.path, .build_id = build_id};
+    by_name_.emplace(Name{name.root, std::move(by_build_id)}, id);
+  }
+  by_name_.emplace(std::move(name), id);
+}
+
+ObjectId ObjectTable::Unopened(Name name) {
+  const auto known = unopened_by_name_.find(name);
+  if (known != unopened_by_name_.end()) return known->second;
+  ObjectInfo info;
+  info.path = name.file.path;
+  info.build_id = name.file.build_id;
+  const ObjectId id = Enter(std::move(info));
+  if (id == ObjectId(0)) return id;
+  ++unopened_;
+  unopened_by_name_.emplace(std::move(name), id);
+  return id;
+}
+
+ObjectId ObjectTable::Enter(ObjectInfo info) {
+  if (objects_.size() >= options_.max_objects) {
+    ++refused_;
+    return ObjectId(0);
+  }
+  objects_.push_back(std::move(info));
+  return ObjectId(static_cast<uint32_t>(objects_.size()));
+}
+
+std::optional<ObjectTable::FileIdentity> ObjectTable::IdentityOf(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) < 0) return std::nullopt;
+  return FileIdentity{status.st_dev, status.st_ino,
+                      status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec};
+}
+
+std::optional<ObjectId> ObjectTable::Accept(UniqueFd fd, const MappedFile& file, Way way) {
+  if (!fd) return std::nullopt;
+  const std::optional<FileIdentity> identity = IdentityOf(fd.get());
+  if (!identity) return std::nullopt;
+  if (const auto known = by_identity_.find(*identity); known != by_identity_.end()) {
+    if (!Matches(fd.get(), file, Find(known->second)->build_id, way)) return std::nullopt;
+    if (held_.Find(known->second) < 0) held_.Hold(known->second, std::move(fd));
+    return known->second;
+  }
+  Result<ObjectFacts> facts = inspector_.Inspect(fd.get());
+  if (!facts || !Matches(fd.get(), file, facts->build_id, way)) return std::nullopt;
+  if (IsMemfd(file.path) && facts->segments.empty()) return ObjectId(0);  // a JIT's code
+  ObjectInfo info;
+  info.path = file.path;
+  info.build_id = facts->build_id;
+  info.segments = std::move(facts->segments);
+  info.was_opened = true;
+  const ObjectId id = Enter(std::move(info));
+  if (id == ObjectId(0)) return id;
+  by_identity_.emplace(*identity, id);
+  held_.Hold(id, std::move(fd));
+  return id;
+}
+
+bool ObjectTable::Matches(int fd, const MappedFile& file, const BuildId& found, Way way) const {
+  if (!file.build_id.empty()) return file.build_id == found;
+  // Overlay file systems show one inode to stat() and another in mappings, so the inode proves
+  // nothing against a file that was opened through its mapping.
+  if (way == Way::kMapping) return true;
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && status.st_ino == file.inode &&
+         major(status.st_dev) == file.major && minor(status.st_dev) == file.minor;
+}
+
+const ObjectInfo* ObjectTable::Find(ObjectId id) const {
+  if (id.value() == 0 || id.value() > objects_.size()) return nullptr;
+  return &objects_[id.value() - 1];
+}
+
+Result<UniqueFd> ObjectTable::OpenHeld(ObjectId id) {
+  const int held = held_.Find(id);
+  if (held < 0) return Fail(ErrorCode::kNotFound, "object {} is not open", id.value());
+  UniqueFd copy(::fcntl(held, F_DUPFD_CLOEXEC, 0));
+  if (!copy) return SystemError(errno, "duplicating a file descriptor");
+  return copy;
+}
+
+bool ObjectTable::Reopen(ObjectId id, UniqueFd fd) {
+  const std::optional<FileIdentity> identity = IdentityOf(fd.get());
+  if (!identity) return false;
+  const auto known = by_identity_.find(*identity);
+  if (known == by_identity_.end() || known->second != id) return false;
+  held_.Hold(id, std::move(fd));
+  return true;
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text formats of proc(5), as far as they matter here. What a process can choose (its name,
+// its paths) is hostile and cannot make one field pass for another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "process/process_event.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Of /proc/PID/stat.
+struct ProcStat {
+  std::string comm;
+  char state = '?';
+  bool kernel_thread = false;
+  StartTime start;
+};
+// Errors: kMalformed.
+Result<ProcStat> ParseProcStat(std::string_view stat);
+
+// An executable line of /proc/PID/maps.
+struct ProcMapping {
+  FileMapping range;
+  MappedFile file;
+};
+// The executable ones; lines that make no sense are left out, and so is what lies in the kernel's
+// half ([vsyscall]).
+std::vector<ProcMapping> ParseProcMaps(std::string_view maps);
+
+// Of /proc/PID/status.
+struct ProcStatus {
+  Pid namespace_pid;   // the pid in the innermost pid namespace
+  uint32_t owner = 0;  // user id that files it creates belong to
+};
+// Errors: kMalformed.
+Result<ProcStatus> ParseProcStatus(std::string_view status);
+
+}  // namespace pyrometer

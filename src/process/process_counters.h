@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace pyrometer {
+
+// What happened since the tracker started. Each event is counted once, where it is decided.
+struct ProcessCounters {
+  // Kernel records by type.
+  uint64_t mmap_records = 0;
+  uint64_t comm_records = 0;
+  uint64_t exec_records = 0;
+  uint64_t fork_records = 0;
+  uint64_t exit_records = 0;
+  uint64_t ksymbol_records = 0;
+  uint64_t lost_records = 0;       // the kernel's own count of what did not fit into the ring
+  uint64_t malformed_records = 0;  // dropped
+  uint64_t late_records = 0;       // came after later ones had been applied
+
+  uint64_t scans = 0;    // of /proc, the first one included
+  uint64_t resyncs = 0;  // scans because records were lost
+  uint64_t publishes = 0;
+
+  uint64_t objects = 0;
+  uint64_t objects_unopened = 0;        // the file was gone, unreadable or another one
+  uint64_t objects_refused = 0;         // no object id was left
+  uint64_t kernel_symbols_dropped = 0;  // nobody took them
+
+  // Of windows resolved.
+  uint64_t unknown_process_samples = 0;  // sample entries whose process or program is not known
+  uint64_t resolved_frames = 0;
+  uint64_t cut_stacks = 0;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/process_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <memory>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/system_error.h"
+
+namespace pyrometer {
+namespace {
+
+// Neither waits for a FIFO's writer or a lease's holder, nor becomes the terminal of anybody.
+constexpr int kForeignFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+// A process may have vm.max_map_count mappings, with long names.
+constexpr size_t kMapsLimit = size_t{256} << 20;
+
+Result<UniqueFd> OpenAt(int directory, const std::string& name, int flags) {
+  UniqueFd fd(::openat(directory, name.c_str(), flags | O_CLOEXEC));
+  if (!fd) return SystemError(errno, name);
+  return fd;
+}
+
+Result<UniqueFd> OnlyRegular(UniqueFd fd, const std::string& name) {
+  struct stat status {};
+  if (::fstat(fd.get(), &status) < 0) return SystemError(errno, name);
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalid, "{}: not a regular file", name);
+  return fd;
+}
+
+int OpenBeneath(int root, const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags);
+  how.resolve = RESOLVE_IN_ROOT;
+  // EAGAIN: somebody renamed directories at the same time.
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const long fd = ::syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how));
+    if (fd >= 0 || errno != EAGAIN) return static_cast<int>(fd);
+  }
+  return -1;
+}
+
+}  // namespace
+
+Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags) {
+  if (path.find('\0') != std::string::npos) {
+    return Fail(ErrorCode::kInvalid, "a path with a zero byte");
+  }
+  UniqueFd fd(OpenBeneath(root, path, kForeignFlags | extra_flags));
+  if (!fd) return SystemError(errno, path);
+  return OnlyRegular(std::move(fd), path);
+}
+
+Result<ProcessDirectory> ProcessDirectory::Open(const Procfs& procfs, Pid pid) {
+  ASSIGN_OR_RETURN(UniqueFd fd, pyrometer::Open(procfs.Of(pid, ""), O_PATH | O_DIRECTORY));
+  return ProcessDirectory(std::move(fd));
+}
+
+Result<std::string> ProcessDirectory::Read(const std::string& name) const {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), name, O_RDONLY));
+  return ReadAll(fd.get(), kMapsLimit);
+}
+
+Result<ProcStat> ProcessDirectory::Stat() const {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "stat", O_RDONLY));
+  std::array<char, 1024> text;  // some 350 bytes; more than this is not needed
+  const ssize_t size = ::read(fd.get(), text.data(), text.size());
+  if (size < 0) return SystemError(errno, "stat");
+  return ParseProcStat(std::string_view(text.data(), static_cast<size_t>(size)));
+}
+
+Result<std::vector<Tid>> ProcessDirectory::Threads() const {
+  ASSIGN_OR_RETURN(UniqueFd fd, OpenAt(fd_.get(), "task", O_RDONLY | O_DIRECTORY));
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::fdopendir(fd.get()), &::closedir);
+  if (!directory) return SystemError(errno, "task");
+  fd.Release();
+  std::vector<Tid> threads;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string_view name(entry->d_name);
+    uint32_t tid = 0;
+    const auto [next, error] = std::from_chars(name.data(), name.data() + name.size(), tid);
+    if (error == std::errc() && next == name.data() + name.size()) threads.push_back(Tid(tid));
+  }
+  return threads;
+}
+
+Result<std::vector<ProcMapping>> ProcessDirectory::Mappings() const {
+  Result<std::string> maps = Read("maps");
+  if (maps && !maps->empty()) return ParseProcMaps(*maps);
+  // A leader that has ended before its other threads shows none.
+  ASSIGN_OR_RETURN(const std::vector<Tid> threads, Threads());
+  for (const Tid tid : threads) {
+    maps = Read(fmt::format("task/{}/maps", tid.value()));
+    if (maps && !maps->empty()) return ParseProcMaps(*maps);
+  }
+  return std::vector<ProcMapping>{};
+}
+
+Result<std::string> ProcessDirectory::Executable() const {
+  std::array<char, PATH_MAX> target;
+  const ssize_t size = ::readlinkat(fd_.get(), "exe", target.data(), target.size());
+  if (size < 0) return SystemError(errno, "exe");
+  return std::string(target.data(), static_cast<size_t>(size));
+}
+
+Result<RootIdentity> ProcessDirectory::Root() const {
+  struct stat root {};
+  struct stat mounts {};
+  if (::fstatat(fd_.get(), "root", &root, 0) < 0) return SystemError(errno, "root");
+  if (::fstatat(fd_.get(), "ns/mnt", &mounts, 0) < 0) return SystemError(errno, "ns/mnt");
+  return RootIdentity{root.st_dev, root.st_ino, mounts.st_ino};
+}
+
+Result<ProcStatus> ProcessDirectory::Status() const {
+  ASSIGN_OR_RETURN(const std::string status, Read("status"));
+  return ParseProcStatus(status);
+}
+
+Result<UniqueFd> ProcessDirectory::OpenMapped(const FileMapping& range) const {
+  const std::string name =
+      fmt::format("map_files/{:x}-{:x}", range.start.value(), range.end.value());
+  ASSIGN_OR_RETURN(UniqueFd fd, OpenAt(fd_.get(), name, kForeignFlags));
+  return OnlyRegular(std::move(fd), name);
+}
+
+Result<UniqueFd> ProcessDirectory::OpenRoot() const {
+  return OpenAt(fd_.get(), "root", O_PATH | O_DIRECTORY);
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/procfs.h"
+#include "base/unique_fd.h"
+#include "process/object_mapping.h"
+#include "process/proc_text.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Which tree of files a process's paths are in: its root directory as its mount namespace shows
+// it. A path means the same file for all processes with the same root.
+struct RootIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t mount_namespace = 0;  // inode of /proc/PID/ns/mnt
+
+  auto operator<=>(const RootIdentity&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H h, const RootIdentity& r) {
+    return H::combine(std::move(h), r.device, r.inode, r.mount_namespace);
+  }
+};
+
+// /proc/PID of one process. It stays that process's: when the process is gone, everything fails
+// with kNotFound, even if the pid has come to be another's. Files of the process are hostile:
+// they are opened without waiting, and only regular ones.
+class ProcessDirectory {
+ public:
+  // Errors: kNotFound.
+  static Result<ProcessDirectory> Open(const Procfs& procfs, Pid pid);
+
+  Result<ProcStat> Stat() const;
+  Result<std::vector<Tid>> Threads() const;
+  // Executable mappings, from a living thread where the leader has ended.
+  Result<std::vector<ProcMapping>> Mappings() const;
+  Result<std::string> Executable() const;  // the target of `exe`
+  Result<RootIdentity> Root() const;
+  Result<ProcStatus> Status() const;
+
+  // The file that is mapped at exactly this range, whatever its path leads to by now.
+  Result<UniqueFd> OpenMapped(const FileMapping& range) const;
+  // The root directory, for openat only.
+  Result<UniqueFd> OpenRoot() const;
+
+ private:
+  explicit ProcessDirectory(UniqueFd fd) : fd_(std::move(fd)) {}
+  Result<std::string> Read(const std::string& name) const;
+
+  UniqueFd fd_;
+};
+
+// Opens a regular file for reading; `path` and symbolic links in it are taken inside `root`.
+// Errors: kNotFound, kPermission, kInvalid if it is not a regular file.
+Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags = 0);
+
+}  // namespace pyrometer

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "process/address_space.h"
+#include "process/boot_clock.h"
+#include "process/perf_map_directory.h"
+#include "process/proc_scan.h"
+#include "process/process_directory.h"
+#include "process/process_event.h"
+#include "process/task_record.h"
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+inline constexpr MonotonicTime kForever{UINT64_MAX};
+
+// What a process runs from one exec to the next.
+struct Program {
+  std::optional<ExecId> exec;  // nothing: never learnt
+  MonotonicTime since;         // 0: before anybody looked
+  std::string comm;
+  std::string executable;  // "" until something is mapped
+  AddressSpace space;
+  bool complete = false;  // all its executable mappings are known
+  RootIdentity root;
+  bool root_is_own = false;  // else what it inherited
+};
+
+// One life of a pid, from fork to the exit of the last thread.
+struct Process {
+  ProcessKey key;
+  bool start_is_exact = false;  // else derived from the fork's time: one tick off at most
+  bool kernel_thread = false;
+  MonotonicTime born;
+  MonotonicTime ended = kForever;
+  MonotonicTime scanned_at;      // events up to then are in its mappings already
+  MonotonicTime exec_learnt_at;  // and in its exec id
+  absl::flat_hash_set<Tid> threads;
+  std::vector<Program> programs;               // oldest first; at least one
+  std::shared_ptr<PerfMapDirectory> perf_map;  // if it had code that is in no file
+
+  Program& program() { return programs.back(); }
+  const Program& program() const { return programs.back(); }
+  bool alive() const { return ended == kForever; }
+  bool StartedAt(StartTime start) const;
+};
+
+// Every process, living or ended not long ago. Pure bookkeeping: what is to be read from /proc is
+// brought by the caller. Events must come in order of time; those older than the scan of their
+// process are known to be in it. Thread-compatible.
+class ProcessTable {
+ public:
+  // How fork times become start times.
+  void set_clock(const BootClock& clock) { clock_ = clock; }
+
+  // The process that was born or whose program became known; null if it was only a thread.
+  Process* Apply(const ForkEvent& event);
+  // True if that was the process's last thread.
+  bool Apply(const ExitEvent& event);
+  // The process if it now runs another program; null if only its name changed.
+  Process* Apply(const CommEvent& event);
+
+  // What /proc says of a process, and the record of one of its tasks, read before, if there is
+  // any. What is known already is kept where it agrees. The record of another process that had
+  // this pid is ignored.
+  Process& Add(const ScannedProcess& scanned, const std::vector<ObjectMapping>& mappings,
+               const TaskRecord* task);
+
+  // Ends living processes that were born before `when` and for which `seen` is false.
+  std::vector<Pid> EndMissing(MonotonicTime when, const std::function<bool(Pid)>& seen);
+
+  // Null if there is none.
+  Process* Living(Pid pid);
+  // The process whatever it runs; null if it is unknown or forgotten.
+  const Process* Find(const ProcessKey& key) const;
+  // What `process` ran as its program `exec`, or at `when` if exec ids were not known.
+  const Program* Find(const ProcessKey& process, ExecId exec, MonotonicTime when) const;
+
+  void ForEachLiving(const std::function<void(Process&)>& visit);
+
+  // Drops what no sample taken at or after `horizon` can ask for.
+  void Forget(MonotonicTime horizon);
+
+  size_t living_count() const { return living_; }
+
+ private:
+  using Lives = std::vector<std::unique_ptr<Process>>;  // of one pid, oldest first
+  struct Grave {
+    MonotonicTime ended;
+    Pid pid;
+  };
+
+  Process& Bear(Pid pid, MonotonicTime when);
+  void End(Process& process, MonotonicTime when);
+  void ForgetOldest();
+
+  BootClock clock_;
+  absl::flat_hash_map<Pid, Lives> processes_;
+  std::deque<Grave> graves_;  // in the order of their ends
+  size_t living_ = 0;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "process/process_table.h"
+#include "pyrometer/sample.h"
+
+namespace pyrometer {
+
+struct ResolveTally {
+  uint64_t unknown_process_samples = 0;
+  uint64_t resolved_frames = 0;
+  uint64_t cut_stacks = 0;
+};
+
+// See ProcessTracker::Resolve().
+Window ResolveWindow(Window window, const ProcessTable& processes, ResolveTally& tally);
+
+}  // namespace pyrometer

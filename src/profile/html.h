@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "pyrometer/profile.h"
+#include "pyrometer/sample.h"
+
+namespace pyrometer {
+
+struct HtmlOptions {
+  std::string title = "CPU profile";
+  std::string host;                      // where it was recorded; "": not shown
+  std::optional<Accounting> accounting;  // where every tick went; nothing: not shown
+};
+
+// `profile` as one self-contained page: a flame graph from the root and one from the leaf, the top
+// functions and the processes, with search and zoom. It needs no network and makes no request: its
+// content security policy allows nothing but the scripts it was built with, by their hash.
+// Names from the profile travel compressed and are shown as text only.
+std::string EncodeHtml(const Profile& profile, const HtmlOptions& options = {});
+
+}  // namespace pyrometer

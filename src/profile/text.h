@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names as they may be shown: symbol names, paths and process names are bytes that somebody else
+// chose.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pyrometer/profile.h"
+
+namespace pyrometer {
+
+// `text` as valid UTF-8 without control characters and without the marks that reverse the
+// direction of text: each such character and each byte of a malformed sequence becomes U+FFFD.
+// So no name can break a line, steer a terminal or be refused by a server.
+std::string CleanText(std::string_view text);
+
+// True if CleanText would return `text` unchanged.
+bool IsClean(std::string_view text);
+
+// The number of code points in `text`, valid UTF-8.
+size_t CodePoints(std::string_view text);
+
+// `text`, valid UTF-8, in at most `width` code points; what is left out in the middle becomes "…".
+std::string Shorten(std::string_view text, size_t width);
+
+// "1,234,567"
+std::string WithThousands(uint64_t number);
+
+// The file name of a path: "libc.so.6" of "/lib/libc.so.6", "[vdso]" of "[vdso]".
+std::string_view BaseName(std::string_view path);
+
+// The function's name, or "[unknown]" if it has none.
+std::string_view NameOf(const Line& line);
+std::string_view ProcessNameOf(const ProfileSample& sample);
+
+// What stands at the root of a stack whose root is missing: "[truncated]",
+// "[stack cut: bad frame pointer]". Empty if the stack is whole.
+std::string CutMarker(StackEnd end);
+
+// How many ticks the profile holds, and how many of them have a stack that was cut.
+struct SampleTotals {
+  uint64_t samples = 0;
+  uint64_t cut = 0;
+};
+SampleTotals TotalsOf(const Profile& profile);
+
+}  // namespace pyrometer

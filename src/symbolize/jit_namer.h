@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/profile.h"
+#include "symbolize/location_cache.h"
+#include "symbolize/perf_map.h"
+#include "symbolize/symbol_sources.h"
+#include "symbolize/unresolved.h"
+
+namespace pyrometer {
+
+// Names user addresses that lie in no object, by the perf map of their process, which is read on
+// once a window. Not thread-safe.
+class JitNamer {
+ public:
+  // Perf maps beyond `budget_bytes` are dropped after a window, the least recently used first, and
+  // read again when needed. `source` and `counts` outlive this.
+  JitNamer(PerfMapSource& source, size_t budget_bytes, SymbolizerCounts& counts);
+
+  // The same location as in earlier windows, unless the address has got another name meanwhile.
+  LocationRef Name(ProcessKey process, Address address, uint32_t window);
+
+  // Forgets what no window since `unused_since` asked for.
+  void EndWindow(uint32_t unused_since);
+
+ private:
+  struct Process {
+    PerfMap perf_map;
+    uint32_t window = 0;  // in which the perf map was read last
+    LocationCache<Address> locations;
+  };
+
+  void ReadPerfMap(ProcessKey key, Process& process);
+  LocationRef MakeNew(const Process& process, Address address);
+
+  PerfMapSource& source_;
+  size_t budget_;
+  SymbolizerCounts& counts_;
+  std::shared_ptr<const CodeObject> jit_;
+  absl::flat_hash_map<ProcessKey, Process> processes_;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/kernel_namer.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "symbolize/named_location.h"
+#include "symbolize/printable.h"
+
+namespace pyrometer {
+namespace {
+
+// VSYSCALL_ADDR, arch/x86/include/uapi/asm/vsyscall.h; no other architecture has code there.
+constexpr uint64_t kVsyscallStart = 0xffffffffff600000;
+constexpr uint64_t kVsyscallEnd = kVsyscallStart + 4096;
+
+bool InVsyscallPage(KernelAddress a) {
+  return a.value() >= kVsyscallStart && a.value() < kVsyscallEnd;
+}
+
+std::shared_ptr<const CodeObject> NamedObject(std::string path) {
+  auto object = std::make_shared<CodeObject>();
+  object->path = std::move(path);
+  object->has_functions = true;
+  return object;
+}
+
+std::shared_ptr<const CodeObject> KernelObject(const KernelSymbols& symbols) {
+  auto object = std::make_shared<CodeObject>();
+  object->path = "[kernel.kallsyms]";
+  object->build_id = symbols.build_id();
+  object->start = symbols.text_start().value();
+  object->limit = symbols.text_end().value();
+  object->has_functions = !symbols.empty();
+  return object;
+}
+
+}  // namespace
+
+KernelNamer::KernelNamer(KernelSymbols symbols, SymbolizerCounts& counts)
+    : symbols_(std::move(symbols)),
+      counts_(counts),
+      kernel_(KernelObject(symbols_)),
+      vsyscall_(NamedObject("[vsyscall]")) {}
+
+LocationRef KernelNamer::Name(KernelAddress address) {
+  if (InVsyscallPage(address)) {
+    return MakeLocation(CodeOrigin::kUser, vsyscall_, address.value(), SameName("[vsyscall]"));
+  }
+  const std::optional<KernelSymbol> symbol = symbols_.Find(address);
+  if (!symbol) {
+    counts_.Add(Unresolved::kKernel);
+    return MakeLocation(CodeOrigin::kKernel, kernel_, address.value(),
+                        SameName(fmt::format("[kernel]+{:#x}", address.value())));
+  }
+  return MakeLocation(CodeOrigin::kKernel, ObjectOf(symbol->module), address.value(),
+                      SameName(Printable(symbol->name, kMaxNameLength)));
+}
+
+std::shared_ptr<const CodeObject> KernelNamer::ObjectOf(std::string_view module) {
+  if (module.empty()) return kernel_;
+  std::shared_ptr<const CodeObject>& object = modules_[std::string(module)];
+  if (object == nullptr) {
+    object = NamedObject(fmt::format("[{}]", Printable(module, kMaxNameLength)));
+  }
+  return object;
+}
+
+}  // namespace pyrometer

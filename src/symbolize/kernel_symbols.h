@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "base/procfs.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/kernel_symbol_event.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+struct KernelSymbol {
+  std::string_view name;
+  std::string_view module;  // "" for the kernel itself; "bpf" for BPF programs
+  KernelAddress start;
+  uint64_t size = 0;
+};
+
+// The functions of the running kernel, its modules and its BPF programs. About 20 bytes each and
+// the names: 4 MB for 120,000 functions. Not thread-safe.
+class KernelSymbols {
+ public:
+  // Knows no function.
+  KernelSymbols() = default;
+
+  // Reads /proc/kallsyms, /proc/modules and /sys/kernel/notes; about 50 ms.
+  // Errors: kPermission if the kernel hides its addresses (kptr_restrict); those of reading.
+  static Result<KernelSymbols> Load(const Procfs& procfs);
+
+  // The same from an open kallsyms file and the text of /proc/modules ("" if there is none).
+  static Result<KernelSymbols> Read(int kallsyms, std::string_view modules);
+
+  // The function that `address` lies in. Each ends at the next symbol of any kind, the last one of
+  // a module at the module's end, and those of the kernel itself at _etext: beyond is no function.
+  // The names live until the next call of a method that is not const.
+  std::optional<KernelSymbol> Find(KernelAddress address) const;
+
+  // Adds what came. What went stays findable, since samples of it may still be on their way, until
+  // ForgetRemoved or something else takes its place. REQUIRES: events in the order of time.
+  void Apply(const KernelSymbolEvent& event);
+  void ForgetRemoved();
+
+  bool empty() const { return functions_.empty() && live_.empty(); }
+  const BuildId& build_id() const { return build_id_; }
+
+  // The range of the kernel's own code; 0, 0 if not known.
+  KernelAddress text_start() const { return text_start_; }
+  KernelAddress text_end() const { return text_end_; }
+
+ private:
+  friend class KernelSymbolsBuilder;
+
+  struct Function {
+    uint64_t start = 0;
+    uint32_t size = 0;
+    uint32_t name = 0;  // in names_, up to a NUL
+  };
+  // Code whose coming and going is announced.
+  struct LiveFunction {
+    uint64_t size = 0;
+    bool removed = false;
+    std::string name;
+    std::string module;
+  };
+
+  std::vector<Function> functions_;  // by start, not overlapping
+  std::vector<uint16_t> modules_;    // of functions_, in module_names_
+  std::vector<std::string> module_names_;
+  std::string names_;
+  absl::btree_map<uint64_t, LiveFunction> live_;  // by start, not overlapping
+  BuildId build_id_;
+  KernelAddress text_start_;
+  KernelAddress text_end_;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "pyrometer/profile.h"
+
+namespace pyrometer {
+
+// Locations by what they were made from, with the window in which each was last used, so that
+// those out of use can be dropped and memory stays bounded. Not thread-safe.
+template <typename Key>
+class LocationCache {
+ public:
+  // Null if not known.
+  LocationRef Find(const Key& key, uint32_t window) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return nullptr;
+    found->second.last_used = window;
+    return found->second.location;
+  }
+
+  void Put(const Key& key, LocationRef location, uint32_t window) {
+    entries_[key] = {.location = std::move(location), .last_used = window};
+  }
+
+  // Drops the entries whose key `predicate` holds for.
+  template <typename Predicate>
+  void DropIf(Predicate predicate) {
+    absl::erase_if(entries_, [&](const auto& entry) { return predicate(entry.first); });
+  }
+
+  void DropUnusedSince(uint32_t window) {
+    absl::erase_if(entries_, [=](const auto& entry) { return entry.second.last_used < window; });
+  }
+
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    LocationRef location;
+    uint32_t last_used = 0;
+  };
+
+  absl::flat_hash_map<Key, Entry> entries_;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "pyrometer/profile.h"
+
+namespace pyrometer {
+
+// A line of a function that has the same name in source and symbol table.
+inline Line SameName(const std::string& name) {
+  return {.function = name, .system_name = name, .file = {}, .line = 0};
+}
+
+inline LocationRef MakeLocation(CodeOrigin origin, std::shared_ptr<const CodeObject> object,
+                                uint64_t address, Line line) {
+  auto location = std::make_shared<Location>();
+  location->origin = origin;
+  location->object = std::move(object);
+  location->address = address;
+  location->lines.push_back(std::move(line));
+  return location;
+}
+
+// For an address of which nothing is known.
+inline LocationRef UnknownLocation(uint64_t address) {
+  return MakeLocation(CodeOrigin::kUnknown, nullptr, address, SameName("[unknown]"));
+}
+
+}  // namespace pyrometer

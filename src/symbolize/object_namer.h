@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "pyrometer/frame.h"
+#include "pyrometer/profile.h"
+#include "symbolize/symbol_sources.h"
+#include "symbolize/symbol_table_cache.h"
+#include "symbolize/unresolved.h"
+
+namespace pyrometer {
+
+// Names frames of objects: by their symbols, demangled, or as "libfoo.so+0x1234". Not thread-safe.
+class ObjectNamer {
+ public:
+  // Both outlive this.
+  ObjectNamer(ObjectSource& source, size_t symbol_table_bytes, SymbolizerCounts& counts);
+
+  // REQUIRES: frame.kind() == kObject. Cheapest if frames come in order: each object's symbols are
+  // then needed once, and each function is demangled once.
+  LocationRef Name(Frame frame, uint32_t window);
+
+  // See SymbolTableCache. Objects that no location refers to any more are forgotten as well.
+  void EndWindow(uint32_t retry_before);
+
+ private:
+  struct KnownObject {
+    ObjectDescription description;
+    std::shared_ptr<const CodeObject> code;
+  };
+
+  const KnownObject* Find(ObjectId id, uint32_t window);
+  const Line& LineFor(ObjectId id, const Symbol& symbol);
+
+  ObjectSource& source_;
+  SymbolTableCache tables_;
+  SymbolizerCounts& counts_;
+  absl::flat_hash_map<ObjectId, KnownObject> objects_;
+  // The function named last.
+  ObjectId last_object_;
+  ElfAddress last_start_;
+  uint64_t last_size_ = 0;
+  Line last_line_;
+};
+
+}  // namespace pyrometer

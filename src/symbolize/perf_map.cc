@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/perf_map.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <iterator>
+#include <limits>
+
+#include "base/system_error.h"
+#include "symbolize/line_reader.h"
+#include "symbolize/printable.h"
+
+namespace pyrometer {
+namespace {
+
+// Takes a hexadecimal number and the blank behind it off the front of `line`.
+std::optional<uint64_t> TakeHex(std::string_view& line) {
+  if (line.starts_with("0x") || line.starts_with("0X")) line.remove_prefix(2);
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(line.begin(), line.end(), value, 16);
+  if (error != std::errc() || end == line.end() || *end != ' ') return std::nullopt;
+  line.remove_prefix(static_cast<size_t>(end - line.begin()) + 1);
+  return value;
+}
+
+}  // namespace
+
+Result<void> PerfMap::Update(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return SystemError(errno, "fstat");
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalid, "not a regular file");
+  const bool same = status.st_dev == device_ && status.st_ino == inode_ &&
+                    static_cast<uint64_t>(status.st_size) >= offset_;
+  if (!same) {
+    *this = PerfMap();
+    device_ = status.st_dev;
+    inode_ = status.st_ino;
+  }
+  constexpr size_t kLongestLine = 4 * kMaxName;
+  LineReader lines(fd, offset_, kMaxFileBytes, kLongestLine);
+  for (; lines_ < kMaxLines && names_.size() < kMaxNameBytes; ++lines_) {
+    ASSIGN_OR_RETURN(const std::optional<std::string_view> line, lines.Next());
+    offset_ = lines.offset();
+    if (!line) break;
+    AddLine(*line);
+  }
+  return {};
+}
+
+void PerfMap::AddLine(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const std::optional<uint64_t> start = TakeHex(line);
+  const std::optional<uint64_t> size = start ? TakeHex(line) : std::nullopt;
+  if (!size || *size == 0 || *size > std::numeric_limits<uint64_t>::max() - *start ||
+      line.empty()) {
+    ++bad_lines_;
+    return;
+  }
+  Insert(*start, *start + *size, line);
+}
+
+// Cuts out of the older ranges what the new one covers.
+void PerfMap::Insert(uint64_t start, uint64_t end, std::string_view name) {
+  auto next = ranges_.lower_bound(start);
+  if (next != ranges_.begin()) {
+    const auto before = std::prev(next);
+    const Range old = before->second;
+    if (old.end > start) before->second.end = start;
+    if (old.end > end) ranges_[end] = old;
+  }
+  next = ranges_.lower_bound(start);
+  while (next != ranges_.end() && next->first < end) {
+    const Range old = next->second;
+    next = ranges_.erase(next);
+    if (old.end > end) ranges_[end] = old;  // nothing lies between it and the next: the last turn
+    if (old.end >= end) break;
+  }
+  const std::string printable = Printable(name, kMaxName);
+  ranges_[start] = {.end = end,
+                    .name = static_cast<uint32_t>(names_.size()),
+                    .name_size = static_cast<uint32_t>(printable.size())};
+  names_ += printable;
+}
+
+std::optional<std::string_view> PerfMap::Find(Address address) const {
+  const auto next = ranges_.upper_bound(address.value());
+  if (next == ranges_.begin()) return std::nullopt;
+  const Range& range = std::prev(next)->second;
+  if (address.value() >= range.end) return std::nullopt;
+  return std::string_view(names_).substr(range.name, range.name_size);
+}
+
+size_t PerfMap::bytes() const {
+  return names_.capacity() + ranges_.size() * sizeof(decltype(ranges_)::value_type);
+}
+
+}  // namespace pyrometer

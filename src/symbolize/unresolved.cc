@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/unresolved.h"
+
+namespace pyrometer {
+
+std::string_view Name(Unresolved reason) {
+  switch (reason) {
+    case Unresolved::kUnmapped:
+      return "unmapped";
+    case Unresolved::kNoSymbols:
+      return "no_symbols";
+    case Unresolved::kFileGone:
+      return "file_gone";
+    case Unresolved::kUnreadable:
+      return "unreadable";
+    case Unresolved::kJit:
+      return "jit";
+    case Unresolved::kKernel:
+      return "kernel";
+  }
+  return "unknown";
+}
+
+}  // namespace pyrometer

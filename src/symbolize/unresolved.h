@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace pyrometer {
+
+// Why a location has no function's name.
+enum class Unresolved : uint8_t {
+  kUnmapped,    // a user address in no known mapping, of a process without a perf map
+  kNoSymbols,   // the object's symbols do not cover the address: stripped, or a gap
+  kFileGone,    // the object's file was gone before its symbols were read
+  kUnreadable,  // the object's symbols could not be read: no permission, not a good ELF file
+  kJit,         // a user address that the process's perf map does not cover
+  kKernel,      // a kernel address outside of all known functions
+};
+inline constexpr size_t kUnresolvedReasons = 6;
+
+// "unmapped", "no_symbols", ... as metrics have it.
+std::string_view Name(Unresolved reason);
+
+// What symbolizing did since its start. Each location is counted once, when it is first named.
+struct SymbolizerCounts {
+  uint64_t locations = 0;
+  std::array<uint64_t, kUnresolvedReasons> unresolved{};
+  uint64_t tables_read = 0;  // symbol tables, also those read again after being dropped
+  uint64_t bad_perf_map_lines = 0;
+
+  void Add(Unresolved reason) { ++unresolved[static_cast<size_t>(reason)]; }
+  uint64_t Of(Unresolved reason) const { return unresolved[static_cast<size_t>(reason)]; }
+};
+
+}  // namespace pyrometer

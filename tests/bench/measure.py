@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One recording, measured: a load, a recorder over it, and what both have to say afterwards."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+
+import kernel
+
+CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
+LOAD_COMM = "bench_load"
+DEADLINE_SECONDS = 120
+
+
+class Failure(Exception):
+    """A measurement that cannot be made; the text says why."""
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Failure("waited %d s for %s" % (DEADLINE_SECONDS, what))
+        time.sleep(0.005)
+
+
+class Load:
+    """One busy program per CPU, pinned; none at all without a shape. A context manager."""
+
+    def __init__(self, program, *shape):
+        self.processes = [
+            subprocess.Popen(
+                [program, str(cpu), *map(str, shape)], stdout=subprocess.PIPE, text=True
+            )
+            for cpu in (sorted(os.sched_getaffinity(0)) if shape else ())
+        ]
+        for process in self.processes:
+            if process.stdout.readline() != "READY\n":
+                raise Failure("%s does not start" % program)
+
+    def forget(self):
+        """What was measured so far."""
+        for process in self.processes:
+            process.send_signal(signal.SIGUSR1)
+
+    def stop(self):
+        """Ends it and returns what each program has measured."""
+        for process in self.processes:
+            process.terminate()
+        return [json.loads(process.communicate()[0]) for process in self.processes]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+class Spent:
+    """A command whose use of CPU time and memory is measured; a context manager."""
+
+    def __init__(self, meter, command, directory):
+        self._result = os.path.join(directory, "spent.json")
+        self._stderr = os.path.join(directory, "stderr.txt")
+        with open(self._result, "w"), open(self._stderr, "w") as stderr:
+            self._process = subprocess.Popen(
+                [meter, self._result, *command], stdout=subprocess.DEVNULL, stderr=stderr
+            )
+        wait_for(lambda: self._lines() or self._ended(), command[0])
+        if not self._lines():
+            raise Failure("%s does not start: %s" % (command[0], self.stderr()))
+        self.command = command[0]
+        self.pid = self._lines()[0]["pid"]
+
+    def _lines(self):
+        with open(self._result) as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+
+    def _ended(self):
+        return self._process.poll() is not None
+
+    def stderr(self):
+        with open(self._stderr, errors="replace") as file:
+            return file.read()
+
+    def wait_until(self, condition, what):
+        wait_for(lambda: condition() or self._ended(), what)
+        if self._ended():
+            raise Failure("%s ended early: %s" % (self.command, self.stderr()))
+
+    def interrupt(self):
+        os.kill(self.pid, signal.SIGINT)
+        return self
+
+    def finish(self):
+        """What bench_spent has written about the ended command."""
+        self._process.wait(DEADLINE_SECONDS)
+        result = self._lines()[-1]
+        if result.get("status") != 0:
+            raise Failure("%s failed: %s" % (self.command, self.stderr()))
+        return result
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if not self._ended():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+@dataclasses.dataclass
+class Recorded:
+    """CPU time in seconds, memory in bytes."""
+
+    samples: int
+    start_cpu: float  # until the first sample
+    record_cpu: float  # until the end of sampling
+    record_seconds: float
+    steady_cpu: float  # the part of record_cpu after `settle`
+    steady_seconds: float
+    total_cpu: float
+    peak: int  # resident set
+    kernel_memory: int
+    written: int
+    name_cpu: float = 0.0  # of a second command that gives names to the samples
+    runs: int = 0  # of the BPF program
+    run_ns: int = 0
+    load: list = dataclasses.field(default_factory=list)  # what Load.stop returned
+
+    @property
+    def end_cpu(self):
+        return self.total_cpu - self.start_cpu - self.record_cpu
+
+
+class Bench:
+    """Makes the recordings. `programs`: directory of bench_load and bench_spent."""
+
+    def __init__(self, programs):
+        self._load = os.path.join(programs, "bench_load")
+        self._meter = os.path.join(programs, "bench_spent")
+        self._statistics = kernel.enable_run_statistics()
+
+    def load(self, *shape):
+        return Load(self._load, *shape)
+
+    def cost(self, recorder, shape, hertz, seconds, comm=LOAD_COMM):
+        """A short recording of the load alone, for the sake of the kernel's share of the work."""
+        with self.load(*shape) as load:
+            return self._record(recorder, load, hertz, comm, settle=0.2, seconds=seconds, brief=True)
+
+    def record(self, recorder, shape, hertz, settle, seconds):
+        """A recording of the whole machine, for the sake of the recorder's own work."""
+        with self.load(*shape) as load:
+            return self._record(recorder, load, hertz, None, settle, seconds, brief=False)
+
+    def _record(self, recorder, load, hertz, comm, settle, seconds, brief):
+        with tempfile.TemporaryDirectory(prefix="pyrometer-bench-") as directory:
+            command = recorder.command(hertz, directory, comm)
+            with Spent(self._meter, command, directory) as spent, contextlib.ExitStack() as stack:
+                program = self._wait_until_sampling(recorder, spent, stack)
+                clock = [(time.monotonic(), kernel.cpu_seconds_of(spent.pid))]
+
+                def pass_time(duration):
+                    time.sleep(duration)
+                    clock.append((time.monotonic(), kernel.cpu_seconds_of(spent.pid)))
+
+                pass_time(settle)
+                load.forget()
+                pass_time(seconds - settle)
+                kernel_memory = kernel.kernel_memory_of(spent.pid)
+                measured = load.stop() if brief else []
+                result = spent.interrupt().finish()
+                if not brief:
+                    load.stop()
+                (begin, start_cpu), (settled, settled_cpu), (end, end_cpu) = clock
+                return Recorded(
+                    samples=recorder.samples(directory, spent.stderr()),
+                    start_cpu=start_cpu,
+                    record_cpu=end_cpu - start_cpu,
+                    record_seconds=end - begin,
+                    steady_cpu=end_cpu - settled_cpu,
+                    steady_seconds=end - settled,
+                    total_cpu=(result["user_us"] + result["system_us"]) / 1e6,
+                    peak=result["peak_kb"] * 1024,
+                    kernel_memory=kernel_memory,
+                    written=recorder.bytes_written(directory),
+                    name_cpu=0.0 if brief else self._naming_cpu(recorder, directory),
+                    runs=program.runs() if program else 0,
+                    run_ns=program.run_ns() if program else 0,
+                    load=measured,
+                )
+
+    def _wait_until_sampling(self, recorder, spent, stack):
+        """Returns the BPF program, if the recorder has one."""
+        if not recorder.counts_runs:
+            spent.wait_until(
+                lambda: kernel.perf_events_of(spent.pid) >= CPUS, "%s to sample" % recorder.name
+            )
+            return None
+        spent.wait_until(
+            lambda: kernel.sampling_program_of(spent.pid), "%s to load" % recorder.name
+        )
+        program = stack.enter_context(
+            kernel.SamplingProgram(kernel.sampling_program_of(spent.pid))
+        )
+        spent.wait_until(lambda: program.runs() > 0, "%s to sample" % recorder.name)
+        return program
+
+    def _naming_cpu(self, recorder, directory):
+        command = getattr(recorder, "command_to_name", None)
+        if not command:
+            return 0.0
+        with Spent(self._meter, command(directory), directory) as spent:
+            result = spent.finish()
+        return (result["user_us"] + result["system_us"]) / 1e6

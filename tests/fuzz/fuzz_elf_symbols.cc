@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that reads an ELF file. Corpus: ELF files, small ones.
+#include <cstring>
+#include <vector>
+
+#include "binary/object_facts.h"
+#include "symbolize/elf_symbols.h"
+#include "tests/fuzz/fuzz_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  using namespace pyrometer;
+  std::vector<std::byte> image(size);
+  if (size > 0) std::memcpy(image.data(), bytes, size);
+  const Result<ElfFile> elf = ElfFile::FromBytes(std::move(image));
+  if (!elf) return 0;
+  Require(FactsOf(*elf).segments == elf->segments());
+  const Result<SymbolTable> table = ReadSymbolTable(*elf);
+  if (!table) return 0;
+  for (const Segment& segment : elf->segments()) {
+    for (uint64_t i = 0; i < 64; ++i) {
+      const ElfAddress address(segment.address.value() + i * 61);
+      const std::optional<Symbol> symbol = table->Find(address);
+      if (!symbol) continue;
+      Require(symbol->start <= address);
+      Require(address.value() - symbol->start.value() < symbol->size);
+      Require(!symbol->name.empty());
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A perf map that is read in two parts, and every address near its ranges looked up.
+#include "symbolize/perf_map.h"
+#include "symbolize/printable.h"
+#include "tests/fuzz/fuzz_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  using namespace pyrometer;
+  const UniqueFd fd = FuzzFile(bytes, size / 2);
+  PerfMap map;
+  Require(map.Update(fd.get()).has_value());
+  Require(::write(fd.get(), bytes + size / 2, size - size / 2) >= 0);
+  Require(map.Update(fd.get()).has_value());
+  for (uint64_t address = 0; address < 0x200; ++address) {
+    const std::optional<std::string_view> name = map.Find(Address(address));
+    if (!name) continue;
+    Require(name->size() <= PerfMap::kMaxName);
+    Require(Printable(*name, PerfMap::kMaxName) == *name);
+  }
+  return 0;
+}

@@ -1,0 +1,485 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the system tests share: running `pyrometer record`, reading all that it writes, starting
+the programs of tests/programs, and comparing the two.
+
+Environment: PYROMETER_BIN (the program under test), PYROMETER_PROGRAMS (directory of the built
+tests/programs), PYROMETER_REQUIRE_BPF=1 (a test that cannot run fails instead of being skipped).
+A test file ends in `pyrometer_harness.main()`; its exit status 77 means "skipped" to CTest.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import bounds
+import pprof_reader
+
+SKIPPED = 77
+DEADLINE_SECONDS = 60
+CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 21, 38, 39
+
+PYROMETER = os.environ.get("PYROMETER_BIN", "pyrometer")
+PROGRAMS = os.environ.get("PYROMETER_PROGRAMS", "")
+REQUIRED = os.environ.get("PYROMETER_REQUIRE_BPF") == "1"
+CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
+
+
+# Whether a test can run.
+
+
+def why_no_bpf():
+    """None if recording is possible here, else the reason why not."""
+    if not shutil.which(PYROMETER):
+        return "no pyrometer at PYROMETER_BIN=%s" % PYROMETER
+    if os.geteuid() != 0:
+        return "not root"
+    with open("/proc/self/status") as status:
+        line = next(line for line in status if line.startswith("CapEff"))
+    capabilities = int(line.split()[1], 16)
+    if not capabilities >> CAP_SYS_ADMIN & 1:
+        if not (capabilities >> CAP_BPF & 1 and capabilities >> CAP_PERFMON & 1):
+            return "neither CAP_SYS_ADMIN nor CAP_BPF and CAP_PERFMON"
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        return "the kernel has no BTF"
+    return None
+
+
+def skip_or_fail(reason):
+    """Ends the running test: skipped, or failed where nothing may be skipped."""
+    if REQUIRED:
+        raise AssertionError("may not be skipped (PYROMETER_REQUIRE_BPF=1): " + reason)
+    raise unittest.SkipTest(reason)
+
+
+class BpfTestCase(unittest.TestCase):
+    """A test that records. Skipped where recording is impossible."""
+
+    @classmethod
+    def setUpClass(cls):
+        reason = why_no_bpf()
+        if reason:
+            skip_or_fail(reason)
+        cls.directory = tempfile.mkdtemp(prefix="pyrometer-test-")
+        os.chmod(cls.directory, 0o755)
+        cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
+
+    def start_recording(self, *options, command=None, hertz=999):
+        """A Recorder that samples already; killed if it is left running at the test's end."""
+        recorder = Recorder(self.directory, *options, command=command, hertz=hertz)
+        self.addCleanup(recorder.kill)
+        return recorder.wait_until_sampling()
+
+    def assert_between(self, number, limits, what):
+        self.assertTrue(
+            limits[0] <= number <= limits[1],
+            "%s: %s is not in [%s, %s]" % (what, number, limits[0], limits[1]),
+        )
+
+    def assert_share(self, hits, total, share, what):
+        """`hits` of `total` samples may belong to something that takes `share` of the time."""
+        self.assertGreater(total, 0, what + ": no samples at all")
+        self.assert_between(hits, bounds.binomial_limits(total, share), what)
+
+    def assert_shares(self, samples, truth, what):
+        """Each function of `truth` is the leaf of its share of `samples`, and of no more."""
+        total_iterations = sum(truth.iterations.values())
+        in_functions = {
+            name: count_where(samples, lambda s, name=name: s.calls(name))
+            for name in truth.iterations
+        }
+        total = sum(in_functions.values())
+        for name, iterations in truth.iterations.items():
+            self.assert_share(
+                in_functions[name], total, iterations / total_iterations, "%s: %s" % (what, name)
+            )
+        self.assertGreaterEqual(
+            total, 0.97 * count_where(samples, lambda s: True),
+            "%s: only %d samples in its functions; others: %s"
+            % (what, total, describe(s for s in samples if not any(map(s.calls, truth.iterations)))),
+        )
+
+    def assert_cpu_time(self, recording, samples, cpu_ns, what, tolerance=0.01):
+        """`samples` x period agree with the CPU time that the scheduler has booked."""
+        profile = recording.profile
+        periods = profile.duration_nanos * CPUS / profile.period
+        limits = bounds.cpu_time_limits(cpu_ns, profile.period, periods, tolerance)
+        self.assert_between(count_where(samples, lambda s: True), limits, what)
+
+
+def main():
+    """Runs the tests of the calling file; 77 if every one of them was skipped."""
+    program = unittest.main(module="__main__", exit=False, verbosity=2)
+    result = program.result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    # A class that skips in setUpClass counts as one skip and no test.
+    ran = result.testsRun - len(result.skipped)
+    sys.exit(SKIPPED if result.skipped and ran <= 0 else 0)
+
+
+# What a recording says.
+
+
+@dataclasses.dataclass
+class Accounting:
+    samples: int
+    idle: int
+    filtered: int
+    lost: int
+    lost_by_reason: dict
+    undelivered: int
+    processes: int
+    stacks: int
+    truncated: int
+
+    LINE = re.compile(
+        r"samples=(\d+) idle=(\d+) filtered=(\d+) lost=(\d+)(?: \(([^)]*)\))? "
+        r"undelivered=(\d+) processes=(\d+) stacks=(\d+) truncated=(\d+)"
+    )
+
+    @classmethod
+    def parse(cls, text):
+        """The one accounting line in `text`, or None."""
+        lines = [match for match in map(cls.LINE.search, text.splitlines()) if match]
+        if not lines:
+            return None
+        if len(lines) > 1:
+            raise AssertionError("%d accounting lines:\n%s" % (len(lines), text))
+        numbers = [int(lines[0].group(i)) for i in (1, 2, 3, 4, 6, 7, 8, 9)]
+        reasons = {}
+        for word in (lines[0].group(5) or "").split():
+            reason, count = word.rstrip(",").split("=")
+            reasons[reason] = int(count)
+        accounting = cls(*numbers[:4], reasons, *numbers[4:])
+        if sum(reasons.values()) != accounting.lost:
+            raise AssertionError("lost is not the sum of its reasons: " + lines[0].group(0))
+        return accounting
+
+    def ticks(self):
+        return self.samples + self.idle + self.filtered + self.lost
+
+
+@dataclasses.dataclass
+class StackSamples:
+    """All samples of one stack: of one process and thread if it is from a pprof file."""
+
+    count: int
+    comm: str
+    frames: list  # function names, root first, without the comm
+    kernel: list  # for each frame, whether it is the kernel's
+    mappings: list  # for each frame, the file; None if it is from a folded file
+    labels: dict
+
+    def calls(self, name):
+        """Whether a function of this name (see `is_named`) is on the stack."""
+        return any(is_named(frame, name) for frame in self.frames)
+
+    def has_chain(self, names):
+        """Whether these functions stand on the stack one directly below the other."""
+        width = len(names)
+        return any(
+            all(map(is_named, self.frames[start : start + width], names))
+            for start in range(len(self.frames) - width + 1)
+        )
+
+    def user_frames(self):
+        return [frame for frame, kernel in zip(self.frames, self.kernel) if not kernel]
+
+
+KERNEL_SUFFIX = "_[k]"
+KERNEL_MAPPING = "[kernel.kallsyms]"
+AT_LIMIT = "[truncated]"  # the first frame of a stack that has more frames than are taken
+BROKEN = "[stack cut: "  # ... of one whose frame pointers lead nowhere
+
+
+def is_named(frame, name):
+    """Whether `frame` is the function `name`, with or without result, parameters and template
+    arguments; `<...>` in `name` stands for any template arguments."""
+    pattern = ".*".join(map(re.escape, name.split("...")))
+    return re.search(r"(?:^|[\s*&])" + pattern + r"(?:[(<\[ ].*)?$", frame) is not None
+
+
+def is_cut(frame):
+    return frame == AT_LIMIT or frame.startswith(BROKEN)
+
+
+def count_where(samples, condition):
+    return sum(sample.count for sample in samples if condition(sample))
+
+
+def describe(samples, most=5):
+    """The most frequent of `samples`, for messages."""
+    ordered = sorted(samples, key=lambda sample: -sample.count)[:most]
+    return "".join("\n  %6d %s;%s" % (s.count, s.comm, ";".join(s.frames[-8:])) for s in ordered)
+
+
+def parse_folded(text):
+    samples = []
+    for line in text.splitlines():
+        stack, _, count = line.rpartition(" ")
+        comm, *frames = stack.split(";")
+        if not comm or not count.isdigit() or "" in frames:
+            raise AssertionError("not a line of collapsed stacks: %r" % line)
+        kernel = [frame.endswith(KERNEL_SUFFIX) for frame in frames]
+        names = [frame.removesuffix(KERNEL_SUFFIX) for frame in frames]
+        samples.append(StackSamples(int(count), comm, names, kernel, [None] * len(names), {}))
+    return samples
+
+
+def samples_of(profile):
+    return [
+        StackSamples(
+            count=sample.values[0],
+            comm=sample.labels.get("comm", ""),
+            frames=[frame.function for frame in sample.frames],
+            kernel=[frame.mapping == KERNEL_MAPPING for frame in sample.frames],
+            mappings=[frame.mapping for frame in sample.frames],
+            labels=sample.labels,
+        )
+        for sample in profile.samples
+    ]
+
+
+def check_profile(path, hertz, accounting):
+    """The profile in `path`, after everything that must hold for every pprof file we write."""
+    with open(path, "rb") as file:
+        profile = pprof_reader.parse(file.read())
+    period = round(1e9 / hertz)
+    expected = {
+        "sample types": ([("samples", "count"), ("cpu", "nanoseconds")], profile.sample_types),
+        "period type": (("cpu", "nanoseconds"), profile.period_type),
+        "default type": ("cpu", profile.default_type),
+        "total": (accounting.samples, profile.total(0)),
+        "CPU time": (profile.total(0) * profile.period, profile.total(1)),
+    }
+    for what, (wanted, found) in expected.items():
+        if wanted != found:
+            raise AssertionError("%s: %s is %s, not %s" % (path, what, found, wanted))
+    if abs(profile.period - period) > 1:
+        raise AssertionError("%s: period is %d, not %d" % (path, profile.period, period))
+    if profile.duration_nanos <= 0 or abs(profile.time_nanos / 1e9 - time.time()) > 600:
+        raise AssertionError("%s: time or duration is wrong" % path)
+    check_with_go(path, accounting.samples)
+    return profile
+
+
+def check_with_go(path, samples):
+    """`go tool pprof` reads the file, and finds as many samples."""
+    go = shutil.which("go")
+    if not go:
+        skip_or_fail("no go (Debian package golang-go) to read profiles with")
+    environment = dict(os.environ, HOME=os.environ.get("HOME", "/root"))
+    raw, top = (
+        subprocess.run(
+            [go, "tool", "pprof", mode, "-symbolize=none", path],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+        )
+        for mode in ("-raw", "-top")
+    )
+    for result in (raw, top):
+        if result.returncode != 0:
+            raise AssertionError("go tool pprof: " + result.stderr)
+    total = total_of_go_raw(raw.stdout)
+    if total != samples:
+        raise AssertionError("go tool pprof -raw counts %d samples, not %d" % (total, samples))
+    if samples and "flat%" not in top.stdout:
+        raise AssertionError("go tool pprof -top prints no table: " + top.stdout)
+
+
+def total_of_go_raw(text):
+    """The samples in all lines like `   3   30303030: 1 2 3` of the output of pprof -raw."""
+    lines = text.split("\nSamples:\n")[1].split("\nLocations\n")[0].splitlines()
+    return sum(int(line.split()[0]) for line in lines if re.match(r"\s*\d+\s+\d+:", line))
+
+
+# Recording.
+
+
+@dataclasses.dataclass
+class Recording:
+    status: int
+    stdout: str
+    stderr: str
+    accounting: Accounting
+    profile: pprof_reader.Profile
+    samples: list  # of StackSamples, from the pprof file
+    folded: list  # of StackSamples, from the collapsed stacks
+    truths: list  # what the programs run as its command reported
+
+    def of_pid(self, pid):
+        return [sample for sample in self.samples if sample.labels.get("pid") == pid]
+
+    def of_comm(self, comm):
+        return [sample for sample in self.samples if sample.comm == comm[:15]]
+
+
+class Recorder:
+    """A `pyrometer record` that is running; writes pprof and collapsed stacks into `directory`."""
+
+    def __init__(self, directory, *options, command=None, hertz=999):
+        self.hertz = hertz
+        self.pprof = os.path.join(directory, "recorded.pb.gz")
+        self.folded = os.path.join(directory, "recorded.folded")
+        for path in (self.pprof, self.folded):
+            if os.path.exists(path):
+                os.unlink(path)
+        arguments = [PYROMETER, "record", "--frequency", str(hertz), "--quiet"]
+        arguments += ["--output", self.pprof, "--output", self.folded, *options]
+        if command:
+            arguments += ["--", *command]
+        self.process = subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def wait_until_sampling(self):
+        """Returns when its perf events are attached, as far as its descriptors tell."""
+        wait_for(lambda: self._has_link() or self.process.poll() is not None, "record to attach")
+        return self
+
+    def _has_link(self):
+        directory = "/proc/%d/fd" % self.process.pid
+        try:
+            links = [os.readlink(os.path.join(directory, fd)) for fd in os.listdir(directory)]
+        except FileNotFoundError:
+            return False
+        return sum("perf" in link or "bpf_link" in link for link in links) >= CPUS
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+        return self
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+    def finish(self):
+        """Waits for the end and reads everything that was written."""
+        try:
+            stdout, stderr = self.process.communicate(timeout=DEADLINE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise AssertionError("record does not end: " + self.process.communicate()[1])
+        accounting = Accounting.parse(stderr)
+        if accounting is None or not os.path.exists(self.pprof):
+            raise AssertionError(
+                "record wrote no profile, exit status %d: %s" % (self.process.returncode, stderr)
+            )
+        profile = check_profile(self.pprof, self.hertz, accounting)
+        with open(self.folded, encoding="utf-8") as file:
+            folded = parse_folded(file.read())
+        if count_where(folded, lambda sample: True) != accounting.samples:
+            raise AssertionError("the collapsed stacks do not add up to " + stderr)
+        return Recording(
+            status=self.process.returncode, stdout=stdout, stderr=stderr, accounting=accounting,
+            profile=profile, samples=samples_of(profile), folded=folded,
+            truths=parse_truths(stdout),
+        )
+
+
+def record(directory, *options, command=None, hertz=999):
+    """A whole recording, of `command` if there is one."""
+    return Recorder(directory, *options, command=command, hertz=hertz).finish()
+
+
+def refused(*arguments, command=(PYROMETER,), **options):
+    """The finished process of a `pyrometer` that is expected to fail."""
+    return subprocess.run(
+        [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        timeout=DEADLINE_SECONDS, **options
+    )
+
+
+# The programs.
+
+
+@dataclasses.dataclass
+class Truth:
+    pid: int
+    cpu_ns: int
+    iterations: dict  # by function
+
+
+def parse_truths(stdout):
+    """All that `report` of tests/programs/work.c printed, with whatever else between."""
+    reports = [json.loads(line) for line in stdout.splitlines() if line.startswith('{"pid"')]
+    return [Truth(r["pid"], r["cpu_ns"], r["iterations"]) for r in reports]
+
+
+def program(name):
+    path = os.path.join(PROGRAMS, name)
+    if not os.access(path, os.X_OK) and not os.path.exists(path):
+        raise AssertionError("no %s in PYROMETER_PROGRAMS=%s" % (name, PROGRAMS))
+    return path
+
+
+def all_at_once(*commands):
+    """One command that runs `commands` beside each other and ends with the last."""
+    script = ""
+    arguments = []
+    for command in commands:
+        first = len(arguments) + 1
+        arguments += command
+        script += " ".join('"${%d}"' % i for i in range(first, len(arguments) + 1)) + " & "
+    return ["sh", "-c", script + "wait", "sh", *arguments]
+
+
+class Running:
+    """A program that works until it is told to stop; a context manager."""
+
+    def __init__(self, *command, **options):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+        self.pid = self.process.pid
+        self.before_ready = []
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while True:
+                if not selector.select(DEADLINE_SECONDS):
+                    self.process.kill()
+                    raise AssertionError("%s is not ready" % command[0])
+                line = self.process.stdout.readline()
+                if line in ("READY\n", ""):
+                    break
+                self.before_ready.append(line)
+        if not line:
+            raise AssertionError("%s ended with %d" % (command[0], self.process.wait()))
+
+    def stop(self):
+        """Ends it and returns its Truth."""
+        self.process.terminate()
+        truths = parse_truths(self.process.communicate(timeout=DEADLINE_SECONDS)[0])
+        return truths[-1] if truths else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def cpu_ns_of(pid):
+    """User and system time of a process, in steps of 10 ms, as the scheduler has booked it."""
+    with open("/proc/%d/stat" % pid) as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def wait_for(condition, what):
+    """Polls until `condition()` holds; the deadline is the only time in it."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError("waited %d s for %s" % (DEADLINE_SECONDS, what))
+        time.sleep(0.005)

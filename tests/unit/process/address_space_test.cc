@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/address_space.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pyrometer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr ObjectId kFoo{10};
+constexpr ObjectId kBar{11};
+
+MonotonicTime Second(uint64_t n) {
+  return MonotonicTime(n * 1'000'000'000);
+}
+
+ObjectMapping Text(ObjectId object, uint64_t start, uint64_t end, uint64_t bias = 0) {
+  return {Address(start), Address(end), object, bias};
+}
+
+// 0: nothing there.
+ObjectId ObjectAt(const AddressSpace& space, uint64_t address, MonotonicTime when) {
+  const std::optional<ObjectMapping> mapping = space.At(Address(address), when);
+  return mapping ? mapping->object : ObjectId(0);
+}
+
+TEST(AddressSpace, AnswersForTheMomentAsked) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x3000), Second(1));
+  space.Map(Text(kBar, 0x2000, 0x4000), Second(5));
+  EXPECT_EQ(ObjectAt(space, 0x2800, Second(4)), kFoo);
+  EXPECT_EQ(ObjectAt(space, 0x2800, Second(5)), kBar);
+}
+
+TEST(AddressSpace, KnowsNothingBeforeTheFirstMapping) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x3000), Second(1));
+  EXPECT_EQ(ObjectAt(space, 0x1800, Second(0)), ObjectId(0));
+}
+
+TEST(AddressSpace, EndsWhereTheMappingEnds) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x3000), Second(1));
+  EXPECT_EQ(ObjectAt(space, 0xfff, Second(1)), ObjectId(0));
+  EXPECT_EQ(ObjectAt(space, 0x1000, Second(1)), kFoo);
+  EXPECT_EQ(ObjectAt(space, 0x2fff, Second(1)), kFoo);
+  EXPECT_EQ(ObjectAt(space, 0x3000, Second(1)), ObjectId(0));
+}
+
+TEST(AddressSpace, SplitsWhatALaterMappingCutsInTwo) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x9000, 0x77), Second(1));
+  space.Map(Text(kBar, 0x3000, 0x5000), Second(2));
+  EXPECT_THAT(space.Current(),
+              ElementsAre(Text(kFoo, 0x1000, 0x3000, 0x77), Text(kBar, 0x3000, 0x5000),
+                          Text(kFoo, 0x5000, 0x9000, 0x77)));
+  EXPECT_EQ(ObjectAt(space, 0x4000, Second(1)), kFoo);
+}
+
+TEST(AddressSpace, ReplacesSeveralMappingsAtOnce) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x2000), Second(1));
+  space.Map(Text(kFoo, 0x3000, 0x4000, 5), Second(1));
+  space.Map(Text(kBar, 0x1800, 0x3800), Second(2));
+  EXPECT_THAT(space.Current(), ElementsAre(Text(kFoo, 0x1000, 0x1800), Text(kBar, 0x1800, 0x3800),
+                                           Text(kFoo, 0x3800, 0x4000, 5)));
+}
+
+TEST(AddressSpace, TakesARepeatedMappingForNoChange) {
+  AddressSpace space;
+  EXPECT_TRUE(space.Map(Text(kFoo, 0x1000, 0x3000), Second(1)));
+  EXPECT_FALSE(space.Map(Text(kFoo, 0x1000, 0x3000), Second(2)));
+  EXPECT_FALSE(space.Map(Text(kFoo, 0x2000, 0x3000), Second(3)));
+  EXPECT_EQ(ObjectAt(space, 0x2000, Second(1)), kFoo);
+}
+
+TEST(AddressSpace, KeepsTheAgeOfWhatAGrowingMappingCovers) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x2000, 0x3000), Second(1));
+  EXPECT_TRUE(space.Map(Text(kFoo, 0x1000, 0x4000), Second(5)));
+  EXPECT_THAT(space.Current(), ElementsAre(Text(kFoo, 0x1000, 0x4000)));
+  EXPECT_EQ(ObjectAt(space, 0x2000, Second(1)), kFoo);
+  EXPECT_EQ(ObjectAt(space, 0x1000, Second(1)), ObjectId(0));
+  EXPECT_EQ(ObjectAt(space, 0x3800, Second(5)), kFoo);
+}
+
+TEST(AddressSpace, TellsTheSameFileAtAnotherOffsetApart) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x3000, 0x1000), Second(1));
+  space.Map(Text(kFoo, 0x1000, 0x3000, 0x500), Second(2));
+  EXPECT_EQ(space.At(Address(0x1000), Second(1))->bias, 0x1000U);
+  EXPECT_EQ(space.At(Address(0x1000), Second(2))->bias, 0x500U);
+}
+
+TEST(AddressSpace, IgnoresEmptyAndReversedMappings) {
+  AddressSpace space;
+  EXPECT_FALSE(space.Map(Text(kFoo, 0x1000, 0x1000), Second(1)));
+  EXPECT_FALSE(space.Map(Text(kFoo, 0x2000, 0x1000), Second(1)));
+  EXPECT_THAT(space.Current(), IsEmpty());
+}
+
+TEST(AddressSpace, ReachesTheEndOfTheAddressRange) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0xffff'ffff'ffff'f000, UINT64_MAX), Second(1));
+  EXPECT_EQ(ObjectAt(space, UINT64_MAX - 1, Second(1)), kFoo);
+}
+
+TEST(AddressSpace, CountsAnEarlierChangeAsOfTheLastOne) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x2000), Second(5));
+  space.Map(Text(kBar, 0x1000, 0x2000), Second(3));
+  EXPECT_EQ(ObjectAt(space, 0x1000, Second(4)), ObjectId(0));
+  EXPECT_EQ(ObjectAt(space, 0x1000, Second(5)), kBar);
+}
+
+TEST(AddressSpace, GivesAForkedChildThePresent) {
+  AddressSpace parent;
+  parent.Map(Text(kFoo, 0x1000, 0x2000), Second(1));
+  AddressSpace child = parent.Fork();
+  parent.Map(Text(kBar, 0x1000, 0x2000), Second(2));
+  child.Map(Text(kBar, 0x5000, 0x6000), Second(3));
+  EXPECT_THAT(child.Current(), ElementsAre(Text(kFoo, 0x1000, 0x2000), Text(kBar, 0x5000, 0x6000)));
+  EXPECT_THAT(parent.Current(), ElementsAre(Text(kBar, 0x1000, 0x2000)));
+}
+
+TEST(AddressSpace, ForgetsWhatWasReplacedBeforeTheHorizon) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x2000), Second(1));
+  space.Map(Text(kBar, 0x1000, 0x2000), Second(5));
+  space.Forget(Second(4));
+  EXPECT_EQ(ObjectAt(space, 0x1000, Second(4)), kFoo);
+  space.Forget(Second(5));
+  EXPECT_EQ(ObjectAt(space, 0x1000, Second(4)), ObjectId(0));
+  EXPECT_EQ(ObjectAt(space, 0x1000, Second(5)), kBar);
+}
+
+TEST(AddressSpace, DropsWhatAReplacementLeavesOut) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x2000), Second(1));
+  space.Map(Text(kBar, 0x3000, 0x4000), Second(1));
+  space.Replace({Text(kBar, 0x3000, 0x4000)}, Second(9));
+  EXPECT_THAT(space.Current(), ElementsAre(Text(kBar, 0x3000, 0x4000)));
+  EXPECT_EQ(ObjectAt(space, 0x1000, Second(8)), kFoo);
+  EXPECT_EQ(ObjectAt(space, 0x1000, Second(9)), ObjectId(0));
+  EXPECT_EQ(ObjectAt(space, 0x3000, Second(2)), kBar) << "it was there all the time";
+}
+
+TEST(AddressSpace, RemembersAtMostSoMuchPast) {
+  AddressSpace space;
+  for (uint64_t i = 0; i < 20'000; ++i) {
+    space.Map(Text(kFoo, 0x1000, 0x2000, i), MonotonicTime(i));
+  }
+  EXPECT_FALSE(space.At(Address(0x1000), MonotonicTime(100)).has_value());
+  EXPECT_EQ(space.At(Address(0x1000), MonotonicTime(19'000))->bias, 19'000U);
+}
+
+}  // namespace
+}  // namespace pyrometer

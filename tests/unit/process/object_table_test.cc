@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/object_table.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "tests/unit/process/fake_machine.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr RootIdentity kHost{1, 2, 3};
+constexpr RootIdentity kContainer{1, 9, 4};
+
+// Leads to two files of the test's choice; "" leads nowhere.
+class FakeFinder : public FileFinder {
+ public:
+  FakeFinder(std::string mapping, std::string path)
+      : mapping_(std::move(mapping)), path_(std::move(path)) {}
+  UniqueFd OpenMapping() override { return OpenFile(mapping_); }
+  UniqueFd OpenPath() override { return OpenFile(path_); }
+
+  int opens = 0;
+
+ private:
+  UniqueFd OpenFile(const std::string& path) {
+    ++opens;
+    return UniqueFd(path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  std::string mapping_;
+  std::string path_;
+};
+
+MappedFile WithBuildId(const std::string& path, char byte) {
+  return {path, FakeBuildId(byte), 0, 0, 0, 0};
+}
+
+class ObjectTableTest : public testing::Test {
+ protected:
+  std::string File(const std::string& name, const std::string& content) const {
+    machine_.WriteFile(machine_.root() + "/" + name, content);
+    return machine_.root() + "/" + name;
+  }
+
+  MappedFile WithInode(const std::string& path, const std::string& file) const {
+    struct stat status {};
+    EXPECT_EQ(::stat(file.c_str(), &status), 0);
+    return {path,          BuildId(), gnu_dev_major(status.st_dev), gnu_dev_minor(status.st_dev),
+            status.st_ino, 0};
+  }
+
+  FakeMachine machine_;
+  FakeInspector inspector_;
+  ObjectTable table_{{.max_objects = 6, .held_files = 2}, inspector_};
+};
+
+TEST_F(ObjectTableTest, OpensAFileOnceForAllItsMappings) {
+  const std::string libc = File("libc", "ELF a");
+  FakeFinder finder(libc, libc);
+  const ObjectId id = table_.Identify(kHost, WithBuildId("/libc", 'a'), finder);
+  const int opens = finder.opens;
+  EXPECT_EQ(table_.Identify(kHost, WithBuildId("/libc", 'a'), finder), id);
+  EXPECT_EQ(finder.opens, opens);
+  EXPECT_EQ(inspector_.inspections, 1);
+  const ObjectInfo* info = table_.Find(id);
+  ASSERT_NE(info, nullptr);
+  EXPECT_EQ(info->path, "/libc");
+  EXPECT_EQ(info->build_id, FakeBuildId('a'));
+  EXPECT_EQ(info->segments.size(), 1U);
+  EXPECT_TRUE(info->was_opened);
+}
+
+TEST_F(ObjectTableTest, KnowsTheSameFileByInodeAndByBuildId) {
+  const std::string libc = File("libc", "ELF a");
+  FakeFinder finder(libc, libc);
+  const ObjectId scanned = table_.Identify(kHost, WithInode("/libc", libc), finder);
+  const int opens = finder.opens;
+  EXPECT_EQ(table_.Identify(kHost, WithBuildId("/libc", 'a'), finder), scanned);
+  EXPECT_EQ(finder.opens, opens);
+}
+
+TEST_F(ObjectTableTest, KnowsTheSameFileInAnotherRoot) {
+  const std::string libc = File("libc", "ELF a");
+  FakeFinder finder(libc, libc);
+  EXPECT_EQ(table_.Identify(kHost, WithBuildId("/libc", 'a'), finder),
+            table_.Identify(kContainer, WithBuildId("/libc", 'a'), finder));
+}
+
+TEST_F(ObjectTableTest, TellsAForgedBuildIdApart) {
+  const std::string libc = File("libc", "ELF a");
+  const std::string forged = File("forged", "ELF a, but not that one");
+  FakeFinder finder(libc, libc);
+  FakeFinder forger(forged, forged);
+  EXPECT_NE(table_.Identify(kContainer, WithBuildId("/libc", 'a'), forger),
+            table_.Identify(kHost, WithBuildId("/libc", 'a'), finder));
+}
+
+TEST_F(ObjectTableTest, DoesNotRememberANameThatLeadsElsewhere) {
+  const std::string libc = File("libc", "ELF a");
+  const std::string forged = File("forged", "ELF a, but not that one");
+  FakeFinder forger(forged, libc);  // mapped something else under the path of libc
+  FakeFinder finder(libc, libc);
+  const ObjectId evil = table_.Identify(kHost, WithBuildId("/libc", 'a'), forger);
+  EXPECT_NE(table_.Identify(kHost, WithBuildId("/libc", 'a'), finder), evil);
+}
+
+TEST_F(ObjectTableTest, TakesTheMappedFileWhenThePathHasANewOne) {
+  const std::string old = File("old", "ELF a");
+  const std::string upgraded = File("new", "ELF b");
+  FakeFinder finder(old, upgraded);
+  const ObjectId id = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
+  EXPECT_EQ(table_.Find(id)->build_id, FakeBuildId('a'));
+  EXPECT_EQ(ContentOf(table_.OpenHeld(id)), "ELF a");
+}
+
+TEST_F(ObjectTableTest, RefusesAFileWithAnotherBuildId) {
+  const std::string upgraded = File("new", "ELF b");
+  FakeFinder finder("", upgraded);
+  const ObjectId id = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
+  ASSERT_NE(table_.Find(id), nullptr);
+  EXPECT_FALSE(table_.Find(id)->was_opened);
+  EXPECT_EQ(table_.Find(id)->build_id, FakeBuildId('a'));
+  EXPECT_EQ(table_.OpenHeld(id).error().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(table_.unopened(), 1U);
+}
+
+TEST_F(ObjectTableTest, RefusesAPathThatLeadsToAnotherInode) {
+  const std::string one = File("one", "ELF a");
+  const std::string two = File("two", "ELF a");
+  FakeFinder finder("", two);
+  const ObjectId id = table_.Identify(kHost, WithInode("/lib", one), finder);
+  EXPECT_FALSE(table_.Find(id)->was_opened);
+}
+
+TEST_F(ObjectTableTest, TriesAgainWhatCouldNotBeOpened) {
+  FakeFinder nowhere("", "");
+  const ObjectId gone = table_.Identify(kHost, WithBuildId("/lib", 'a'), nowhere);
+  EXPECT_EQ(table_.Identify(kHost, WithBuildId("/lib", 'a'), nowhere), gone);
+  const std::string lib = File("lib", "ELF a");
+  FakeFinder finder(lib, lib);
+  const ObjectId found = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
+  EXPECT_NE(found, gone) << "its frames are file offsets, the new one's are ELF addresses";
+  EXPECT_TRUE(table_.Find(found)->was_opened);
+  EXPECT_EQ(table_.Identify(kHost, WithBuildId("/lib", 'a'), nowhere), found);
+}
+
+TEST_F(ObjectTableTest, TakesAChangedFileForAnotherObject) {
+  const std::string lib = File("lib", "ELF a");
+  FakeFinder finder(lib, lib);
+  const ObjectId before = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
+  ASSERT_EQ(::rename(lib.c_str(), (lib + ".old").c_str()), 0);
+  FakeFinder other(File("lib", "ELF b"), lib);
+  EXPECT_NE(table_.Identify(kHost, WithBuildId("/lib", 'b'), other), before);
+}
+
+TEST_F(ObjectTableTest, KeepsDeletedFilesReadable) {
+  const std::string lib = File("lib", "ELF a");
+  FakeFinder finder(lib, lib);
+  const ObjectId id = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
+  ASSERT_EQ(::unlink(lib.c_str()), 0);
+  EXPECT_EQ(ContentOf(table_.OpenHeld(id)), "ELF a");
+}
+
+TEST_F(ObjectTableTest, ClosesTheFileNotUsedForLongest) {
+  std::vector<ObjectId> ids;
+  for (const char byte : {'a', 'b', 'c'}) {
+    const std::string file = File(std::string(1, byte), std::string("ELF ") + byte);
+    FakeFinder finder(file, file);
+    if (byte == 'c') {
+      EXPECT_TRUE(table_.OpenHeld(ids[0]).has_value());
+    }
+    ids.push_back(table_.Identify(kHost, WithBuildId(file, byte), finder));
+  }
+  EXPECT_TRUE(table_.OpenHeld(ids[0]).has_value());
+  EXPECT_FALSE(table_.OpenHeld(ids[1]).has_value());
+  const Result<UniqueFd> wrong = Open(machine_.root() + "/c", O_RDONLY);
+  EXPECT_FALSE(table_.Reopen(ids[1], UniqueFd(::dup(wrong->get()))));
+  EXPECT_TRUE(table_.Reopen(ids[1], UniqueFd(::open((machine_.root() + "/b").c_str(), O_RDONLY))));
+  EXPECT_EQ(ContentOf(table_.OpenHeld(ids[1])), "ELF b");
+}
+
+TEST_F(ObjectTableTest, TakesCodeInAMemfdForAnonymous) {
+  const std::string code = File("code", "no elf");
+  FakeFinder finder(code, "");
+  EXPECT_EQ(table_.Identify(kHost, WithInode("/memfd:jit (deleted)", code), finder), ObjectId(0));
+  const std::string elf = File("elf", "ELF a");
+  FakeFinder runner(elf, "");
+  const ObjectId id = table_.Identify(kHost, WithInode("/memfd:run (deleted)", elf), runner);
+  EXPECT_NE(id, ObjectId(0));
+  EXPECT_EQ(ContentOf(table_.OpenHeld(id)), "ELF a");
+}
+
+TEST_F(ObjectTableTest, GivesOutNoMoreIdsThanAFrameCanHold) {
+  FakeFinder nowhere("", "");
+  for (int i = 0; i < 10; ++i) {
+    table_.Identify(kHost, WithBuildId("/" + std::to_string(i), 'a'), nowhere);
+  }
+  EXPECT_EQ(table_.size(), 6U);
+  EXPECT_EQ(table_.refused(), 6U) << "two of the six are the vDSO's";
+  EXPECT_EQ(table_.Identify(kHost, WithBuildId("/9", 'a'), nowhere), ObjectId(0));
+}
+
+TEST_F(ObjectTableTest, HasTheVdsoFromTheStart) {
+  ASSERT_NE(table_.Find(ObjectTable::kVdso), nullptr);
+  EXPECT_TRUE(table_.Find(ObjectTable::kVdso)->is_vdso);
+  EXPECT_EQ(table_.Find(ObjectTable::kVdso)->path, "[vdso]");
+  EXPECT_EQ(table_.Find(ObjectId(0)), nullptr);
+  EXPECT_EQ(table_.Find(ObjectId(99)), nullptr);
+}
+
+}  // namespace
+}  // namespace pyrometer

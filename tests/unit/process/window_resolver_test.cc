@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/window_resolver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pyrometer {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr ObjectId kFoo{10};
+constexpr ObjectId kBar{11};
+constexpr Frame kKernel{0xffff'ffff'8100'0000};
+Frame User(uint64_t address) {
+  return Frame::User(Address(address));
+}
+Frame InFoo(uint64_t offset) {
+  return Frame::Object(kFoo, ElfAddress(offset));
+}
+Frame InBar(uint64_t offset) {
+  return Frame::Object(kBar, ElfAddress(offset));
+}
+
+// Two processes: 100 has libfoo at 0x10000 and JIT code at 0x50000, 200 has libbar at 0x10000.
+class WindowResolverTest : public testing::Test {
+ protected:
+  WindowResolverTest() {
+    Add(100, {{Address(0x10000), Address(0x20000), kFoo, 0x10000},
+              {Address(0x50000), Address(0x60000), ObjectId(0), 0}});
+    Add(200, {{Address(0x10000), Address(0x20000), kBar, 0xf000}});
+  }
+
+  void Add(uint32_t pid, const std::vector<ObjectMapping>& mappings) {
+    ScannedProcess process;
+    process.key = {Pid(pid), StartTime(1)};
+    process.threads = {Tid(pid)};
+    processes_.Add(process, mappings, nullptr);
+  }
+
+  uint32_t AddStack(std::vector<Frame> frames, uint16_t kernel_frames = 0) {
+    Stack stack;
+    stack.first_frame = static_cast<uint32_t>(window_.frames.size());
+    stack.kernel_frames = kernel_frames;
+    stack.user_frames = static_cast<uint16_t>(frames.size() - kernel_frames);
+    stack.end = StackEnd::kComplete;
+    window_.frames.insert(window_.frames.end(), frames.begin(), frames.end());
+    window_.stacks.push_back(stack);
+    return static_cast<uint32_t>(window_.stacks.size() - 1);
+  }
+
+  void AddSample(uint32_t pid, uint32_t stack) {
+    Sample sample;
+    sample.process = {Pid(pid), StartTime(1)};
+    sample.stack = stack;
+    sample.count = 1;
+    sample.first_seen = MonotonicTime(1000);
+    window_.samples.push_back(sample);
+  }
+
+  void Resolve() { window_ = ResolveWindow(std::move(window_), processes_, tally_); }
+  const Stack& StackOf(size_t sample) const {
+    return window_.stacks[window_.samples[sample].stack];
+  }
+  std::vector<Frame> FramesOf(size_t sample) const {
+    const auto frames = window_.FramesOf(StackOf(sample));
+    return {frames.begin(), frames.end()};
+  }
+
+  ProcessTable processes_;
+  Window window_;
+  ResolveTally tally_;
+};
+
+TEST_F(WindowResolverTest, TurnsAddressesIntoObjectFrames) {
+  AddSample(100, AddStack({kKernel, User(0x10123), User(0x11000), InBar(5)}, 1));
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(kKernel, InFoo(0x123), InFoo(0x1000), InBar(5)));
+  EXPECT_EQ(StackOf(0).kernel_frames, 1);
+  EXPECT_EQ(StackOf(0).end, StackEnd::kComplete);
+  EXPECT_EQ(tally_.resolved_frames, 2U);
+}
+
+TEST_F(WindowResolverTest, GivesEachProcessItsOwnMeaningOfASharedStack) {
+  const uint32_t shared = AddStack({User(0x10123)});
+  AddSample(100, shared);
+  AddSample(200, shared);
+  AddSample(100, shared);
+  AddSample(999, shared);
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(InFoo(0x123)));
+  EXPECT_THAT(FramesOf(1), ElementsAre(InBar(0x1123)));
+  EXPECT_EQ(window_.samples[2].stack, window_.samples[0].stack);
+  EXPECT_THAT(FramesOf(3), ElementsAre(User(0x10123)));
+  EXPECT_EQ(window_.stacks.size(), 3U);
+}
+
+TEST_F(WindowResolverTest, LeavesJitCodeAsItIs) {
+  AddSample(100, AddStack({User(0x50010), User(0x10001)}));
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(User(0x50010), InFoo(1)));
+  EXPECT_EQ(StackOf(0).end, StackEnd::kComplete);
+}
+
+TEST_F(WindowResolverTest, CutsAStackAtAReturnAddressThatIsNoCode) {
+  AddSample(100,
+            AddStack({kKernel, User(0x10001), User(0x10002), User(0x90000), User(0x10003)}, 1));
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(kKernel, InFoo(1), InFoo(2)));
+  EXPECT_EQ(StackOf(0).user_frames, 2);
+  EXPECT_EQ(StackOf(0).end, StackEnd::kBadReturnAddress);
+  EXPECT_EQ(tally_.cut_stacks, 1U);
+}
+
+TEST_F(WindowResolverTest, KeepsALeafThatIsNoCode) {
+  AddSample(100, AddStack({User(0x90000), User(0x10003)}));
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(User(0x90000), InFoo(3)));
+}
+
+TEST_F(WindowResolverTest, LeavesStacksOfUnknownProcessesWhole) {
+  AddSample(999, AddStack({User(0x10001), User(0x90000)}));
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(User(0x10001), User(0x90000)));
+  EXPECT_EQ(StackOf(0).end, StackEnd::kComplete);
+  EXPECT_EQ(tally_.unknown_process_samples, 1U);
+}
+
+TEST_F(WindowResolverTest, CutsNothingWhereMappingsMayBeMissing) {
+  processes_.Living(Pid(100))->program().complete = false;
+  AddSample(100, AddStack({User(0x10001), User(0x90000)}));
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(InFoo(1), User(0x90000)));
+}
+
+TEST_F(WindowResolverTest, KeepsAddressesThatDoNotFitIntoAnObjectFrame) {
+  Add(300, {{Address(0x10000), Address(0x20000), kFoo, 0x20000}});  // negative offsets
+  AddSample(300, AddStack({User(0x10001)}));
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(User(0x10001)));
+}
+
+TEST_F(WindowResolverTest, DoesNotTouchStacksWithoutAddresses) {
+  AddSample(100, AddStack({kKernel}, 1));
+  AddSample(100, AddStack({InFoo(4)}));
+  AddSample(999, AddStack({}));
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(kKernel));
+  EXPECT_THAT(FramesOf(1), ElementsAre(InFoo(4)));
+  EXPECT_EQ(tally_.unknown_process_samples, 0U);
+}
+
+}  // namespace
+}  // namespace pyrometer

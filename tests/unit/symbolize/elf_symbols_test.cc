@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/elf_symbols.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/binary/elf_fixtures.h"
+
+namespace pyrometer {
+namespace {
+
+std::string NameAt(const SymbolTable& table, uint64_t address) {
+  const std::optional<Symbol> symbol = table.Find(ElfAddress(address));
+  return symbol ? std::string(symbol->name) : "-";
+}
+
+SymbolTable TableOf(const ElfFile& elf) {
+  Result<SymbolTable> table = ReadSymbolTable(elf);
+  EXPECT_TRUE(table.has_value());
+  return *std::move(table);
+}
+
+bool IsCode(const NmSymbol& s) {
+  return s.type == 't' || s.type == 'T' || s.type == 'W' || s.type == 'i';
+}
+
+TEST(ElfSymbols, AgreeWithNmInExecutablesAndLibrariesOfAllKinds) {
+  for (const char* fixture : {"pie", "non_pie", "static_pie", "two_texts", "shared.so"}) {
+    const SymbolTable table = TableOf(OpenFixture(fixture));
+    const std::vector<NmSymbol> truth = NmSymbols(fixture);
+    int checked = 0;
+    for (const NmSymbol& s : truth) {
+      if (!IsCode(s) || s.size == 0) continue;
+      for (const uint64_t address : {s.address, s.address + s.size - 1}) {
+        std::set<std::string> right;
+        for (const NmSymbol& other : truth) {
+          if (address >= other.address && address < other.address + other.size) {
+            right.insert(other.name);
+          }
+        }
+        EXPECT_TRUE(right.contains(NameAt(table, address)))
+            << fixture << ": " << s.name << " is called " << NameAt(table, address);
+        ++checked;
+      }
+    }
+    EXPECT_GE(checked, 8) << fixture;
+  }
+}
+
+TEST(ElfSymbols, NameCodeInEveryExecutableSegment) {
+  const SymbolTable table = TableOf(OpenFixture("two_texts"));
+  EXPECT_EQ(NameAt(table, NmSymbolOf("two_texts", "fixture_far").address), "fixture_far");
+  EXPECT_EQ(NameAt(table, NmSymbolOf("two_texts", "fixture_local").address), "fixture_local");
+}
+
+TEST(ElfSymbols, PreferGlobalNamesToWeakAliases) {
+  const SymbolTable table = TableOf(OpenFixture("pie"));
+  EXPECT_EQ(NameAt(table, NmSymbolOf("pie", "fixture_alias").address), "fixture_alpha");
+}
+
+TEST(ElfSymbols, NameFunctionsWithoutSizeUpToTheNext) {
+  const SymbolTable table = TableOf(OpenFixture("pie"));
+  const uint64_t unsized = NmSymbolOf("pie", "fixture_unsized").address;
+  const uint64_t label = NmSymbolOf("pie", "fixture_label").address;
+  const NmSymbol next = NmSymbolOf("pie", "fixture_before_gap");
+  EXPECT_EQ(NameAt(table, unsized), "fixture_unsized");
+  EXPECT_EQ(NameAt(table, label - 1), "fixture_unsized");
+  EXPECT_EQ(NameAt(table, label), "fixture_label");
+  EXPECT_EQ(NameAt(table, next.address), "fixture_before_gap");
+  EXPECT_EQ(NameAt(table, next.address + next.size), "-") << "the gap belongs to nobody";
+}
+
+TEST(ElfSymbols, AreNoneWhereThereIsData) {
+  const SymbolTable table = TableOf(OpenFixture("pie"));
+  EXPECT_EQ(NameAt(table, NmSymbolOf("pie", "fixture_data").address), "-");
+}
+
+TEST(ElfSymbols, OfAStrippedFileAreTheExportedOnes) {
+  const SymbolTable table = TableOf(OpenFixture("stripped"));
+  EXPECT_EQ(NameAt(table, NmSymbolOf("pie", "fixture_alpha").address), "fixture_alpha");
+  EXPECT_EQ(NameAt(table, NmSymbolOf("pie", "fixture_local").address), "-");
+  // What follows an exported label may be a function that is not: it inherits nothing.
+  EXPECT_EQ(NameAt(table, NmSymbolOf("pie", "fixture_label").address), "-");
+}
+
+TEST(ElfSymbols, OfMiniDebugInfoCompleteTheExportedOnes) {
+  const SymbolTable table = TableOf(OpenFixture("mini_debug"));
+  for (const char* name : {"fixture_alpha", "fixture_local", "fixture_far", "fixture_unsized"}) {
+    EXPECT_EQ(NameAt(table, NmSymbolOf("pie", name).address), name);
+  }
+}
+
+TEST(ElfSymbols, AreReadWithoutSections) {
+  std::vector<std::byte> image = FixtureBytes("shared.so");
+  RemoveSectionHeaders(image);
+  const SymbolTable table = TableOf(*ElfFile::FromBytes(image));
+  EXPECT_EQ(NameAt(table, NmSymbolOf("shared.so", "fixture_far").address), "fixture_far");
+  EXPECT_EQ(NameAt(table, NmSymbolOf("shared.so", "fixture_local").address), "-");
+}
+
+TEST(ElfSymbols, SurviveABadSectionTable) {
+  std::vector<std::byte> image = FixtureBytes("shared.so");
+  auto header = Peek<Elf64_Ehdr>(image, 0);
+  header.e_shoff = image.size() - 8;
+  Poke(image, 0, header);
+  const SymbolTable table = TableOf(*ElfFile::FromBytes(image));
+  EXPECT_EQ(NameAt(table, NmSymbolOf("shared.so", "fixture_far").address), "fixture_far");
+}
+
+TEST(ElfSymbols, OfAFileWithoutAnyAreAnEmptyTable) {
+  std::vector<std::byte> image = FixtureBytes("static_pie");
+  RemoveSectionHeaders(image);
+  const auto header = Peek<Elf64_Ehdr>(image, 0);
+  for (int i = 0; i < header.e_phnum; ++i) {
+    const size_t at = header.e_phoff + i * sizeof(Elf64_Phdr);
+    auto segment = Peek<Elf64_Phdr>(image, at);
+    if (segment.p_type == PT_DYNAMIC) segment.p_type = PT_NULL;
+    Poke(image, at, segment);
+  }
+  EXPECT_TRUE(TableOf(*ElfFile::FromBytes(image)).empty());
+}
+
+TEST(ElfSymbols, ThatCannotBeReadAreAnError) {
+  std::vector<std::byte> image = FixtureBytes("non_pie");
+  const auto header = Peek<Elf64_Ehdr>(image, 0);
+  for (int i = 0; i < header.e_shnum; ++i) {
+    const size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
+    auto section = Peek<Elf64_Shdr>(image, at);
+    if (section.sh_type == SHT_SYMTAB || section.sh_type == SHT_DYNSYM)
+      section.sh_offset = 1UL << 50;
+    Poke(image, at, section);
+  }
+  const Result<SymbolTable> table = ReadSymbolTable(*ElfFile::FromBytes(image));
+  ASSERT_FALSE(table.has_value());
+  EXPECT_EQ(table.error().code(), ErrorCode::kMalformed);
+}
+
+}  // namespace
+}  // namespace pyrometer

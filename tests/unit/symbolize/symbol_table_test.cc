@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/symbol_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "symbolize/symbol_table_builder.h"
+
+namespace pyrometer {
+namespace {
+
+using Binding = DeclaredFunction::Binding;
+
+struct Declared {
+  const char* name;
+  uint64_t start;
+  uint64_t size = 0;
+  uint64_t limit = 0x10000;  // of the section
+  Binding binding = Binding::kGlobal;
+  bool typed = true;
+};
+
+SymbolTable TableOf(const std::vector<Declared>& functions) {
+  SymbolTableBuilder builder;
+  for (const Declared& f : functions) {
+    EXPECT_TRUE(builder
+                    .Add({.start = ElfAddress(f.start),
+                          .size = f.size,
+                          .limit = ElfAddress(f.limit),
+                          .binding = f.binding,
+                          .typed = f.typed},
+                         f.name)
+                    .has_value());
+  }
+  return std::move(builder).Build();
+}
+
+std::string NameAt(const SymbolTable& table, uint64_t address) {
+  const std::optional<Symbol> symbol = table.Find(ElfAddress(address));
+  return symbol ? std::string(symbol->name) : "-";
+}
+
+TEST(SymbolTable, EmptyKnowsNothing) {
+  EXPECT_EQ(NameAt(SymbolTable(), 0), "-");
+  EXPECT_EQ(NameAt(TableOf({}), ~uint64_t{0}), "-");
+}
+
+TEST(SymbolTable, GivesStartAndSizeWithTheName) {
+  const SymbolTable table = TableOf({{"f", 0x1000, 0x20}});
+  const std::optional<Symbol> symbol = table.Find(ElfAddress(0x101f));
+  ASSERT_TRUE(symbol.has_value());
+  EXPECT_EQ(symbol->start, ElfAddress(0x1000));
+  EXPECT_EQ(symbol->size, 0x20U);
+}
+
+TEST(SymbolTable, LeavesGapsBetweenFunctionsUnnamed) {
+  const SymbolTable table = TableOf({{"b", 0x2000, 0x10}, {"a", 0x1000, 0x10}});
+  EXPECT_EQ(NameAt(table, 0xfff), "-");
+  EXPECT_EQ(NameAt(table, 0x1000), "a");
+  EXPECT_EQ(NameAt(table, 0x100f), "a");
+  EXPECT_EQ(NameAt(table, 0x1010), "-");
+  EXPECT_EQ(NameAt(table, 0x200f), "b");
+  EXPECT_EQ(NameAt(table, 0x2010), "-");
+  EXPECT_EQ(NameAt(table, 0x100000000 + 0x1000), "-");
+}
+
+TEST(SymbolTable, FunctionWithoutSizeEndsAtTheNextOne) {
+  const SymbolTable table = TableOf({{"label", 0x1000}, {"next", 0x1010, 4}});
+  EXPECT_EQ(NameAt(table, 0x100f), "label");
+  EXPECT_EQ(NameAt(table, 0x1010), "next");
+  EXPECT_EQ(NameAt(table, 0x1014), "-");
+}
+
+TEST(SymbolTable, FunctionWithoutSizeEndsWithItsSection) {
+  const SymbolTable table = TableOf({{"label", 0x1000, 0, 0x1008}, {"next", 0x1010, 4}});
+  EXPECT_EQ(NameAt(table, 0x1007), "label");
+  EXPECT_EQ(NameAt(table, 0x1008), "-");
+}
+
+TEST(SymbolTable, FunctionWithoutSizeYieldsToOneWithSizeAroundIt) {
+  const SymbolTable table = TableOf({{"sized", 0x1000, 0x100},
+                                     {"at_start", 0x1000},
+                                     {"in", 0x1040},
+                                     {"behind", 0x1100, 0, 0x1200}});
+  EXPECT_EQ(NameAt(table, 0x1000), "sized");
+  EXPECT_EQ(NameAt(table, 0x1050), "sized");
+  EXPECT_EQ(NameAt(table, 0x1100), "behind");
+}
+
+TEST(SymbolTable, InnermostFunctionIsNamed) {
+  const SymbolTable table = TableOf({{"outer", 0x1000, 0x100},
+                                     {"inner", 0x1010, 0x20},
+                                     {"innermost", 0x1018, 8},
+                                     {"overlapping", 0x10f0, 0x20},
+                                     {"shorter", 0x1000, 8}});
+  const std::pair<uint64_t, const char*> cases[] = {
+      {0x1000, "shorter"},     {0x1008, "outer"}, {0x1010, "inner"}, {0x1018, "innermost"},
+      {0x1020, "inner"},       {0x1030, "outer"}, {0x10ef, "outer"}, {0x10f0, "overlapping"},
+      {0x110f, "overlapping"}, {0x1110, "-"}};
+  for (const auto& [address, name] : cases) EXPECT_EQ(NameAt(table, address), name) << address;
+}
+
+TEST(SymbolTable, ChoosesAmongAliasesWhateverTheirOrder) {
+  const std::vector<std::vector<Declared>> cases = {
+      {{"typed", 0x1000, 8}, {"label", 0x1000, 8, 0x10000, Binding::kGlobal, false}},
+      {{"x_global", 0x1000, 8}, {"weak", 0x1000, 8, 0x10000, Binding::kWeak}},
+      {{"_weak", 0x1000, 8, 0x10000, Binding::kWeak}, {"a", 0x1000, 8, 0x10000, Binding::kLocal}},
+      {{"zlib_longer", 0x1000, 8}, {"_a", 0x1000, 8}, {"__a", 0x1000, 8}},
+      {{"zz", 0x1000, 8}, {"aaa", 0x1000, 8}},
+      {{"a", 0x1000, 8}, {"b", 0x1000, 8}},
+      {{"b", 0x1000}, {"c", 0x1000}},
+  };
+  for (std::vector<Declared> declared : cases) {
+    const std::string best = declared[0].name;
+    EXPECT_EQ(NameAt(TableOf(declared), 0x1004), best);
+    EXPECT_EQ(TableOf(declared).size(), 1U);
+    std::ranges::reverse(declared);
+    EXPECT_EQ(NameAt(TableOf(declared), 0x1004), best);
+  }
+}
+
+TEST(SymbolTable, RemembersFunctionsAroundFunctionsToABoundedDepth) {
+  constexpr uint64_t kEnd = 0x100000;
+  std::vector<std::string> names;
+  for (int i = 0; i < 5000; ++i) names.push_back("f" + std::to_string(i));
+  std::vector<Declared> nested;  // f0 around f1 around f2 ...
+  for (uint64_t i = 0; i < names.size(); ++i) {
+    nested.push_back({.name = names[i].c_str(), .start = i, .size = kEnd - 2 * i, .limit = kEnd});
+  }
+  const SymbolTable table = TableOf(nested);
+  EXPECT_EQ(NameAt(table, 4999), "f4999");
+  EXPECT_EQ(NameAt(table, kEnd - 5), "f4");
+  EXPECT_EQ(NameAt(table, kEnd - 1001), "f31") << "one that is around it, found in 32 steps";
+}
+
+TEST(SymbolTable, CutsSizesThatOverflow) {
+  const SymbolTable table =
+      TableOf({{"huge", 0x1000, ~uint64_t{0}, 0x2000}, {"next", 0x3000, 0x10}});
+  EXPECT_EQ(NameAt(table, 0x1fff), "huge");
+  EXPECT_EQ(NameAt(table, 0x2000), "-");
+  EXPECT_EQ(NameAt(table, 0x3000), "next");
+}
+
+TEST(SymbolTable, LeavesOutWhatIsTooFarAway) {
+  constexpr uint64_t kFar = uint64_t{1} << 40;
+  const SymbolTable table = TableOf({{"near", 0x1000, 0x10}, {"far", kFar, 0x10, kFar + 0x100}});
+  EXPECT_EQ(NameAt(table, 0x1000), "near");
+  EXPECT_EQ(NameAt(table, kFar), "-");
+}
+
+TEST(SymbolTable, TakesSixteenBytesAFunctionAndTheNames) {
+  std::vector<Declared> functions;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    functions.push_back({.name = "name", .start = i * 16, .size = 16});
+    functions.push_back({.name = "_dropped_alias", .start = i * 16, .size = 16});
+  }
+  EXPECT_LE(TableOf(functions).bytes(), 1000 * (16 + sizeof("name")) + 64);
+}
+
+}  // namespace
+}  // namespace pyrometer

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/symbolizer.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "binary/vdso.h"
+#include "symbolize/symbol_table_builder.h"
+#include "tests/unit/symbolize/text_file.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr ObjectId kLibrary(1);
+constexpr ObjectId kGone(2);
+constexpr ObjectId kDamaged(3);
+constexpr ObjectId kVdso(4);
+constexpr ObjectId kNeverSeen(99);
+constexpr ProcessKey kAlice{Pid(10), StartTime(100)};
+constexpr ProcessKey kBob{Pid(20), StartTime(200)};
+
+constexpr std::string_view kKallsyms =
+    "ffffffff81000000 T _stext\n"
+    "ffffffff81000100 T do_syscall_64\n"
+    "ffffffff81001000 T _etext\n"
+    "ffffffffc0a00000 t nft_do_chain\t[nf_tables]\n";
+
+class FakeObjects : public ObjectSource {
+ public:
+  std::optional<ObjectDescription> Describe(ObjectId object) override {
+    const std::vector<Segment> segments = {{.offset = FileOffset(0x800),
+                                            .address = ElfAddress(0x1000),
+                                            .file_size = 0x1000,
+                                            .memory_size = 0x1000,
+                                            .executable = true}};
+    if (object == kVdso) return ObjectDescription{"[vdso]", {}, {}, true};
+    if (object == kGone) return ObjectDescription{"/tmp/libgone.so (deleted)", {}, segments, false};
+    if (object == kNeverSeen) return std::nullopt;
+    return ObjectDescription{"/usr/lib/libfoo.so", {}, segments, false};
+  }
+  Result<SymbolTable> Symbols(ObjectId object) override {
+    ++reads;
+    if (object == kGone) return Fail(ErrorCode::kNotFound, "gone");
+    if (object == kDamaged) return Fail(ErrorCode::kMalformed, "damaged");
+    SymbolTableBuilder builder;
+    const ElfAddress end(0x2000);
+    EXPECT_TRUE(builder.Add({ElfAddress(0x1000), 0x100, end}, "_ZN3foo3barEi").has_value());
+    EXPECT_TRUE(builder.Add({ElfAddress(0x1100), 0x100, end}, "bad\nname\xff").has_value());
+    return std::move(builder).Build();
+  }
+  int reads = 0;
+};
+
+class FakePerfMaps : public PerfMapSource {
+ public:
+  Result<UniqueFd> Open(ProcessKey process) override {
+    if (!texts.contains(process)) return Fail(ErrorCode::kNotFound, "no perf map");
+    return TextFile(texts[process]);
+  }
+  std::map<ProcessKey, std::string> texts;
+};
+
+class SymbolizerTest : public testing::Test {
+ protected:
+  Symbolizer Make(Symbolizer::Options options = {}) {
+    return Symbolizer(objects_, perf_maps_, *KernelSymbols::Read(TextFile(kKallsyms).get(), ""),
+                      options);
+  }
+
+  FakeObjects objects_;
+  FakePerfMaps perf_maps_;
+};
+
+// A window with one stack of `frames`, sampled in each of `processes`.
+Window WindowOf(std::vector<Frame> frames, const std::vector<ProcessKey>& processes = {kAlice}) {
+  Window window;
+  window.stacks.push_back({.first_frame = 0,
+                           .kernel_frames = 0,
+                           .user_frames = static_cast<uint16_t>(frames.size()),
+                           .end = StackEnd::kComplete});
+  window.frames = std::move(frames);
+  for (const ProcessKey process : processes) {
+    Sample sample;
+    sample.process = process;
+    sample.count = 1;
+    window.samples.push_back(sample);
+  }
+  return window;
+}
+
+Frame InLibrary(uint64_t address) {
+  return Frame::Object(kLibrary, ElfAddress(address));
+}
+
+const Line& OnlyLine(const LocationRef& location) {
+  EXPECT_EQ(location->lines.size(), 1U);
+  return location->lines.front();
+}
+
+TEST_F(SymbolizerTest, NamesEachKindOfFrame) {
+  struct Case {
+    Frame frame;
+    const char* function;
+    const char* system_name;
+    CodeOrigin origin;
+    const char* object;  // "-": none
+  };
+  const Case cases[] = {
+      {InLibrary(0x1010), "foo::bar", "_ZN3foo3barEi", CodeOrigin::kUser, "/usr/lib/libfoo.so"},
+      {InLibrary(0x1110), "bad\uFFFDname\uFFFD", "bad\uFFFDname\uFFFD", CodeOrigin::kUser,
+       "/usr/lib/libfoo.so"},
+      {InLibrary(0x1234), "libfoo.so+0x1234", "libfoo.so+0x1234", CodeOrigin::kUser,
+       "/usr/lib/libfoo.so"},
+      {Frame::Object(kGone, ElfAddress(0x1010)), "libgone.so+0x1010", "libgone.so+0x1010",
+       CodeOrigin::kUser, "/tmp/libgone.so (deleted)"},
+      {Frame::Object(kNeverSeen, ElfAddress(0x10)), "[unknown]", "[unknown]", CodeOrigin::kUnknown,
+       "-"},
+      {Frame::Kernel(KernelAddress(0xffffffff81000110)), "do_syscall_64", "do_syscall_64",
+       CodeOrigin::kKernel, "[kernel.kallsyms]"},
+      {Frame::Kernel(KernelAddress(0xffffffffc0a00010)), "nft_do_chain", "nft_do_chain",
+       CodeOrigin::kKernel, "[nf_tables]"},
+      {Frame::Kernel(KernelAddress(0xffffffff90000000)), "[kernel]+0xffffffff90000000",
+       "[kernel]+0xffffffff90000000", CodeOrigin::kKernel, "[kernel.kallsyms]"},
+      {Frame::Kernel(KernelAddress(0xffffffffff600400)), "[vsyscall]", "[vsyscall]",
+       CodeOrigin::kUser, "[vsyscall]"},
+      {Frame::User(Address(0x7f0000000010)), "jitted", "jitted", CodeOrigin::kJit, "[jit]"},
+      {Frame::User(Address(0x7f0000001000)), "[unknown]", "[unknown]", CodeOrigin::kUnknown, "-"},
+      {Frame(uint64_t{7} << 60 | 5), "[unknown]", "[unknown]", CodeOrigin::kUnknown, "-"},
+  };
+  perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
+  Symbolizer symbolizer = Make();
+  for (const Case& c : cases) {
+    const LocationRef location = symbolizer.Name(WindowOf({c.frame})).locations.at(0);
+    EXPECT_EQ(OnlyLine(location).function, c.function);
+    EXPECT_EQ(OnlyLine(location).system_name, c.system_name);
+    EXPECT_EQ(location->origin, c.origin) << c.function;
+    EXPECT_EQ(location->object == nullptr ? "-" : location->object->path, c.object) << c.function;
+  }
+}
+
+TEST_F(SymbolizerTest, KeepsAddresses) {
+  Symbolizer symbolizer = Make();
+  const NamedWindow named =
+      symbolizer.Name(WindowOf({InLibrary(0x1010), Frame::User(Address(0x5555)),
+                                Frame::Kernel(KernelAddress(0xffffffff81000110))}));
+  EXPECT_EQ(named.locations[0]->address, 0x1010U);
+  EXPECT_EQ(named.locations[1]->address, 0x5555U);
+  EXPECT_EQ(named.locations[2]->address, 0xffffffff81000110U);
+}
+
+TEST_F(SymbolizerTest, DescribesObjects) {
+  Symbolizer symbolizer = Make();
+  const NamedWindow named = symbolizer.Name(
+      WindowOf({InLibrary(0x1010), InLibrary(0x1110), Frame::Object(kDamaged, ElfAddress(1))}));
+  const CodeObject& library = *named.locations[0]->object;
+  EXPECT_EQ(library.start, 0x1000U);
+  EXPECT_EQ(library.limit, 0x2000U);
+  EXPECT_EQ(library.file_offset, 0x800U);
+  EXPECT_TRUE(library.has_functions);
+  EXPECT_EQ(named.locations[1]->object.get(), &library);
+  EXPECT_FALSE(named.locations[2]->object->has_functions);
+}
+
+TEST_F(SymbolizerTest, NamesTheVdso) {
+  const ElfFile vdso = *OpenVdso();
+  SymbolTableCache cache(objects_, 0);
+  const SymbolTable& symbols = *cache.Get(kVdso, *objects_.Describe(kVdso), 1).table;
+  uint64_t address = 0;
+  while (address < 0x10000 && !symbols.Find(ElfAddress(address))) ++address;
+  Symbolizer symbolizer = Make();
+  const NamedWindow named = symbolizer.Name(WindowOf({Frame::Object(kVdso, ElfAddress(address))}));
+  EXPECT_EQ(OnlyLine(named.locations[0]).function, symbols.Find(ElfAddress(address))->name);
+  EXPECT_EQ(named.locations[0]->object->path, "[vdso]");
+}
+
+TEST_F(SymbolizerTest, GivesEqualFramesTheSameLocationInEveryWindow) {
+  perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
+  Symbolizer symbolizer = Make();
+  const Frame frames[] = {InLibrary(0x1010), Frame::Kernel(KernelAddress(0xffffffff81000110)),
+                          Frame::User(Address(0x7f0000000010)), Frame::User(Address(0x5555))};
+  for (const Frame frame : frames) {
+    const NamedWindow first = symbolizer.Name(WindowOf({frame, frame}));
+    const NamedWindow second = symbolizer.Name(WindowOf({InLibrary(0x1234), frame}));
+    EXPECT_EQ(first.locations[0], first.locations[1]);
+    EXPECT_EQ(first.locations[0], second.locations[1]);
+  }
+  EXPECT_EQ(objects_.reads, 1);
+}
+
+TEST_F(SymbolizerTest, CountsEachLocationOnceWithItsReason) {
+  perf_maps_.texts[kBob] = "7f0000000000 100 jitted\n";
+  Symbolizer symbolizer = Make();
+  for (int window = 0; window < 3; ++window) {
+    symbolizer.Name(
+        WindowOf({InLibrary(0x1010), InLibrary(0x1234), InLibrary(0x1234), InLibrary(0x1235),
+                  Frame::Object(kGone, ElfAddress(1)), Frame::Object(kDamaged, ElfAddress(1)),
+                  Frame::Kernel(KernelAddress(0xffffffff90000000)), Frame::User(Address(0x5555))}));
+    symbolizer.Name(WindowOf({Frame::User(Address(0x6666))}, {kBob}));
+  }
+  const SymbolizerCounts& counts = symbolizer.counts();
+  EXPECT_EQ(counts.locations, 8U);
+  EXPECT_EQ(counts.Of(Unresolved::kNoSymbols), 2U);
+  EXPECT_EQ(counts.Of(Unresolved::kFileGone), 1U);
+  EXPECT_EQ(counts.Of(Unresolved::kUnreadable), 1U);
+  EXPECT_EQ(counts.Of(Unresolved::kKernel), 1U);
+  EXPECT_EQ(counts.Of(Unresolved::kUnmapped), 1U);
+  EXPECT_EQ(counts.Of(Unresolved::kJit), 1U);
+}
+
+TEST_F(SymbolizerTest, NamesUserAddressesByProcessEvenInASharedStack) {
+  perf_maps_.texts[kAlice] = "7f0000000000 100 of_alice\n";
+  perf_maps_.texts[kBob] = "7f0000000000 100 of_bob\n";
+  Symbolizer symbolizer = Make();
+  const NamedWindow named = symbolizer.Name(WindowOf(
+      {Frame::User(Address(0x7f0000000010)), InLibrary(0x1010)}, {kAlice, kBob, kAlice, kBob}));
+  ASSERT_EQ(named.locations.size(), named.window.frames.size());
+  ASSERT_EQ(named.window.stacks.size(), 2U);
+  std::vector<std::string> leaves;
+  for (const Sample& sample : named.window.samples) {
+    const Stack& stack = named.window.stacks[sample.stack];
+    leaves.push_back(OnlyLine(named.locations[stack.first_frame]).function);
+    EXPECT_EQ(OnlyLine(named.locations[stack.first_frame + 1]).function, "foo::bar");
+  }
+  EXPECT_EQ(leaves, (std::vector<std::string>{"of_alice", "of_bob", "of_alice", "of_bob"}));
+}
+
+TEST_F(SymbolizerTest, FollowsAPerfMapThatGrows) {
+  constexpr Frame kFrame = Frame::User(Address(0x7f0000000010));
+  Symbolizer symbolizer = Make();
+  const auto name = [&] {
+    return OnlyLine(symbolizer.Name(WindowOf({kFrame})).locations.at(0)).function;
+  };
+  EXPECT_EQ(name(), "[unknown]");
+  perf_maps_.texts[kAlice] = "7f0000000000 100 interpreted\n";
+  EXPECT_EQ(name(), "interpreted");
+  perf_maps_.texts[kAlice] += "7f0000000000 100 optimized\n";
+  EXPECT_EQ(name(), "optimized");
+  perf_maps_.texts.erase(kAlice);
+  EXPECT_EQ(name(), "optimized") << "the process has ended, its samples are still coming";
+}
+
+TEST_F(SymbolizerTest, KeepsNamesOfTablesThatItDropped) {
+  Symbolizer symbolizer = Make({.symbol_table_bytes = 0, .perf_map_bytes = 0, .keep_windows = 60});
+  perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
+  const std::vector<Frame> frames = {InLibrary(0x1010), Frame::User(Address(0x7f0000000010))};
+  const NamedWindow first = symbolizer.Name(WindowOf(frames));
+  perf_maps_.texts.clear();
+  const NamedWindow second = symbolizer.Name(WindowOf(frames));
+  EXPECT_EQ(first.locations, second.locations);
+  EXPECT_EQ(objects_.reads, 1);
+  symbolizer.Name(WindowOf({InLibrary(0x1020)}));
+  EXPECT_EQ(objects_.reads, 2);
+}
+
+TEST_F(SymbolizerTest, ForgetsLocationsThatAreNoLongerUsed) {
+  Symbolizer symbolizer = Make({.symbol_table_bytes = 0, .perf_map_bytes = 0, .keep_windows = 2});
+  const std::weak_ptr<const Location> location =
+      symbolizer.Name(WindowOf({InLibrary(0x1010)})).locations.at(0);
+  symbolizer.Name(WindowOf({InLibrary(0x1020)}));
+  EXPECT_FALSE(location.expired());
+  for (int i = 0; i < 3; ++i) symbolizer.Name(WindowOf({InLibrary(0x1020)}));
+  EXPECT_TRUE(location.expired());
+}
+
+TEST_F(SymbolizerTest, GivesNewNamesToNewKernelCode) {
+  constexpr KernelAddress kProgram(0xffffffffc0d00000);
+  const Frame frame = Frame::Kernel(kProgram);
+  Symbolizer symbolizer = Make();
+  const auto name = [&] {
+    return OnlyLine(symbolizer.Name(WindowOf({frame})).locations.at(0)).function;
+  };
+  EXPECT_EQ(name(), "[kernel]+0xffffffffc0d00000");
+  symbolizer.Apply({.address = kProgram, .size = 64, .removed = false, .name = "bpf_prog_1"});
+  symbolizer.Apply({.address = kProgram, .size = 64, .removed = true, .name = "bpf_prog_1"});
+  EXPECT_EQ(name(), "bpf_prog_1") << "it ran and went within the window";
+  symbolizer.Apply({.address = kProgram, .size = 32, .removed = false, .name = "bpf_prog_2"});
+  EXPECT_EQ(name(), "bpf_prog_2");
+}
+
+TEST_F(SymbolizerTest, NamesStacksThatNoSampleRefersTo) {
+  Symbolizer symbolizer = Make();
+  const NamedWindow named = symbolizer.Name(WindowOf({Frame::User(Address(0x10))}, {}));
+  EXPECT_EQ(OnlyLine(named.locations.at(0)).function, "[unknown]");
+}
+
+TEST_F(SymbolizerTest, NamesAnEmptyWindow) {
+  EXPECT_TRUE(Make().Name(Window()).locations.empty());
+}
+
+}  // namespace
+}  // namespace pyrometer
