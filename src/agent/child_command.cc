@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/system_error.h"
+#include "base/text.h"
 
 namespace pyrometer {
 namespace {
@@ -51,15 +54,25 @@ void ResetSignals() {
   ::_exit(kCannotExecute);
 }
 
+// execvp reports a directory of PATH that may not be searched rather than the missing command; a
+// shell does not mind such directories.
+bool IsInPath(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  if (path == nullptr) return true;  // execvp has a default of its own
+  for (const std::string_view directory : Split(path, ':')) {
+    const std::string file = directory.empty() ? name : std::string(directory) + "/" + name;
+    if (::access(file.c_str(), F_OK) == 0) return true;
+  }
+  return false;
+}
+
 Error ExecError(int errnum, const std::string& command) {
-  const Error cause = SystemError(errnum, command);
-  if (errnum != ENOENT && errnum != ENOTDIR) {
-    return Error(ErrorCode::kCommandNotExecutable, cause.message());
+  const bool is_missing = errnum == ENOENT || errnum == ENOTDIR;
+  if (command.find('/') == std::string::npos && (is_missing || !IsInPath(command))) {
+    return Fail(ErrorCode::kCommandNotFound, "{}: command not found in PATH", command);
   }
-  if (command.find('/') != std::string::npos) {
-    return Error(ErrorCode::kCommandNotFound, cause.message());
-  }
-  return Fail(ErrorCode::kCommandNotFound, "{}: command not found in PATH", command);
+  return Error(is_missing ? ErrorCode::kCommandNotFound : ErrorCode::kCommandNotExecutable,
+               SystemError(errnum, command).message());
 }
 
 }  // namespace

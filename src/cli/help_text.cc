@@ -23,7 +23,7 @@ Which processes:
 When it ends:
   After --duration, at Ctrl-C (or SIGTERM), when the COMMAND ends, or when all processes given by
   --pid are gone, whatever comes first. What was sampled until then is written. A COMMAND that
-  still runs is sent SIGTERM.
+  still runs is sent SIGTERM at Ctrl-C; after --duration it runs on, and its end is waited for.
 
 Outputs:
   NAME.pb.gz   pprof, for 'go tool pprof', Pyroscope, Parca and others
