@@ -23,13 +23,13 @@ struct KernelSymbol {
 };
 
 // The functions of the running kernel, its modules and its BPF programs. About 20 bytes each and
-// the names: 4 MB for 120,000 functions. Not thread-safe.
+// the names: 6 MB for 120,000 functions. Not thread-safe.
 class KernelSymbols {
  public:
   // Knows no function.
   KernelSymbols() = default;
 
-  // Reads /proc/kallsyms, /proc/modules and /sys/kernel/notes; about 50 ms.
+  // Reads /proc/kallsyms, /proc/modules and /sys/kernel/notes; 50 to 100 ms.
   // Errors: kPermission if the kernel hides its addresses (kptr_restrict); those of reading.
   static Result<KernelSymbols> Load(const Procfs& procfs);
 

@@ -46,8 +46,8 @@ void Symbolizer::NameNewFrames(const std::vector<Frame>& frames) {
     if (locations_.Find(frame, window_) == nullptr) fresh.push_back(frame);
   }
   std::ranges::sort(fresh);
-  const auto repeated = std::ranges::unique(fresh);
-  fresh.erase(repeated.begin(), repeated.end());
+  // Not std::ranges::unique: clang 14, which checks and fuzzes this code, cannot compile subranges.
+  fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
   for (const Frame frame : fresh) {
     ++counts_.locations;
     locations_.Put(frame, NameFrame(frame), window_);

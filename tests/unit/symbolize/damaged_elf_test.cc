@@ -11,6 +11,8 @@ namespace pyrometer {
 namespace {
 
 constexpr const char* kFixtures[] = {"pie", "gnu_hash.so", "mini_debug"};
+// Decompressing again and again would take minutes under the sanitizers.
+constexpr const char* kPlainFixtures[] = {"pie", "gnu_hash.so"};
 
 void ExpectBounded(const std::vector<std::byte>& image, const std::string& what) {
   const Result<ElfFile> elf = ElfFile::FromBytes(image);
@@ -56,7 +58,7 @@ void ExpectBoundedWithBytesOf(const std::vector<std::byte>& image, size_t begin,
 }
 
 TEST(DamagedElf, WithAnyHeaderByteChangedIsReadWithinBounds) {
-  for (const char* fixture : kFixtures) {
+  for (const char* fixture : kPlainFixtures) {
     const std::vector<std::byte> image = FixtureBytes(fixture);
     const auto header = Peek<Elf64_Ehdr>(image, 0);
     ExpectBoundedWithBytesOf(image, 0, header.e_phoff + header.e_phnum * sizeof(Elf64_Phdr),
