@@ -122,7 +122,7 @@ static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx,
   walk->window_start = PYRO_NO_WINDOW;
   pyro_push(walk, pyro_normalize(pool, walk, registers.pc - registers.after_call));
   walk->user_frames = 1;
-  return pyro_walk_user(pool, walk);
+  return pyro_walk_user();
 }
 
 static __always_inline enum pyro_outcome pyro_outcome_of(long error, enum pyro_outcome full)
