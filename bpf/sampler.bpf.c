@@ -122,10 +122,12 @@ static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx,
   walk->window_start = PYRO_NO_WINDOW;
   pyro_push(walk, pyro_normalize(pool, walk, registers.pc - registers.after_call));
   walk->user_frames = 1;
-  return pyro_walk_user(pool, walk);
+  return pyro_walk_user();
 }
 
-static __always_inline enum pyro_outcome pyro_outcome_of(long error, enum pyro_outcome full)
+/* Map updates end in an int. Before 6.4 it comes back without its sign's upper half, because the
+ * verifier calls the map's function directly: taken as a long, -E2BIG would be a large number. */
+static __always_inline enum pyro_outcome pyro_outcome_of(int error, enum pyro_outcome full)
 {
   switch (error) {
     case -7: /* E2BIG */
@@ -147,34 +149,33 @@ static __always_inline void pyro_note_use(const struct pyro_walk *walk, __u32 ma
 }
 
 /* Stores the walk's stack in the active half of its class, unless it is there. */
-static __always_inline long pyro_store_stack(void *halves, struct pyro_walk *walk,
-                                              __u32 stack_class)
+static __always_inline int pyro_store_stack(void *halves, struct pyro_walk *walk,
+                                            __u32 stack_class)
 {
   walk->key.stack_class = stack_class;
   void *stacks = bpf_map_lookup_elem(halves, &walk->half);
   if (!stacks) return -1;
   if (bpf_map_lookup_elem(stacks, &walk->key.stack_id)) return 0;
-  const long error =
-      bpf_map_update_elem(stacks, &walk->key.stack_id, &walk->stack, BPF_NOEXIST);
+  const int error = bpf_map_update_elem(stacks, &walk->key.stack_id, &walk->stack, BPF_NOEXIST);
   if (!error) pyro_note_use(walk, stack_class);
   return error == -PYRO_EEXIST ? 0 : error;
 }
 
-static __always_inline long pyro_store_in_class(struct pyro_walk *walk)
+static __always_inline int pyro_store_in_class(struct pyro_walk *walk)
 {
   if (walk->frames <= PYRO_STACK_SMALL) return pyro_store_stack(&small_halves, walk, 0);
   if (walk->frames <= PYRO_STACK_MEDIUM) return pyro_store_stack(&medium_halves, walk, 1);
   return pyro_store_stack(&large_halves, walk, 2);
 }
 
-static __always_inline long pyro_count(struct pyro_walk *walk)
+static __always_inline int pyro_count(struct pyro_walk *walk)
 {
   void *counts = bpf_map_lookup_elem(&counts_halves, &walk->half);
   if (!counts) return -1;
   struct pyro_sample_count *known = bpf_map_lookup_elem(counts, &walk->key);
   if (!known) {
     const struct pyro_sample_count first = {.count = 1, .first_ns = bpf_ktime_get_ns()};
-    const long error = bpf_map_update_elem(counts, &walk->key, &first, BPF_NOEXIST);
+    const int error = bpf_map_update_elem(counts, &walk->key, &first, BPF_NOEXIST);
     if (!error) pyro_note_use(walk, PYRO_STACK_CLASSES);
     if (error != -PYRO_EEXIST) return error;
     /* Another CPU was quicker. */
@@ -209,9 +210,9 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
   walk->key.stack_id =
       pyro_mix(walk->hash, ((__u64)walk->stack.head.kernel_frames << 8) | walk->stack.head.user_end);
 
-  const long stack_error = pyro_store_in_class(walk);
+  const int stack_error = pyro_store_in_class(walk);
   if (stack_error) return pyro_outcome_of(stack_error, PYRO_OUTCOME_LOST_STACK_MAP_FULL);
-  const long count_error = pyro_count(walk);
+  const int count_error = pyro_count(walk);
   if (count_error) return pyro_outcome_of(count_error, PYRO_OUTCOME_LOST_COUNT_MAP_FULL);
   return PYRO_OUTCOME_EXPORTED;
 }
