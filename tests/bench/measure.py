@@ -96,15 +96,24 @@ class Spent:
         if self._ended():
             raise Failure("%s ended early: %s" % (self.command, self.stderr()))
 
-    def interrupt(self):
+    def interrupt(self, still_at_work=lambda: False):
+        """Asks it to end. bpftrace 0.17 misses a signal that comes while it is not waiting for
+        events, so it is asked again while `still_at_work()`."""
         os.kill(self.pid, signal.SIGINT)
+        for _ in range(DEADLINE_SECONDS):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(1)
+            if self._ended() or not still_at_work():
+                return self
+            os.kill(self.pid, signal.SIGINT)
         return self
 
     def finish(self):
         """What bench_spent has written about the ended command."""
         self._process.wait(DEADLINE_SECONDS)
         result = self._lines()[-1]
-        if result.get("status") != 0:
+        # perf ends itself with the signal that it was sent.
+        if result.get("status") not in (0, 128 + signal.SIGINT):
             raise Failure("%s failed: %s" % (self.command, self.stderr()))
         return result
 
@@ -135,11 +144,25 @@ class Recorded:
     name_cpu: float = 0.0  # of a second command that gives names to the samples
     runs: int = 0  # of the BPF program
     run_ns: int = 0
+    frames: int = 0  # of the most frequent stack, where the recorder can tell
     load: list = dataclasses.field(default_factory=list)  # what Load.stop returned
 
     @property
     def end_cpu(self):
         return self.total_cpu - self.start_cpu - self.record_cpu
+
+
+def _runs_go_on(program):
+    """A function that tells whether `program` has run since it was last called."""
+    if not program:
+        return lambda: False
+    seen = [program.runs()]
+
+    def go_on():
+        seen.append(program.runs())
+        return seen[-1] > seen[-2]
+
+    return go_on
 
 
 class Bench:
@@ -179,7 +202,7 @@ class Bench:
                 pass_time(seconds - settle)
                 kernel_memory = kernel.kernel_memory_of(spent.pid)
                 measured = load.stop() if brief else []
-                result = spent.interrupt().finish()
+                result = spent.interrupt(_runs_go_on(program)).finish()
                 if not brief:
                     load.stop()
                 (begin, start_cpu), (settled, settled_cpu), (end, end_cpu) = clock
@@ -197,6 +220,7 @@ class Bench:
                     name_cpu=0.0 if brief else self._naming_cpu(recorder, directory),
                     runs=program.runs() if program else 0,
                     run_ns=program.run_ns() if program else 0,
+                    frames=recorder.frames(directory) if brief and hasattr(recorder, "frames") else 0,
                     load=measured,
                 )
 

@@ -31,13 +31,21 @@ class Pyrometer:
         words = [self.program, "record", "--quiet", "--frequency", str(hertz)]
         if comm:
             words += ["--comm", comm]
-        return words + ["--output", os.path.join(directory, "pyrometer.pb.gz")]
+        for name in ("pyrometer.pb.gz", "pyrometer.folded") if comm else ("pyrometer.pb.gz",):
+            words += ["--output", os.path.join(directory, name)]
+        return words
 
     def samples(self, _, stderr):
         return int(re.search(r"^samples=(\d+) ", stderr, re.M).group(1))
 
     def bytes_written(self, directory):
         return _written(directory, "pyrometer.pb.gz")
+
+    def frames(self, directory):
+        """Of the most frequent stack."""
+        with open(os.path.join(directory, "pyrometer.folded")) as file:
+            counts = {stack: int(count) for stack, count in (line.rsplit(" ", 1) for line in file)}
+        return max(counts, key=counts.get).count(";") if counts else 0
 
 
 class Bpftrace:
@@ -60,6 +68,17 @@ class Bpftrace:
 
     def bytes_written(self, directory):
         return _written(directory, "bpftrace.txt")
+
+
+class EmptyTick(Bpftrace):
+    """What a tick costs that does nothing: the interrupt, and the way to a program and back."""
+
+    name = "empty tick"
+    filters = False
+
+    def command(self, hertz, directory, comm=None):
+        text = "profile:hz:%d { }" % hertz
+        return ["bpftrace", "-o", os.path.join(directory, "bpftrace.txt"), "-e", text]
 
 
 class Perf:

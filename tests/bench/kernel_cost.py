@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one sample costs in the kernel, by the depth of the stack and the size of its frames."""
+
+import dataclasses
+import statistics
+
+import tables
+from measure import Failure
+
+HERTZ = 1999
+SECONDS = 1.2
+NOBODY = "nobody_at_all"
+SHAPES = [(0, 32)] + [(depth, size) for size in (32, 200) for depth in (20, 40, 120, 400)]
+# Without the samples of a busy CPU a repetition says nothing.
+FEWEST_SAMPLES = 200
+
+
+@dataclasses.dataclass
+class Costs:
+    """Of one shape, one entry per repetition; times in microseconds."""
+
+    frame_bytes: int = 0
+    frames: int = 0  # recorded
+    sample: dict = dataclasses.field(default_factory=dict)  # recorder -> run time of its program
+    pause: dict = dataclasses.field(default_factory=dict)  # recorder -> how long the load stood
+
+
+def _filtered_us(bench, recorder):
+    """A run of the program that finds that it is not asked for."""
+    run = bench.cost(recorder, ("stack", *SHAPES[0]), HERTZ, SECONDS, comm=NOBODY)
+    return run.run_ns / 1e3 / run.runs
+
+
+def _sample_us(run, filtered_us):
+    """A run that takes a sample of the load: what is left when the others are taken off."""
+    others = run.runs - run.samples
+    return (run.run_ns / 1e3 - others * filtered_us) / run.samples
+
+
+def measure(bench, recorders, repetitions, say):
+    """Costs by shape. The recorders take turns, so that what changes meanwhile hits all."""
+    costs = {shape: Costs() for shape in SHAPES}
+    for repetition in range(repetitions):
+        filtered = {r.name: _filtered_us(bench, r) for r in recorders if r.filters}
+        for shape in SHAPES:
+            say("kernel: repetition %d of %d, depth %d" % (repetition + 1, repetitions, shape[0]))
+            for recorder in recorders:
+                try:
+                    run = bench.cost(recorder, ("stack", *shape), HERTZ, SECONDS)
+                except Failure as failure:
+                    if recorder.name == "pyrometer":
+                        raise
+                    say("left out: %s" % failure)
+                else:
+                    _add(costs[shape], recorder, run, filtered)
+    return costs
+
+
+def _add(costs, recorder, run, filtered):
+    costs.frame_bytes = max(load["frame_bytes"] for load in run.load)
+    costs.frames = run.frames or costs.frames
+    # The median of each CPU's program, as a tick hits each CPU at its own time.
+    pauses = [load["median_ns"] / 1e3 for load in run.load]
+    costs.pause.setdefault(recorder.name, []).append(statistics.mean(pauses))
+    if recorder.filters and run.samples >= FEWEST_SAMPLES:
+        cost = _sample_us(run, filtered[recorder.name])
+        costs.sample.setdefault(recorder.name, []).append(cost)
+
+
+def report(costs, recorders):
+    """The table, and what a frame costs."""
+    counted = [r.name for r in recorders if r.filters]
+    rows = [["frame", "calls", "frames", *counted, "ratio", *("pause: " + r.name for r in recorders)]]
+    rows.append(None)
+    for (depth, _), cost in costs.items():
+        samples = [cost.sample.get(name, []) for name in counted]
+        rows.append([
+            "%d B" % cost.frame_bytes if cost.frame_bytes else "-", str(depth), str(cost.frames),
+            *map(tables.with_spread, samples), tables.ratio(samples[1], samples[0]),
+            *("%.2f" % statistics.median(cost.pause[r.name]) for r in recorders),
+        ])  # fmt: skip
+    return tables.table(rows) + "\n\n" + "\n".join(_lines(costs))
+
+
+def _lines(costs):
+    """Fixed part and slope of our own cost, for each size of frames."""
+    for size in (32, 200):
+        points = [
+            (cost.frames, statistics.median(cost.sample["pyrometer"]))
+            for shape, cost in costs.items()
+            if shape[1] == size and cost.sample.get("pyrometer")
+        ]
+        if len(points) > 1:
+            fixed, slope = tables.line_through(points)
+            yield "pyrometer, frames of %d bytes: %.2f us and %.1f ns a frame" % (
+                size, fixed, slope * 1e3)  # fmt: skip
