@@ -128,6 +128,7 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   sampler_->Stop();
   // What ends us ends the command; on a terminal it got the same signal.
   if (interrupted_ && command) command->Terminate();
+  if (interrupted_) signals.Take();
   duration_ = Clock::now() - started_;
   return TakeWindow();
 }
@@ -191,7 +192,7 @@ Profile Recording::Finish() && {
 // What the numbers in the accounting line mean for the reader, when they are not what was hoped.
 void PrintNotes(const Accounting& accounting, uint64_t missed_children) {
   if (accounting.exported == 0) {
-    fmt::print(stderr, "pyrometer: no samples: nothing that was asked for used a CPU meanwhile\n");
+    fmt::print(stderr, "pyrometer: no samples: no tick found what was asked for on a CPU\n");
   }
   if (missed_children > 0) {
     fmt::print(stderr, "pyrometer: {} child processes were not followed: too many at a time\n",
@@ -213,6 +214,19 @@ Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signa
   return written;
 }
 
+// Waits for the command, which may outlive the recording (--duration). A signal to us meanwhile is
+// handed on, each time it comes.
+void AwaitEnd(const StopSignals& signals, ChildCommand& command) {
+  pollfd waits[] = {{.fd = signals.fd(), .events = POLLIN, .revents = 0},
+                    {.fd = command.ended_fd(), .events = POLLIN, .revents = 0}};
+  while (waits[1].revents == 0) {
+    if (::poll(waits, std::size(waits), -1) > 0 && waits[0].revents != 0) {
+      signals.Take();
+      command.Terminate();
+    }
+  }
+}
+
 }  // namespace
 
 Result<int> Record(const RecordConfig& config) {
@@ -224,7 +238,9 @@ Result<int> Record(const RecordConfig& config) {
   }
   RaiseFileLimit();  // ours, not the command's
   RETURN_IF_ERROR(RecordAndWrite(config, signals, command));
-  return command ? command->Wait() : 0;
+  if (!command) return 0;
+  AwaitEnd(signals, *command);
+  return command->Wait();
 }
 
 }  // namespace pyrometer

@@ -27,10 +27,14 @@ StopSignals::StopSignals(StopSignals&& other) noexcept = default;
 StopSignals::~StopSignals() {
   if (!fd_) return;
   // A signal that came and was acted on must not strike again when it is unblocked.
+  Take();
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void StopSignals::Take() const {
   signalfd_siginfo info;
   while (::read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
   }
-  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 }  // namespace pyrometer

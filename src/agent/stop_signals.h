@@ -20,6 +20,9 @@ class StopSignals {
   // Readable when a signal has come.
   int fd() const { return fd_.get(); }
 
+  // Makes it unreadable again, until the next signal.
+  void Take() const;
+
  private:
   StopSignals(UniqueFd fd, const sigset_t& before) : fd_(std::move(fd)), before_(before) {}
 
