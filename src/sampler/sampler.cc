@@ -96,6 +96,9 @@ Result<void> Configure(sampler_bpf& skeleton, const Sampler::Options& options) {
   if (!filter.cgroup_controller.empty()) {
     ASSIGN_OR_RETURN(skeleton.rodata->cgroup_subsystem, SubsystemIndex(filter.cgroup_controller));
   }
+  // x86_64 and arm64: 16 KiB, but never less than a page.
+  skeleton.rodata->kernel_stack_size =
+      static_cast<uint32_t>(std::max(16384L, sysconf(_SC_PAGESIZE)));
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) return SystemError(errno, "getrandom");
   skeleton.rodata->hash_seed = seed;
