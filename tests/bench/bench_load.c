@@ -22,10 +22,10 @@
 // A driver that dies must not leave a busy program behind.
 #define LONGEST_LIFE_SECONDS 900
 
-// Gaps in time are counted in steps of 10 ns. Shorter ones are turns of the loop, longer ones are
-// other tasks that had the CPU.
+// Gaps in time are counted in steps of 10 ns. Shorter ones are turns of the loop and the noise of
+// the hardware (no timer interrupt takes less than a microsecond), longer ones are other tasks.
 #define STEP_NS 10
-#define SHORTEST_NS 250
+#define SHORTEST_NS 1000
 #define LONGEST_NS 100000
 #define STEPS (LONGEST_NS / STEP_NS)
 

@@ -5,7 +5,6 @@ import dataclasses
 import statistics
 
 import tables
-from measure import Failure
 
 HERTZ = 1999
 SECONDS = 1.2
@@ -45,13 +44,10 @@ def measure(bench, recorders, repetitions, say):
         for shape in SHAPES:
             say("kernel: repetition %d of %d, depth %d" % (repetition + 1, repetitions, shape[0]))
             for recorder in recorders:
-                try:
-                    run = bench.cost(recorder, ("stack", *shape), HERTZ, SECONDS)
-                except Failure as failure:
-                    if recorder.name == "pyrometer":
-                        raise
-                    say("left out: %s" % failure)
-                else:
+                run = recorder.try_to(
+                    lambda r=recorder: bench.cost(r, ("stack", *shape), HERTZ, SECONDS), say
+                )
+                if run:
                     _add(costs[shape], recorder, run, filtered)
     return costs
 

@@ -34,8 +34,8 @@ class StackMaker {
     if (window.stacks.size() % 4 == 0) {
       stack.kernel_frames = MadeUp::kKernelFrames;
       for (uint32_t i = 0; i < MadeUp::kKernelFrames; ++i) {
-        window.frames.push_back(Frame::Kernel(
-            KernelAddress(kKernelText + Draw(MadeUp::kFunctions) * kFunctionBytes)));
+        window.frames.push_back(
+            Frame::Kernel(KernelAddress(kKernelText + Draw(MadeUp::kFunctions) * kFunctionBytes)));
       }
     }
     uint32_t function = Draw(MadeUp::kFunctions);

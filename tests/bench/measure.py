@@ -11,14 +11,11 @@ import tempfile
 import time
 
 import kernel
+from recorders import Failure
 
 CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
 LOAD_COMM = "bench_load"
 DEADLINE_SECONDS = 120
-
-
-class Failure(Exception):
-    """A measurement that cannot be made; the text says why."""
 
 
 def wait_for(condition, what):
@@ -47,6 +44,11 @@ class Load:
         """What was measured so far."""
         for process in self.processes:
             process.send_signal(signal.SIGUSR1)
+
+    def run_before_others(self):
+        """From now on; the kernel leaves 5 % of the CPUs to everybody else."""
+        for process in self.processes:
+            os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(1))
 
     def stop(self):
         """Ends it and returns what each program has measured."""
@@ -166,9 +168,16 @@ def _runs_go_on(program):
 
 
 class Bench:
-    """Makes the recordings. `programs`: directory of bench_load and bench_spent."""
+    """Makes the recordings. `programs`: directory of bench_load and bench_spent. `real_time`: in
+    short recordings nearly nothing runs beside the load."""
 
-    def __init__(self, programs):
+    def __init__(self, programs, real_time=False):
+        self._real_time = real_time
+        if real_time:
+            # Or the driver would be among those who wait.
+            os.sched_setscheduler(
+                0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(2)
+            )
         self._load = os.path.join(programs, "bench_load")
         self._meter = os.path.join(programs, "bench_spent")
         self._statistics = kernel.enable_run_statistics()
@@ -198,6 +207,8 @@ class Bench:
                     clock.append((time.monotonic(), kernel.cpu_seconds_of(spent.pid)))
 
                 pass_time(settle)
+                if brief and self._real_time:
+                    load.run_before_others()
                 load.forget()
                 pass_time(seconds - settle)
                 kernel_memory = kernel.kernel_memory_of(spent.pid)

@@ -2,7 +2,6 @@
 """What a recorder itself takes: CPU time, memory and disk, for a recording of the whole machine."""
 
 import tables
-from measure import Failure
 
 # Until the first windows have been drained and the names of what runs all the time are known.
 SETTLE_SHARE = 0.25
@@ -21,13 +20,11 @@ def measure(bench, recorders, seconds, say):
     for title, shape, hertz in LOADS:
         for recorder in recorders:
             say("recorder: %s, %s" % (title, recorder.name))
-            try:
-                run = bench.record(recorder, shape, hertz, seconds * SETTLE_SHARE, seconds)
-            except Failure as failure:
-                if recorder.name == "pyrometer":
-                    raise
-                say("left out: %s" % failure)
-            else:
+            run = recorder.try_to(
+                lambda r=recorder: bench.record(r, shape, hertz, seconds * SETTLE_SHARE, seconds),
+                say,
+            )
+            if run:
                 results.setdefault(title, {})[recorder.name] = run
     return results
 

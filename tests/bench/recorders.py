@@ -10,6 +10,26 @@ import re
 import subprocess
 
 
+class Failure(Exception):
+    """A measurement that cannot be made; the text says why."""
+
+
+class Yardstick:
+    """A recorder of others. They have bugs that are not ours to find: perf 6.1 crashes now and then
+    on kernels much newer than itself ("stack smashing detected")."""
+
+    tries = 3
+
+    def try_to(self, measure, say):
+        """What `measure()` returns, or None if it keeps failing."""
+        for left in reversed(range(self.tries)):
+            try:
+                return measure()
+            except Failure as failure:
+                say("%s: %s" % ("trying again" if left else "left out", str(failure).rstrip()))
+        return None
+
+
 def _written(directory, name):
     return os.path.getsize(os.path.join(directory, name))
 
@@ -21,6 +41,9 @@ class Pyrometer:
 
     def __init__(self, program):
         self.program = program
+
+    def try_to(self, measure, _):
+        return measure()
 
     def version(self):
         return subprocess.run(
@@ -48,7 +71,7 @@ class Pyrometer:
         return max(counts, key=counts.get).count(";") if counts else 0
 
 
-class Bpftrace:
+class Bpftrace(Yardstick):
     name = "bpftrace"
     filters = True
     counts_runs = True
@@ -81,7 +104,7 @@ class EmptyTick(Bpftrace):
         return ["bpftrace", "-o", os.path.join(directory, "bpftrace.txt"), "-e", text]
 
 
-class Perf:
+class Perf(Yardstick):
     name = "perf record"
     filters = False
     counts_runs = False
