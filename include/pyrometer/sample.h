@@ -28,7 +28,25 @@ enum class StackEnd : uint8_t {
 inline constexpr size_t kStackEnds = 7;
 
 // "complete", "truncated", "bad frame pointer", ...
-std::string_view Name(StackEnd end);
+constexpr std::string_view Name(StackEnd end) {
+  switch (end) {
+    case StackEnd::kNoUserStack:
+      return "no user stack";
+    case StackEnd::kComplete:
+      return "complete";
+    case StackEnd::kTruncated:
+      return "truncated";
+    case StackEnd::kBadFramePointer:
+      return "bad frame pointer";
+    case StackEnd::kUnreadable:
+      return "stack unreadable";
+    case StackEnd::kBadReturnAddress:
+      return "bad return address";
+    case StackEnd::kNoRegisters:
+      return "no registers";
+  }
+  return "unknown";
+}
 
 // True if frames towards the root are missing.
 constexpr bool IsCut(StackEnd end) {
@@ -75,7 +93,22 @@ struct Accounting {
 };
 
 // "stack_map_full", ... as in the accounting line and the metrics.
-std::string_view Name(Accounting::Lost reason);
+constexpr std::string_view Name(Accounting::Lost reason) {
+  switch (reason) {
+    case Accounting::kStackMapFull:
+      return "stack_map_full";
+    case Accounting::kCountMapFull:
+      return "count_map_full";
+    case Accounting::kNoMemory:
+      return "no_memory";
+    case Accounting::kMapBusy:
+      return "map_busy";
+    case Accounting::kInternal:
+    case Accounting::kLostReasons:
+      break;
+  }
+  return "internal";
+}
 
 // All samples between two swaps of the kernel's maps. Every stage takes one and returns a
 // richer one.
