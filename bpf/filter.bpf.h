@@ -28,8 +28,8 @@ static __always_inline struct cgroup *pyro_cgroup_of(struct task_struct *task)
   if (cgroup_subsystem < 0) return BPF_CORE_READ(set, dfl_cgrp);
   struct cgroup_subsys_state *state;
   const __u32 index = cgroup_subsystem & (PYRO_MAX_SUBSYSTEMS - 1);
-  const void *slot = (const char *)set + bpf_core_field_offset(struct css_set, subsys) +
-                     index * sizeof(void *);
+  const void *slot =
+      (const char *)set + bpf_core_field_offset(struct css_set, subsys) + index * sizeof(void *);
   if (bpf_probe_read_kernel(&state, sizeof(state), slot)) return 0;
   return BPF_CORE_READ(state, cgroup);
 }

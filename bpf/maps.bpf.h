@@ -11,12 +11,12 @@
 
 /* One half of a window: an inner map. Preallocated, because before 6.1 perf_event programs may
  * only use preallocated hash maps. */
-#define PYRO_INNER_HASH(name, key_type, value_type)              \
-  struct name {                                                  \
-    __uint(type, BPF_MAP_TYPE_HASH);                             \
-    __uint(max_entries, 1);                                      \
-    __type(key, key_type);                                       \
-    __type(value, value_type);                                   \
+#define PYRO_INNER_HASH(name, key_type, value_type) \
+  struct name {                                     \
+    __uint(type, BPF_MAP_TYPE_HASH);                \
+    __uint(max_entries, 1);                         \
+    __type(key, key_type);                          \
+    __type(value, value_type);                      \
   }
 
 PYRO_INNER_HASH(pyro_counts_map, struct pyro_sample_key, struct pyro_sample_count);
@@ -36,12 +36,12 @@ struct pyro_large_map large_0 SEC(".maps"), large_1 SEC(".maps");
 /* The two halves, by index; `active_half` says which one is written. User space drains the other.
  * Updating any of these outer maps waits (synchronize_rcu) for the programs that still use the
  * old half, so no count is lost or seen twice. */
-#define PYRO_OUTER(name, inner_type, half_0, half_1)             \
-  struct {                                                       \
-    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                    \
-    __uint(max_entries, 2);                                      \
-    __type(key, __u32);                                          \
-    __array(values, struct inner_type);                          \
+#define PYRO_OUTER(name, inner_type, half_0, half_1) \
+  struct {                                           \
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);        \
+    __uint(max_entries, 2);                          \
+    __type(key, __u32);                              \
+    __array(values, struct inner_type);              \
   } name SEC(".maps") = {.values = {&half_0, &half_1}}
 
 PYRO_OUTER(counts_halves, pyro_counts_map, counts_0, counts_1);
@@ -71,12 +71,12 @@ struct pyro_walk {
   __u64 sp;
   __u64 fp;
   __u64 hash;
-  __u32 frames;         /* in stack.frames so far, kernel and user */
+  __u32 frames; /* in stack.frames so far, kernel and user */
   __u32 user_frames;
-  __u32 first_mapping;  /* of the process, in the mapping pool */
-  __u32 mapping_count;  /* 0: mappings unknown */
-  __u32 last_mapping;   /* the one found last */
-  __u32 half;           /* of the window maps, that this sample goes to */
+  __u32 first_mapping; /* of the process, in the mapping pool */
+  __u32 mapping_count; /* 0: mappings unknown */
+  __u32 last_mapping;  /* the one found last */
+  __u32 half;          /* of the window maps, that this sample goes to */
 };
 
 struct {

@@ -64,8 +64,7 @@ static __always_inline void pyro_look_at(struct pyro_task *out)
 }
 
 /* Who is running: everything in the key but the stack. */
-static __always_inline void pyro_identify(const struct pyro_task *task,
-                                          struct pyro_sample_key *key)
+static __always_inline void pyro_identify(const struct pyro_task *task, struct pyro_sample_key *key)
 {
   const __u64 pid_tgid = bpf_get_current_pid_tgid();
 
@@ -106,8 +105,7 @@ static __always_inline void pyro_kernel_stack(struct bpf_perf_event_data *ctx,
   walk->frames = frames;
 }
 
-static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx,
-                                           struct pyro_walk *walk)
+static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, struct pyro_walk *walk)
 {
   struct pyro_registers registers;
   __u32 zero = 0;
@@ -149,8 +147,7 @@ static __always_inline void pyro_note_use(const struct pyro_walk *walk, __u32 ma
 }
 
 /* Stores the walk's stack in the active half of its class, unless it is there. */
-static __always_inline int pyro_store_stack(void *halves, struct pyro_walk *walk,
-                                            __u32 stack_class)
+static __always_inline int pyro_store_stack(void *halves, struct pyro_walk *walk, __u32 stack_class)
 {
   walk->key.stack_class = stack_class;
   void *stacks = bpf_map_lookup_elem(halves, &walk->half);
@@ -207,8 +204,8 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
   walk->stack.head.user_end =
       task.has_user_stack ? pyro_user_stack(ctx, walk) : PYRO_END_NO_USER_STACK;
   walk->stack.head.user_frames = walk->user_frames;
-  walk->key.stack_id =
-      pyro_mix(walk->hash, ((__u64)walk->stack.head.kernel_frames << 8) | walk->stack.head.user_end);
+  walk->key.stack_id = pyro_mix(
+      walk->hash, ((__u64)walk->stack.head.kernel_frames << 8) | walk->stack.head.user_end);
 
   const int stack_error = pyro_store_in_class(walk);
   if (stack_error) return pyro_outcome_of(stack_error, PYRO_OUTCOME_LOST_STACK_MAP_FULL);

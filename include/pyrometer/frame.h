@@ -28,9 +28,7 @@ class Frame {
     return Frame(PYRO_OBJECT_FRAME(static_cast<uint64_t>(object.value()), offset.value()));
   }
   // False for the rare object linked at a vaddr beyond 2^40: its frames stay user addresses.
-  static constexpr bool Fits(ElfAddress offset) {
-    return offset.value() <= PYRO_FRAME_OFFSET_MASK;
-  }
+  static constexpr bool Fits(ElfAddress offset) { return offset.value() <= PYRO_FRAME_OFFSET_MASK; }
 
   constexpr Kind kind() const { return static_cast<Kind>(bits_ >> PYRO_FRAME_KIND_SHIFT); }
   constexpr uint64_t bits() const { return bits_; }
@@ -39,8 +37,8 @@ class Frame {
   constexpr Address user_address() const { return Address(bits_); }
   constexpr KernelAddress kernel_address() const { return KernelAddress(bits_); }
   constexpr ObjectId object() const {
-    return ObjectId(static_cast<uint32_t>((bits_ >> PYRO_FRAME_OFFSET_BITS) &
-                                          PYRO_FRAME_OBJECT_MASK));
+    return ObjectId(
+        static_cast<uint32_t>((bits_ >> PYRO_FRAME_OFFSET_BITS) & PYRO_FRAME_OBJECT_MASK));
   }
   constexpr ElfAddress offset() const { return ElfAddress(bits_ & PYRO_FRAME_OFFSET_MASK); }
 

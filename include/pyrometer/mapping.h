@@ -13,7 +13,7 @@ namespace pyrometer {
 // An address `a` in it has the object address `a - bias` (modulo 2^64).
 struct ObjectMapping {
   Address start;
-  Address end;  // exclusive
+  Address end;      // exclusive
   ObjectId object;  // ObjectId(0): anonymous memory (JIT code); its frames stay user addresses
   uint64_t bias = 0;
 

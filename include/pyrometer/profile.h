@@ -20,11 +20,11 @@ enum class CodeOrigin : uint8_t { kUser, kKernel, kJit, kUnknown };
 
 // The file (or pseudo file) that a location lies in. Shared by its locations, compared by pointer.
 struct CodeObject {
-  std::string path;      // "/usr/lib/libfoo.so", "[vdso]", "[kernel.kallsyms]", "//anon", ...
-  BuildId build_id;      // empty: none known
-  uint64_t start = 0;    // ELF vaddr range covered by its executable segments; 0,0 if unknown
+  std::string path;    // "/usr/lib/libfoo.so", "[vdso]", "[kernel.kallsyms]", "//anon", ...
+  BuildId build_id;    // empty: none known
+  uint64_t start = 0;  // ELF vaddr range covered by its executable segments; 0,0 if unknown
   uint64_t limit = 0;
-  uint64_t file_offset = 0;  // of `start`
+  uint64_t file_offset = 0;    // of `start`
   bool has_functions = false;  // names below are from symbols, not made up
 };
 
@@ -40,8 +40,8 @@ struct Line {
 struct Location {
   CodeOrigin origin = CodeOrigin::kUnknown;
   std::shared_ptr<const CodeObject> object;  // null: none
-  uint64_t address = 0;      // ELF vaddr, kernel address or JIT address; pc-1 for return addresses
-  std::vector<Line> lines;   // at least one; innermost inlined function first
+  uint64_t address = 0;     // ELF vaddr, kernel address or JIT address; pc-1 for return addresses
+  std::vector<Line> lines;  // at least one; innermost inlined function first
 };
 using LocationRef = std::shared_ptr<const Location>;
 

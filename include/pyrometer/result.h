@@ -14,14 +14,14 @@ namespace pyrometer {
 // What kind of failure it is, as far as a caller may want to act on it. Each also decides the
 // program's exit status, see src/cli.
 enum class ErrorCode {
-  kInternal,     // a bug, or a failure with no better name
-  kInvalid,      // the user's input or configuration is wrong
-  kNotFound,     // what was asked for does not exist (any more)
-  kPermission,   // privileges are missing
-  kUnsupported,  // this kernel or machine cannot do it
-  kMalformed,    // foreign bytes (ELF, perf-map, /proc) are not what they should be
-  kIo,           // the operating system failed to read or write
-  kExhausted,    // a limit or budget was reached
+  kInternal,              // a bug, or a failure with no better name
+  kInvalid,               // the user's input or configuration is wrong
+  kNotFound,              // what was asked for does not exist (any more)
+  kPermission,            // privileges are missing
+  kUnsupported,           // this kernel or machine cannot do it
+  kMalformed,             // foreign bytes (ELF, perf-map, /proc) are not what they should be
+  kIo,                    // the operating system failed to read or write
+  kExhausted,             // a limit or budget was reached
   kCommandNotFound,       // the command to be profiled does not exist
   kCommandNotExecutable,  // ... or is nothing that can be executed
 };
@@ -64,11 +64,11 @@ Error Fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
 #define PYROMETER_CONCAT(a, b) PYROMETER_CONCAT_(a, b)
 
 // Leaves the function with the error of `expression`, a Result, if it has one.
-#define RETURN_IF_ERROR(expression)                                             \
-  do {                                                                          \
+#define RETURN_IF_ERROR(expression)                                              \
+  do {                                                                           \
     if (auto&& pyrometer_result = (expression); !pyrometer_result.has_value()) { \
-      return std::move(pyrometer_result).error();                               \
-    }                                                                           \
+      return std::move(pyrometer_result).error();                                \
+    }                                                                            \
   } while (false)
 
 // `ASSIGN_OR_RETURN(const Foo foo, MakeFoo());`: declares or assigns, or leaves with the error.

@@ -17,9 +17,9 @@ namespace pyrometer {
 
 // How the walk of a user stack ended; the values are enum pyro_stack_end of abi/sampler.h.
 enum class StackEnd : uint8_t {
-  kNoUserStack,       // kernel thread or exiting process
+  kNoUserStack,  // kernel thread or exiting process
   kComplete,
-  kTruncated,         // the frame limit was reached
+  kTruncated,  // the frame limit was reached
   kBadFramePointer,
   kUnreadable,
   kBadReturnAddress,
@@ -65,9 +65,9 @@ struct Stack {
 struct Sample {
   ProcessKey process;
   ExecId exec;
-  std::string comm;         // of the process (group leader)
-  std::string thread;       // of the thread
-  uint32_t stack = 0;       // index into Window::stacks
+  std::string comm;    // of the process (group leader)
+  std::string thread;  // of the thread
+  uint32_t stack = 0;  // index into Window::stacks
   uint64_t count = 0;
   MonotonicTime first_seen;
 };
@@ -75,7 +75,14 @@ struct Sample {
 // Where every tick of the sampling program went, since the recording began or in one window.
 // ticks == exported + idle + filtered + sum(lost), exactly.
 struct Accounting {
-  enum Lost : uint8_t { kStackMapFull, kCountMapFull, kNoMemory, kMapBusy, kInternal, kLostReasons };
+  enum Lost : uint8_t {
+    kStackMapFull,
+    kCountMapFull,
+    kNoMemory,
+    kMapBusy,
+    kInternal,
+    kLostReasons
+  };
 
   uint64_t exported = 0;
   uint64_t idle = 0;

@@ -15,8 +15,8 @@ class Indexer {
 
   // `fd` is open for reading and stays the caller's, in both.
 
-  // Build id and segments; no segments if the file is not an ELF file. Costs a few reads, 3 to 6 µs.
-  // Errors: kUnsupported for ELF files of other machines; kMalformed; kIo.
+  // Build id and segments; no segments if the file is not an ELF file. Costs a few reads, 3 to 6
+  // µs. Errors: kUnsupported for ELF files of other machines; kMalformed; kIo.
   virtual Result<ObjectFacts> Inspect(int fd) = 0;
 
   // The file's functions; see ReadSymbolTable. Tens of milliseconds for the largest libraries.

@@ -6,7 +6,9 @@
 
 static struct tally tallies[] = {{"program_leaf", 0}, {"library_hidden", 0}};
 
-static WORK_NOINLINE void program_leaf(void) { spin(WORK_SLICE); }
+static WORK_NOINLINE void program_leaf(void) {
+  spin(WORK_SLICE);
+}
 
 static WORK_NOINLINE void program_callback(void) {
   if (draw(2) == 0) {

@@ -14,7 +14,9 @@
 #define TEXT2(a) #a
 #define TEXT(a) TEXT2(a)
 
-WORK_NOINLINE void JOIN(HOP_SELF, _work)(void) { spin(WORK_SLICE); }
+WORK_NOINLINE void JOIN(HOP_SELF, _work)(void) {
+  spin(WORK_SLICE);
+}
 
 // In CPU time of this image: the process's clock runs on through an exec.
 static void loop(void* milliseconds) {

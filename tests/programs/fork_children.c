@@ -9,9 +9,15 @@
 
 #include "work.h"
 
-WORK_NOINLINE void child_work_0(void) { spin(WORK_SLICE); }
-WORK_NOINLINE void child_work_1(void) { spin(WORK_SLICE); }
-WORK_NOINLINE void child_work_2(void) { spin(WORK_SLICE); }
+WORK_NOINLINE void child_work_0(void) {
+  spin(WORK_SLICE);
+}
+WORK_NOINLINE void child_work_1(void) {
+  spin(WORK_SLICE);
+}
+WORK_NOINLINE void child_work_2(void) {
+  spin(WORK_SLICE);
+}
 
 static void (*const works[])(void) = {child_work_0, child_work_1, child_work_2};
 

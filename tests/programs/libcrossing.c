@@ -4,7 +4,9 @@
 #include "work.h"
 
 // Not exported: only the library's .symtab knows it.
-static WORK_NOINLINE void library_hidden(void) { spin(WORK_SLICE); }
+static WORK_NOINLINE void library_hidden(void) {
+  spin(WORK_SLICE);
+}
 
 void library_inner(void) {
   library_hidden();

@@ -29,10 +29,14 @@ struct Box {
 
 namespace {
 
-WORK_NOINLINE void InNobodysNamespace() { spin(WORK_SLICE); }
+WORK_NOINLINE void InNobodysNamespace() {
+  spin(WORK_SLICE);
+}
 
 // The same symbol name would be `spin` again if it were not mangled with its argument.
-WORK_NOINLINE void Overloaded(const std::string*) { spin(WORK_SLICE); }
+WORK_NOINLINE void Overloaded(const std::string*) {
+  spin(WORK_SLICE);
+}
 
 void Loop(void* argument) {
   auto* tallies = static_cast<tally*>(argument);
@@ -41,11 +45,21 @@ void Loop(void* argument) {
   while (work_left()) {
     const unsigned which = draw(5);
     switch (which) {
-      case 0: box.Fill(strings); break;
-      case 1: box <<= 1; break;
-      case 2: (void)static_cast<bool>(box); break;
-      case 3: InNobodysNamespace(); break;
-      default: Overloaded(strings.data()); break;
+      case 0:
+        box.Fill(strings);
+        break;
+      case 1:
+        box <<= 1;
+        break;
+      case 2:
+        (void)static_cast<bool>(box);
+        break;
+      case 3:
+        InNobodysNamespace();
+        break;
+      default:
+        Overloaded(strings.data());
+        break;
     }
     tallies[which].iterations += WORK_SLICE;
   }

@@ -14,8 +14,12 @@
 // program and its other shapes would have the same one, and could rightly lend each other names.
 __attribute__((used)) static const char program_name[] = PROGRAM_NAME;
 
-WORK_NOINLINE void seventy(void) { spin(WORK_SLICE); }
-static WORK_NOINLINE IN_SECOND_SEGMENT void thirty(void) { spin(WORK_SLICE); }
+WORK_NOINLINE void seventy(void) {
+  spin(WORK_SLICE);
+}
+static WORK_NOINLINE IN_SECOND_SEGMENT void thirty(void) {
+  spin(WORK_SLICE);
+}
 
 static struct tally tallies[] = {{"seventy", 0}, {"thirty", 0}};
 

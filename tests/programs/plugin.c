@@ -12,7 +12,9 @@
 // Symbols do not count for the build id; without this, both would have the same one.
 __attribute__((used)) static const char plugin_name[] = TEXT(PLUGIN);
 
-static WORK_NOINLINE void JOIN(PLUGIN, _work)(void) { spin(10 * WORK_SLICE); }
+static WORK_NOINLINE void JOIN(PLUGIN, _work)(void) {
+  spin(10 * WORK_SLICE);
+}
 
 void plugin_entry(void) {
   JOIN(PLUGIN, _work)();

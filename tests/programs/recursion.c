@@ -6,7 +6,9 @@
 
 void odd(int depth);
 
-WORK_NOINLINE void bottom(void) { spin(10 * WORK_SLICE); }
+WORK_NOINLINE void bottom(void) {
+  spin(10 * WORK_SLICE);
+}
 
 WORK_NOINLINE void even(int depth) {
   if (depth == 0) {

@@ -2,7 +2,9 @@
 // rootless SECONDS: works directly below main, whose caller in libc keeps no frame pointer.
 #include "work.h"
 
-WORK_NOINLINE void under_main(void) { spin(WORK_SLICE); }
+WORK_NOINLINE void under_main(void) {
+  spin(WORK_SLICE);
+}
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;

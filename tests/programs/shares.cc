@@ -10,9 +10,15 @@ namespace shares {
 
 using Work = void (*)();
 
-WORK_NOINLINE void Sixty() { spin(WORK_SLICE); }
-WORK_NOINLINE void Thirty() { spin(WORK_SLICE); }
-WORK_NOINLINE void Ten() { spin(WORK_SLICE); }
+WORK_NOINLINE void Sixty() {
+  spin(WORK_SLICE);
+}
+WORK_NOINLINE void Thirty() {
+  spin(WORK_SLICE);
+}
+WORK_NOINLINE void Ten() {
+  spin(WORK_SLICE);
+}
 
 template <int N>
 WORK_NOINLINE void Level(Work work) {
@@ -46,10 +52,18 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   shares::Run run;
   switch (atoi(argv[1])) {
-    case 5: run.enter = shares::Level<5>; break;
-    case 60: run.enter = shares::Level<60>; break;
-    case 300: run.enter = shares::Level<300>; break;
-    default: fprintf(stderr, "depth: 5, 60 or 300\n"); return 2;
+    case 5:
+      run.enter = shares::Level<5>;
+      break;
+    case 60:
+      run.enter = shares::Level<60>;
+      break;
+    case 300:
+      run.enter = shares::Level<300>;
+      break;
+    default:
+      fprintf(stderr, "depth: 5, 60 or 300\n");
+      return 2;
   }
   start_work(argv[2]);
   from_root(shares::Loop, &run);

@@ -4,7 +4,9 @@
 
 #include "work.h"
 
-WORK_NOINLINE void short_work(void) { spin(WORK_SLICE); }
+WORK_NOINLINE void short_work(void) {
+  spin(WORK_SLICE);
+}
 
 static void loop(void* milliseconds) {
   const uint64_t end = strtoull(milliseconds, NULL, 10) * 1000000;

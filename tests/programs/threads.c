@@ -23,7 +23,9 @@ static bool hop;
 static pthread_barrier_t round_done;
 static atomic_bool finished;
 
-WORK_NOINLINE void thread_slice(void) { spin(WORK_SLICE); }
+WORK_NOINLINE void thread_slice(void) {
+  spin(WORK_SLICE);
+}
 
 static void move_on(unsigned to) {
   cpu_set_t cpus;

@@ -64,7 +64,9 @@ void start_work(const char* cpu_seconds) {
   fflush(stdout);
 }
 
-bool work_left(void) { return !told_to_stop && (budget_ns == 0 || process_ns() < budget_ns); }
+bool work_left(void) {
+  return !told_to_stop && (budget_ns == 0 || process_ns() < budget_ns);
+}
 
 unsigned draw(unsigned limit) {
   static __thread uint64_t state = 88172645463325252ULL;

@@ -25,9 +25,9 @@
 #define PYRO_FRAME_OFFSET_MASK ((1ULL << PYRO_FRAME_OFFSET_BITS) - 1)
 #define PYRO_FRAME_OBJECT_MASK ((1ULL << PYRO_FRAME_OBJECT_BITS) - 1)
 
-#define PYRO_OBJECT_FRAME(object, offset)                                \
-  ((PYRO_FRAME_OBJECT << PYRO_FRAME_KIND_SHIFT) |                        \
-   (((object) & PYRO_FRAME_OBJECT_MASK) << PYRO_FRAME_OFFSET_BITS) |     \
-   ((offset) & PYRO_FRAME_OFFSET_MASK))
+#define PYRO_OBJECT_FRAME(object, offset)                          \
+  ((PYRO_FRAME_OBJECT << PYRO_FRAME_KIND_SHIFT) |                  \
+   (((object)&PYRO_FRAME_OBJECT_MASK) << PYRO_FRAME_OFFSET_BITS) | \
+   ((offset)&PYRO_FRAME_OFFSET_MASK))
 
 #endif

@@ -40,45 +40,45 @@ enum pyro_outcome {
   PYRO_OUTCOME_LOST_STACK_MAP_FULL,
   PYRO_OUTCOME_LOST_COUNT_MAP_FULL,
   PYRO_OUTCOME_LOST_NO_MEMORY,
-  PYRO_OUTCOME_LOST_MAP_BUSY,   /* another update of the same bucket was interrupted by this tick */
-  PYRO_OUTCOME_LOST_INTERNAL,   /* a lookup that cannot fail did */
+  PYRO_OUTCOME_LOST_MAP_BUSY, /* another update of the same bucket was interrupted by this tick */
+  PYRO_OUTCOME_LOST_INTERNAL, /* a lookup that cannot fail did */
   PYRO_OUTCOMES
 };
 
 /* How the walk of the user stack ended. */
 enum pyro_stack_end {
-  PYRO_END_NO_USER_STACK,       /* kernel thread, or exiting: there was none to walk */
-  PYRO_END_COMPLETE,            /* the frame pointer chain ended with a null frame pointer or return address */
-  PYRO_END_TRUNCATED,           /* PYRO_MAX_USER_FRAMES reached */
-  PYRO_END_BAD_FRAME_POINTER,   /* outside the stack, not above the last one, or unaligned */
-  PYRO_END_UNREADABLE,          /* stack memory not readable (paged out or unmapped) */
-  PYRO_END_BAD_RETURN_ADDRESS,  /* not in executable memory */
-  PYRO_END_NO_REGISTERS,        /* the user registers were not to be had */
+  PYRO_END_NO_USER_STACK, /* kernel thread, or exiting: there was none to walk */
+  PYRO_END_COMPLETE, /* the frame pointer chain ended with a null frame pointer or return address */
+  PYRO_END_TRUNCATED,          /* PYRO_MAX_USER_FRAMES reached */
+  PYRO_END_BAD_FRAME_POINTER,  /* outside the stack, not above the last one, or unaligned */
+  PYRO_END_UNREADABLE,         /* stack memory not readable (paged out or unmapped) */
+  PYRO_END_BAD_RETURN_ADDRESS, /* not in executable memory */
+  PYRO_END_NO_REGISTERS,       /* the user registers were not to be had */
   PYRO_STACK_ENDS
 };
 
 /* Key of the counts map. */
 struct pyro_sample_key {
-  __u64 stack_id;               /* key in the stacks map of class stack_class; 0 = no stack at all */
-  __u64 start_boottime_ns;      /* of the thread group leader */
-  __u32 pid;                    /* thread group id, in the initial pid namespace */
-  __u32 exec_id;                /* low 32 bits of self_exec_id: which program of this process */
+  __u64 stack_id;          /* key in the stacks map of class stack_class; 0 = no stack at all */
+  __u64 start_boottime_ns; /* of the thread group leader */
+  __u32 pid;               /* thread group id, in the initial pid namespace */
+  __u32 exec_id;           /* low 32 bits of self_exec_id: which program of this process */
   __u32 stack_class;
   __u32 pad;
-  char comm[PYRO_COMM_LEN];     /* of the thread group leader: the process */
-  char thread[PYRO_COMM_LEN];   /* of the thread */
+  char comm[PYRO_COMM_LEN];   /* of the thread group leader: the process */
+  char thread[PYRO_COMM_LEN]; /* of the thread */
 };
 
 struct pyro_sample_count {
   __u64 count;
-  __u64 first_ns;               /* CLOCK_MONOTONIC of the first sample counted here */
+  __u64 first_ns; /* CLOCK_MONOTONIC of the first sample counted here */
 };
 
 /* Head of each value in the stacks maps; `frames` follows, kernel then user, each leaf first. */
 struct pyro_stack_head {
   __u16 kernel_frames;
   __u16 user_frames;
-  __u8 user_end;                /* enum pyro_stack_end */
+  __u8 user_end; /* enum pyro_stack_end */
   __u8 pad[3];
 };
 
@@ -100,24 +100,24 @@ struct pyro_mapping {
   __u64 start;
   __u64 end;
   __u64 bias;
-  __u32 object;                 /* 0 = anonymous: frames stay user addresses */
+  __u32 object; /* 0 = anonymous: frames stay user addresses */
   __u32 pad;
 };
 
 /* What the kernel side knows of a process. Valid only while both guards match the task. */
 struct pyro_process {
-  __u64 start_ticks;            /* start_boottime / PYRO_CLOCK_TICK_NS of the group leader */
+  __u64 start_ticks; /* start_boottime / PYRO_CLOCK_TICK_NS of the group leader */
   __u32 exec_id;
-  __u32 first_mapping;          /* index into the mapping pool */
-  __u32 mapping_count;          /* sorted by start, not overlapping */
+  __u32 first_mapping; /* index into the mapping pool */
+  __u32 mapping_count; /* sorted by start, not overlapping */
   __u32 pad;
 };
 
 /* One line of the task iterator: what /proc does not tell. */
 struct pyro_task_record {
-  __u64 start_boottime_ns;      /* of the group leader */
-  __u64 now_ns;                 /* CLOCK_MONOTONIC when read */
-  __u32 pid;                    /* thread group id */
+  __u64 start_boottime_ns; /* of the group leader */
+  __u64 now_ns;            /* CLOCK_MONOTONIC when read */
+  __u32 pid;               /* thread group id */
   __u32 tid;
   __u32 exec_id;
   __u32 pad;
@@ -130,6 +130,6 @@ PYRO_STATIC_ASSERT(sizeof(struct pyro_mapping) == 32, "mapping is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_process) == 24, "process is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_task_record) == 32, "task record is ABI");
 PYRO_STATIC_ASSERT(PYRO_MAX_KERNEL_FRAMES + PYRO_MAX_USER_FRAMES <= PYRO_STACK_LARGE,
-               "the largest class holds every stack");
+                   "the largest class holds every stack");
 
 #endif
