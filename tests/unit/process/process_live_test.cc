@@ -254,11 +254,9 @@ TEST_F(ProcessLiveTest, KnowsEveryOneOf200ShortLivedProcesses) {
   for (int i = 0; i < 20; ++i) {
     programs.push_back(CopyOf(SHORT_LIVED_PROGRAM, fmt::format("program{}", i)));
   }
-  std::vector<ShortLife> lives;
-  for (size_t i = 0; i < 200; ++i) lives.push_back(RunShortLived(programs[i % programs.size()]));
-  // They are all gone by now, and some were before anybody could look at them.
-  for (size_t i = 0; i < lives.size(); ++i) {
-    const ShortLife& life = lives[i];
+  for (size_t i = 0; i < 200; ++i) {
+    const ShortLife life = RunShortLived(programs[i % programs.size()]);
+    // It is gone by now, and was perhaps before anybody could look at it.
     const Frame frame = Resolve({Pid(life.pid), StartTime(life.start_ticks)}, ExecId(3),
                                 Address(life.main_address), MonotonicTime(life.now_ns));
     ASSERT_EQ(PathOf(frame), programs[i % programs.size()]);
