@@ -187,6 +187,7 @@ SymbolNames::SymbolNames(const ElfFile& elf, const SymbolRange& range)
 
 Result<std::string_view> SymbolNames::At(uint32_t offset) {
   ASSIGN_OR_RETURN(const auto bytes, bytes_.At(SaturatingAdd(begin_, offset), kMaxName));
+  if (bytes.empty()) return std::string_view();
   const auto* const name = reinterpret_cast<const char*>(bytes.data());
   return std::string_view(name, ::strnlen(name, bytes.size()));
 }

@@ -32,6 +32,7 @@ std::optional<KallsymsLine> ParseKallsymsLine(std::string_view line) {
   const std::string_view type = TakeField(line);
   const std::string_view name = TakeField(line);
   if (!address || type.size() != 1 || name.empty()) return std::nullopt;
+  if (name.find('\0') != std::string_view::npos) return std::nullopt;
   if (line.starts_with('[') && line.ends_with(']')) {
     line.remove_prefix(1);
     line.remove_suffix(1);

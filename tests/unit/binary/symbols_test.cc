@@ -139,6 +139,13 @@ TEST(Symbols, TablesThatLieAreRefused) {
   }
 }
 
+TEST(SymbolNames, EndWithTheirTable) {
+  const ElfFile elf = OpenFixture("pie");
+  SymbolRange range = *FindSymbols(*SectionTable::Read(elf), SHT_SYMTAB);
+  range.names_size = 0;
+  EXPECT_EQ(*SymbolNames(elf, range).At(0), "");
+}
+
 TEST(SymbolNames, StayInsideTheirTable) {
   const ElfFile elf = OpenFixture("pie");
   const SymbolRange range = *FindSymbols(*SectionTable::Read(elf), SHT_SYMTAB);

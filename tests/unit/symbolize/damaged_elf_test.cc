@@ -49,11 +49,9 @@ TEST(DamagedElf, CutAnywhereIsReadWithinBounds) {
 void ExpectBoundedWithBytesOf(const std::vector<std::byte>& image, size_t begin, size_t end,
                               const std::string& what) {
   for (size_t at = begin; at < std::min(end, image.size()); ++at) {
-    for (const unsigned value : {0x00U, 0x80U, 0xffU}) {
-      std::vector<std::byte> damaged = image;
-      damaged[at] = static_cast<std::byte>(value);
-      ExpectBounded(damaged, what + " byte " + std::to_string(at) + " = " + std::to_string(value));
-    }
+    std::vector<std::byte> damaged = image;
+    damaged[at] = ~damaged[at];
+    ExpectBounded(damaged, what + " byte " + std::to_string(at));
   }
 }
 

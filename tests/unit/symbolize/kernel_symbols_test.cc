@@ -100,6 +100,10 @@ TEST(KernelSymbols, SayThatTheKernelHidesThem) {
   EXPECT_EQ(symbols.error().code(), ErrorCode::kPermission);
 }
 
+TEST(KernelSymbols, WithNulsInTheirNamesAreNone) {
+  EXPECT_TRUE(Load(std::string_view("0000000000001000 t \0b\n", 22), "").empty());
+}
+
 TEST(KernelSymbols, OfAnEmptyFileAreNone) {
   EXPECT_TRUE(Load("", "").empty());
 }
