@@ -7,9 +7,11 @@ must fill the time of the recording.
 """
 
 
+import os
+import subprocess
+
 from pyrometer_harness import (
-    CPUS, BpfTestCase, Running, all_at_once, count_where, cpu_ns_of, describe, main,
-    program, record,
+    CPUS, BpfTestCase, Running, count_where, describe, main, program, record,
 )
 
 
@@ -57,32 +59,35 @@ class Accounting(BpfTestCase):
         samples = recording.of_pid(truth.pid)
         self.assert_cpu_time(recording, samples, truth.cpu_ns, "threads that hop")
         working = [s for s in samples if s.calls("thread_slice")]
+        # The rest is the system call that moves them, one for each slice of work.
         self.assertGreaterEqual(
-            count_where(working, every_sample), 0.95 * count_where(samples, every_sample),
+            count_where(working, every_sample), 0.85 * count_where(samples, every_sample),
             describe(s for s in samples if s not in working),
         )
 
     def test_filtered_ticks_are_those_of_other_processes(self):
         list(self.busy_processes())
         with Running(program("plain"), "0") as target:
-            recording = record(self.directory, "--pid", str(target.pid), "--duration", "2s")
+            recording = self.record_working([target], "--pid", str(target.pid))
             self.assert_periods_filled(recording)
             self.assertEqual({s.labels["pid"] for s in recording.samples}, {target.pid})
             self.assertGreater(recording.accounting.filtered, 0)
 
     def test_samples_agree_with_the_scheduler(self):
-        others = list(self.busy_processes())
-        with Running(program("plain"), "0") as third:
-            processes = [*others, third]
-            recorder = self.start_recording("--duration", "3s")
-            before = {process.pid: cpu_ns_of(process.pid) for process in processes}
-            recorder.process.wait()
-            after = {process.pid: cpu_ns_of(process.pid) for process in processes}
-            recording = recorder.finish()
-        for pid, began in before.items():
-            # Steps of /proc/PID/stat and the moments of reading it: 40 ms are 1.3 % of 3 s.
-            self.assert_cpu_time(recording, recording.of_pid(pid), after[pid] - began,
-                                 "process %d" % pid, tolerance=0.03)
+        recorder = self.start_recording()
+        processes = [
+            subprocess.Popen([program(name), "1.5"], stdout=subprocess.DEVNULL)
+            for name in ("plain", "rootless", "system_calls")
+        ]
+        booked = {}
+        for process in processes:
+            usage = os.wait4(process.pid, 0)[2]
+            process.returncode = 0
+            booked[process.pid] = (usage.ru_utime + usage.ru_stime) * 1e9
+        recording = recorder.interrupt().finish()
+        for pid, cpu_ns in booked.items():
+            samples = recording.of_pid(pid)
+            self.assert_cpu_time(recording, samples, cpu_ns, "process %d" % pid)
 
 
 class MachineAtRest(BpfTestCase):

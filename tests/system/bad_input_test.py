@@ -66,7 +66,7 @@ class Refusal(BpfTestCase):
     def test_of_an_output_that_is_a_directory(self):
         result = refused("record", "--duration", "200ms", "--format", "pprof",
                          "--output", self.outputs)
-        self.assert_refused(result, FAILED, [self.outputs])
+        self.assert_refused(result, WRONG_USAGE, [self.outputs])
 
     def test_of_a_name_that_tells_no_format(self):
         result = refused("record", "--duration", "200ms", "--output", self.output + ".xyz")
@@ -77,8 +77,11 @@ class Refusal(BpfTestCase):
         self.assert_refused(result, NO_COMMAND, ["/does/not/exist"])
 
     def test_of_a_command_that_may_not_be_executed(self):
-        result = refused("record", "--output", self.output, "--", "/etc/hostname")
-        self.assert_refused(result, NOT_EXECUTABLE, ["/etc/hostname"])
+        text = os.path.join(self.directory, "text")
+        with open(text, "w") as file:
+            file.write("no program")
+        result = refused("record", "--output", self.output, "--", text)
+        self.assert_refused(result, NOT_EXECUTABLE, [text])
 
     def test_of_a_cgroup_that_does_not_exist(self):
         self.assert_refused(self.record("--cgroup", "/no/such/group"), FAILED,
@@ -203,12 +206,12 @@ class Survival(BpfTestCase):
                 self.assertEqual(count_where(wrong, every_sample), 0, describe(wrong))
 
     def record_jit_with_map(self, write):
-        """A recording of `jit` whose perf-map was made by write(path, pid, addresses)."""
+        """The samples of `jit` in its JIT functions when write(path) has made its perf-map."""
         with Running(program("jit"), "0") as jit:
             path = "/tmp/perf-%d.map" % jit.pid
             write(path)
             try:
-                recording = record(self.directory, "--pid", str(jit.pid), "--duration", "1s")
+                recording = self.record_working([jit], "--pid", str(jit.pid))
             finally:
                 os.unlink(path)
         self.assertEqual(recording.status, 0, recording.stderr)

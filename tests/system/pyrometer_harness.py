@@ -78,6 +78,14 @@ class BpfTestCase(unittest.TestCase):
         self.addCleanup(recorder.kill)
         return recorder.wait_until_sampling()
 
+    def record_working(self, processes, *options, cpu_seconds=0.5):
+        """A recording during which each of `processes` has used so much CPU time, however busy the
+        machine is otherwise."""
+        recorder = self.start_recording(*options)
+        goals = {p.pid: cpu_ns_of(p.pid) + cpu_seconds * 1e9 for p in processes}
+        wait_for(lambda: all(cpu_ns_of(pid) >= goal for pid, goal in goals.items()), "CPU time")
+        return recorder.interrupt().finish()
+
     def assert_between(self, number, limits, what):
         self.assertTrue(
             limits[0] <= number <= limits[1],
@@ -341,17 +349,21 @@ class Recorder:
         )
 
     def wait_until_sampling(self):
-        """Returns when its perf events are attached, as far as its descriptors tell."""
-        wait_for(lambda: self._has_link() or self.process.poll() is not None, "record to attach")
+        """Returns when its program is attached to a perf event of each CPU."""
+        wait_for(lambda: self._links() >= CPUS or self.process.poll() is not None, "record to attach")
         return self
 
-    def _has_link(self):
-        directory = "/proc/%d/fd" % self.process.pid
+    def _links(self):
+        """How many of its descriptors are links of a BPF program (Linux 5.15) to a perf event."""
+        links = 0
+        directory = "/proc/%d/fdinfo" % self.process.pid
         try:
-            links = [os.readlink(os.path.join(directory, fd)) for fd in os.listdir(directory)]
+            for descriptor in os.listdir(directory):
+                with open(os.path.join(directory, descriptor)) as file:
+                    links += "link_type:\tperf" in file.read()
         except FileNotFoundError:
-            return False
-        return sum("perf" in link or "bpf_link" in link for link in links) >= CPUS
+            pass  # It is just closing one, or over.
+        return links
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
@@ -439,19 +451,21 @@ class Running:
     def __init__(self, *command, **options):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
         self.pid = self.process.pid
-        self.before_ready = []
+        self.before_ready = self._read_until_ready(command[0])
+
+    def _read_until_ready(self, name):
+        """What it printed before READY. Past the buffers of `stdout`, whose rest is for stop()."""
+        output = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
-            while True:
-                if not selector.select(DEADLINE_SECONDS):
-                    self.process.kill()
-                    raise AssertionError("%s is not ready" % command[0])
-                line = self.process.stdout.readline()
-                if line in ("READY\n", ""):
-                    break
-                self.before_ready.append(line)
-        if not line:
-            raise AssertionError("%s ended with %d" % (command[0], self.process.wait()))
+            while not output.endswith(b"READY\n"):
+                ready = selector.select(DEADLINE_SECONDS)
+                byte = os.read(self.process.stdout.fileno(), 1) if ready else b""
+                if not byte:
+                    self.__exit__()
+                    raise AssertionError("%s never said READY: %r" % (name, output))
+                output += byte
+        return output[: -len(b"READY\n")].decode()
 
     def stop(self):
         """Ends it and returns its Truth."""

@@ -54,7 +54,7 @@ class Command(BpfTestCase):
 class Target(BpfTestCase):
     def test_pid_takes_this_process_only(self):
         with Running(program("plain"), "0") as wanted, Running(program("rootless"), "0"):
-            recording = record(self.directory, "--pid", str(wanted.pid), "--duration", "1s")
+            recording = self.record_working([wanted], "--pid", str(wanted.pid))
         self.assertEqual(pids_of(recording), {wanted.pid})
         self.assertGreater(count_where(recording.samples, lambda s: s.calls("outer")), 100)
 
@@ -62,7 +62,7 @@ class Target(BpfTestCase):
         with Running(program("plain"), "0") as first, Running(program("rootless"), "0") as second:
             pids = {first.pid, second.pid}
             options = [word for pid in pids for word in ("--pid", str(pid))]
-            recording = record(self.directory, *options, "--duration", "1s")
+            recording = self.record_working([first, second], *options)
         self.assertEqual(pids_of(recording), pids)
 
     def test_pid_takes_its_future_children_along(self):
@@ -81,8 +81,8 @@ class Target(BpfTestCase):
     def test_comm_takes_processes_and_threads_of_this_name(self):
         with Running(program("threads"), "0") as threads, Running(program("plain"), "0") as plain, \
                 Running(program("rootless"), "0"):
-            recording = record(
-                self.directory, "--comm", "busy-half", "--comm", "plain", "--duration", "2s"
+            recording = self.record_working(
+                [threads, plain], "--comm", "busy-half", "--comm", "plain"
             )
         self.assertEqual(pids_of(recording), {threads.pid, plain.pid})
         threads_seen = {s.labels["thread"] for s in recording.of_pid(threads.pid)}
@@ -104,7 +104,7 @@ class Target(BpfTestCase):
                 Running(program("system_calls"), "0"):
             move(inside, path)
             move(below, inner)
-            recording = record(self.directory, "--cgroup", given(path), "--duration", "2s")
+            recording = self.record_working([inside, below], "--cgroup", given(path))
         self.assertEqual(pids_of(recording), {inside.pid, below.pid})
         for process in (inside, below):
             self.assertGreater(count_where(recording.of_pid(process.pid), every_sample), 100)
@@ -166,7 +166,7 @@ class Output(BpfTestCase):
         with open(self.path("a.html"), encoding="utf-8") as file:
             page = file.read()
         self.assertTrue(page.lstrip().lower().startswith("<!doctype html"), page[:100])
-        self.assertIn("Sixty", page)
+        self.assertTrue(page.rstrip().endswith("</html>"), page[-100:])
 
     def test_a_dash_is_standard_output(self):
         result = self.run_record("--output", "-", "--format", "folded",
