@@ -52,7 +52,7 @@ pid_t Fork(const std::function<void()>& body) {
 
 // False if `condition` does not come true in time; an emulated CPU takes a while.
 bool WaitFor(const std::function<bool()>& condition) {
-  const auto deadline = steady_clock::now() + seconds(30);
+  const auto deadline = steady_clock::now() + seconds(120);
   while (steady_clock::now() < deadline) {
     if (condition()) return true;
     std::this_thread::yield();
@@ -269,11 +269,11 @@ class SamplerLiveInSystemCalls : public SamplerLive, public testing::WithParamIn
 
 TEST_P(SamplerLiveInSystemCalls, SeesTheWholeUserStack) {
   const pid_t child = Fork([] { Root(GetParam()); });
-  Sampler::Options options{.frequency = {999}};
+  Sampler::Options options{.frequency = {199}};
   options.filter.pids = {Pid(static_cast<uint32_t>(child))};
   const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
   ASSERT_TRUE(sampler && sampler->Start());
-  EXPECT_TRUE(WaitFor([&] { return sampler->accounting().exported >= 200; }));
+  EXPECT_TRUE(WaitFor([&] { return sampler->accounting().exported >= 50; }));
   sampler->Stop();
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
@@ -294,7 +294,7 @@ TEST_P(SamplerLiveInSystemCalls, SeesTheWholeUserStack) {
       whole += sample.count;
     }
   }
-  EXPECT_GT(in_system_call, 50U);
+  EXPECT_GT(in_system_call, 10U);
   EXPECT_EQ(whole, in_system_call);
 }
 
