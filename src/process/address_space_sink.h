@@ -14,8 +14,9 @@ class AddressSpaceSink {
  public:
   virtual ~AddressSpaceSink() = default;
 
-  // From now on, program `exec` of `process` has these executable mappings and no others:
-  // ascending, not overlapping. Replaces what was published for the pid before.
+  // From now on, program `exec` of `process` has these executable mappings: ascending, not
+  // overlapping. They stay what they are until the next exec; what may be unloaded is not among
+  // them. Replaces what was published for the pid before.
   virtual void Publish(const ProcessKey& process, ExecId exec,
                        std::span<const ObjectMapping> sorted) = 0;
 

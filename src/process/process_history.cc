@@ -171,6 +171,19 @@ void ProcessHistory::NoteAnonymousCode(Process& process, const ProcessDirectory*
   perf_maps_.push_back(process.perf_map);
 }
 
+// What cannot become another file's unnoticed. The kernel tells of mmap but not of munmap, and of
+// mmap some milliseconds late: with everything published, two plugins that a program loaded in turn
+// at one address took each other's names (11 of 1,500 samples, 2026-11). So libraries, which may be
+// unloaded, come as addresses, and the history says what was there at that moment.
+std::vector<ObjectMapping> ProcessHistory::LastingMappings(const Program& program) const {
+  std::vector<ObjectMapping> lasting = program.space.Current();
+  std::erase_if(lasting, [&](const ObjectMapping& mapping) {
+    const ObjectInfo* const object = objects_.Find(mapping.object);
+    return object == nullptr || (!object->is_vdso && object->path != program.executable);
+  });
+  return lasting;
+}
+
 void ProcessHistory::Publish(Pid pid) {
   Process* const process = processes_.Living(pid);
   if (process == nullptr || process->kernel_thread) return;
@@ -179,7 +192,7 @@ void ProcessHistory::Publish(Pid pid) {
   // The kernel compares start times exactly.
   const bool sure = process->start_is_exact || process->start_is_sure;
   if (!sure && DirectoryOf(*process) == nullptr) return;
-  sink_.Publish(process->key, *program.exec, program.space.Current());
+  sink_.Publish(process->key, *program.exec, LastingMappings(program));
   published_.insert(pid);
   ++counters_.publishes;
 }

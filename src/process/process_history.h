@@ -87,6 +87,7 @@ class ProcessHistory {
   void LearnRoot(Process& process);
   // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
+  std::vector<ObjectMapping> LastingMappings(const Program& program) const;
   void Publish(Pid pid);
   void PublishChanged();
   void Withdraw(Pid pid);

@@ -102,7 +102,7 @@ class FakeMachine {
     WriteFile(base + "ns/mnt", "");
     std::filesystem::create_directories(fmt::format("{}task/{}", base, pid));
     std::filesystem::create_symlink(root(), base + "root");
-    std::filesystem::create_symlink("/bin/fake", base + "exe");
+    std::filesystem::create_symlink("/lib/a", base + "exe");
   }
 
   void RemoveProcess(uint32_t pid) const {

@@ -59,7 +59,7 @@ class ProcessHistoryTest : public testing::Test {
     Apply(fork);
   }
 
-  std::string PathAt(uint32_t pid, uint64_t start, uint32_t exec, uint64_t address) {
+  Frame FrameAt(uint32_t pid, uint64_t start, uint32_t exec, uint64_t address) {
     Window window;
     window.end = Now();
     window.frames = {Frame::User(Address(address))};
@@ -70,7 +70,10 @@ class ProcessHistoryTest : public testing::Test {
     sample.first_seen = window.end;
     window.samples = {sample};
     window = history_.Resolve(std::move(window));
-    const Frame frame = window.frames[0];
+    return window.frames[0];
+  }
+  std::string PathAt(uint32_t pid, uint64_t start, uint32_t exec, uint64_t address) {
+    const Frame frame = FrameAt(pid, start, exec, address);
     if (frame.kind() != Frame::Kind::kObject) return "address";
     return fmt::format("{}+{:#x}", history_.Object(frame.object())->path, frame.offset().value());
   }
@@ -91,6 +94,16 @@ TEST_F(ProcessHistoryTest, KnowsAndPublishesScannedProcesses) {
   EXPECT_EQ(published.exec, ExecId(3));
   ASSERT_THAT(published.mappings, SizeIs(1));
   EXPECT_EQ(published.mappings[0].ToElfAddress(Address(kStart)), ElfAddress(0x3000));
+}
+
+TEST_F(ProcessHistoryTest, PublishesNothingThatMayBeUnloaded) {
+  Scan();
+  MappingEvent library = Mapping(100, "/lib/b", 'b');
+  library.range = {Address(0x10000), Address(0x12000), FileOffset(0x1000)};
+  Apply(library);
+  EXPECT_EQ(PathAt(100, 5, 3, 0x10000), "/lib/b+0x3000");
+  ASSERT_THAT(sink_.by_pid[Pid(100)].mappings, SizeIs(1));
+  EXPECT_EQ(sink_.by_pid[Pid(100)].mappings[0].start, Address(kStart));
 }
 
 TEST_F(ProcessHistoryTest, PublishesNothingWhoseExecIsUnknown) {
@@ -163,8 +176,7 @@ TEST_F(ProcessHistoryTest, OpensDeletedFilesThroughTheirMapping) {
   MappingEvent event = Mapping(100, "/lib/d (deleted)", 'd');
   Apply(event);
   EXPECT_EQ(PathAt(100, 5, 3, kStart), "/lib/d (deleted)+0x3000");
-  const ObjectId object = sink_.by_pid[Pid(100)].mappings[0].object;
-  EXPECT_EQ(ContentOf(history_.OpenObject(object)), "ELF d");
+  EXPECT_EQ(ContentOf(history_.OpenObject(FrameAt(100, 5, 3, kStart).object())), "ELF d");
 }
 
 TEST_F(ProcessHistoryTest, DoesNotWaitForAFifoThatAProcessCallsALibrary) {
@@ -195,7 +207,7 @@ TEST_F(ProcessHistoryTest, TakesTheVdsoForAnObjectAtItsStart) {
   event.range.start = Address(0xf7f0'0000);
   event.range.end = Address(0xf7f0'2000);
   Apply(event);
-  EXPECT_EQ(sink_.by_pid[Pid(100)].mappings[0].object, ObjectTable::kCompatVdso);
+  EXPECT_EQ(FrameAt(100, 5, 3, 0xf7f0'0000).object(), ObjectTable::kCompatVdso);
 }
 
 TEST_F(ProcessHistoryTest, ReplaysEventsOlderThanTheScanWithoutHarm) {
