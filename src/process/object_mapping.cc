@@ -58,8 +58,9 @@ class Splitter {
     free_ = std::move(rest);
   }
 
-  std::vector<ObjectMapping> Finish() && {
-    for (const FileRange& f : free_) Add(f, ObjectId(0), 0);
+  // `beyond`: an address above all segments, where what belongs to none of them is counted from.
+  std::vector<ObjectMapping> Finish(uint64_t beyond) && {
+    for (const FileRange& f : free_) Add(f, object_, base_ - beyond);
     std::sort(pieces_.begin(), pieces_.end(),
               [](const ObjectMapping& a, const ObjectMapping& b) { return a.start < b.start; });
     std::vector<ObjectMapping> merged;
@@ -85,6 +86,15 @@ class Splitter {
   std::vector<ObjectMapping> pieces_;
 };
 
+// The first page above all segments.
+uint64_t EndOf(std::span<const Segment> segments, uint64_t page_size) {
+  uint64_t end = 0;
+  for (const Segment& segment : segments) {
+    end = std::max(end, SaturatingAdd(segment.address.value(), segment.memory_size));
+  }
+  return SaturatingAdd(end, page_size - 1) & ~(page_size - 1);
+}
+
 }  // namespace
 
 std::vector<ObjectMapping> ToObjectMappings(const FileMapping& mapping, ObjectId object,
@@ -104,7 +114,7 @@ std::vector<ObjectMapping> ToObjectMappings(const FileMapping& mapping, ObjectId
       }
     }
   }
-  std::vector<ObjectMapping> pieces = std::move(splitter).Finish();
+  std::vector<ObjectMapping> pieces = std::move(splitter).Finish(EndOf(segments, page_size));
   if (pieces.size() > kMaxPieces) return {{mapping.start, mapping.end, ObjectId(0), 0}};
   return pieces;
 }

@@ -13,18 +13,19 @@
 
 namespace pyrometer {
 
-PerfMapDirectory::PerfMapDirectory(UniqueFd root, const ProcStatus& status)
-    : root_(std::move(root)), namespace_pid_(status.namespace_pid), owner_(status.owner) {}
+PerfMapDirectory::PerfMapDirectory(UniqueFd tmp, const ProcStatus& status)
+    : tmp_(std::move(tmp)), namespace_pid_(status.namespace_pid), owner_(status.owner) {}
 
 Result<PerfMapDirectory> PerfMapDirectory::Of(const ProcessDirectory& directory) {
   ASSIGN_OR_RETURN(const ProcStatus status, directory.Status());
-  ASSIGN_OR_RETURN(UniqueFd root, directory.OpenRoot());
-  return PerfMapDirectory(std::move(root), status);
+  ASSIGN_OR_RETURN(const UniqueFd root, directory.OpenRoot());
+  ASSIGN_OR_RETURN(UniqueFd tmp, OpenDirectoryInRoot(root.get(), "/tmp"));
+  return PerfMapDirectory(std::move(tmp), status);
 }
 
 Result<UniqueFd> PerfMapDirectory::Open() const {
-  const std::string path = fmt::format("/tmp/perf-{}.map", namespace_pid_.value());
-  ASSIGN_OR_RETURN(UniqueFd fd, OpenInRoot(root_.get(), path, O_NOFOLLOW));
+  const std::string path = fmt::format("perf-{}.map", namespace_pid_.value());
+  ASSIGN_OR_RETURN(UniqueFd fd, OpenInRoot(tmp_.get(), path, O_NOFOLLOW));
   struct stat status {};
   if (::fstat(fd.get(), &status) < 0) return SystemError(errno, path);
   if (status.st_uid != 0 && status.st_uid != owner_) {

@@ -63,6 +63,12 @@ Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags) 
   return OnlyRegular(std::move(fd), path);
 }
 
+Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path) {
+  UniqueFd fd(OpenBeneath(root, path, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return SystemError(errno, path);
+  return fd;
+}
+
 Result<ProcessDirectory> ProcessDirectory::Open(const Procfs& procfs, Pid pid) {
   ASSIGN_OR_RETURN(UniqueFd fd, pyrometer::Open(procfs.Of(pid, ""), O_PATH | O_DIRECTORY));
   return ProcessDirectory(std::move(fd));

@@ -62,4 +62,7 @@ class ProcessDirectory {
 // Errors: kNotFound, kPermission, kInvalid if it is not a regular file.
 Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags = 0);
 
+// A directory likewise, for OpenInRoot only.
+Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path);
+
 }  // namespace pyrometer

@@ -67,11 +67,11 @@ TEST(ObjectMapping, PrefersTheExecutableSegmentOnASharedPage) {
               ElementsAre(Piece(0x50000, 0x51000, 0x4e000)));
 }
 
-TEST(ObjectMapping, TakesWhatNoSegmentClaimsForAnonymous) {
+TEST(ObjectMapping, PutsWhatNoSegmentClaimsAboveAllSegments) {
   const auto pieces = Split(Shows(0x10000, 0x3000, 0x1000), {Load(0x1000, 0x1000, 0x1000, true)});
   EXPECT_THAT(pieces,
-              ElementsAre(Piece(0x10000, 0x11000, 0xf000),
-                          ObjectMapping{Address(0x11000), Address(0x13000), ObjectId(0), 0}));
+              ElementsAre(Piece(0x10000, 0x11000, 0xf000), Piece(0x11000, 0x13000, 0xd000)));
+  EXPECT_EQ(pieces[1].ToElfAddress(Address(0x11000)), ElfAddress(0x4000)) << "0x2000 + offset";
 }
 
 TEST(ObjectMapping, CountsFromTheFilesStartWithoutSegments) {
