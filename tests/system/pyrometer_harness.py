@@ -109,8 +109,10 @@ class BpfTestCase(unittest.TestCase):
             self.assert_share(
                 in_functions[name], total, iterations / total_iterations, "%s: %s" % (what, name)
             )
-        self.assertGreaterEqual(
-            total, 0.97 * count_where(samples, lambda s: True),
+        # The calls towards the functions and the clock take up to 3 % of the time.
+        others = count_where(samples, lambda s: not any(map(s.calls, truth.iterations)))
+        self.assertLessEqual(
+            others, bounds.binomial_limits(total + others, 0.03)[1],
             "%s: only %d samples in its functions; others: %s"
             % (what, total, describe(s for s in samples if not any(map(s.calls, truth.iterations)))),
         )
