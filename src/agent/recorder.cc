@@ -99,6 +99,7 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
       .frequency = config.frequency,
       .kernel_stacks = config.kernel_stacks,
       .filter = {},
+      .procfs = procfs,
       .sizes = MapSizes::For(config.frequency, static_cast<uint32_t>(cpus.size()), kWindow)};
   ASSIGN_OR_RETURN(options.filter, FindTargets(procfs, config));
   if (command) options.filter.pids.push_back(command->pid());

@@ -193,7 +193,7 @@ Result<std::unique_ptr<Sampler>> Sampler::Load(const Options& options) {
   // After the programs are attached: no fork or exit of a wanted process goes unnoticed.
   RETURN_IF_ERROR(SetFilter(skeleton, options.filter));
   state->events =
-      std::make_unique<PerfEvents>(skeleton.progs.pyro_tick, options.frequency, Procfs{});
+      std::make_unique<PerfEvents>(skeleton.progs.pyro_tick, options.frequency, options.procfs);
   return std::unique_ptr<Sampler>(new Sampler(std::move(state)));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/procfs.h"
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
@@ -37,6 +38,7 @@ class Sampler {
     Hertz frequency{99};
     bool kernel_stacks = true;
     SampleFilter filter{};
+    Procfs procfs{};   // whose sys tells which CPUs are online
     MapSizes sizes{};  // see MapSizes::For
   };
 

@@ -88,9 +88,9 @@ class Target(BpfTestCase):
         threads_seen = {s.labels["thread"] for s in recording.of_pid(threads.pid)}
         self.assertEqual(threads_seen, {"busy-half"})
 
-    def check_cgroup(self, mount, given):
+    def check_cgroup(self, mount, option, given, prefix="pyrometer-test-"):
         """Records `given(path)` with one process in a new cgroup, one below it and one outside."""
-        path = tempfile.mkdtemp(prefix="pyrometer-test-", dir=mount)
+        path = tempfile.mkdtemp(prefix=prefix, dir=mount)
         inner = os.path.join(path, "inner")
         os.mkdir(inner)
         self.addCleanup(os.rmdir, path)
@@ -104,7 +104,7 @@ class Target(BpfTestCase):
                 Running(program("system_calls"), "0"):
             move(inside, path)
             move(below, inner)
-            recording = self.record_working([inside, below], "--cgroup", given(path))
+            recording = self.record_working([inside, below], option, given(path))
         self.assertEqual(pids_of(recording), {inside.pid, below.pid})
         for process in (inside, below):
             self.assertGreater(count_where(recording.of_pid(process.pid), every_sample), 100)
@@ -117,13 +117,21 @@ class Target(BpfTestCase):
         for name, given in (("absolute", lambda path: path),
                             ("below the mount", lambda path: "/" + os.path.relpath(path, mount))):
             with self.subTest(name):
-                self.check_cgroup(mount, given)
+                self.check_cgroup(mount, "--cgroup", given)
 
     def test_cgroup_of_an_older_hierarchy(self):
         mount = "/sys/fs/cgroup/cpuacct"
         if not os.path.exists(os.path.join(mount, "cgroup.procs")):
             self.skipTest("no cgroup of version 1 is mounted")
-        self.check_cgroup(mount, lambda path: path)
+        self.check_cgroup(mount, "--cgroup", lambda path: path)
+
+    def test_container_by_the_id_that_its_cgroup_carries(self):
+        mount = next(m for m in ("/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+                     if os.path.exists(os.path.join(m, "cgroup.procs")))
+        container = os.path.join(mount, "docker-%s.scope" % ("0123456789abcdef" * 4))
+        os.mkdir(container)
+        self.addCleanup(os.rmdir, container)
+        self.check_cgroup(container, "--container", lambda path: "0123456789abcdef")
 
 
 class Output(BpfTestCase):

@@ -16,6 +16,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -184,6 +186,41 @@ TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheCountMap) {
     for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
   });
   EXPECT_GT(books.lost[Accounting::kCountMapFull], 0U);
+}
+
+TEST_F(SamplerLive, FollowsCpusThatComeAndGo) {
+  const std::string sys = testing::TempDir() + "/sampler_live_" + std::to_string(getpid());
+  const std::string directory = sys + "/devices/system/cpu";
+  std::filesystem::create_directories(directory);
+  const auto set_online = [&](const char* list) { std::ofstream(directory + "/online") << list; };
+  // Ticks that are due in a while: one CPU's or two CPUs' worth.
+  const auto due_per_second = [](const Sampler& sampler) {
+    const auto due = [&] {
+      const Accounting books = sampler.accounting();
+      return static_cast<double>(books.Ticks() + books.undelivered);
+    };
+    const double before = due();
+    const auto began = steady_clock::now();
+    SpinFor(milliseconds(300));
+    return (due() - before) / std::chrono::duration<double>(steady_clock::now() - began).count();
+  };
+  set_online("0\n");
+  Sampler::Options options{.frequency = {999}};
+  options.procfs.sys = sys;
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  EXPECT_NEAR(due_per_second(*sampler), 999, 100);
+  if (std::thread::hardware_concurrency() > 1) {
+    set_online("0-1\n");
+    ASSERT_TRUE(sampler->FollowCpus().has_value());
+    EXPECT_NEAR(due_per_second(*sampler), 2 * 999, 200);
+    set_online("1\n");
+    ASSERT_TRUE(sampler->FollowCpus().has_value());
+    EXPECT_NEAR(due_per_second(*sampler), 999, 100);
+  }
+  sampler->Stop();
+  EXPECT_EQ(RunsOf(sampler->tick_program_id()), sampler->accounting().Ticks());
+  std::filesystem::remove_all(sys);
 }
 
 TEST_F(SamplerLive, FiltersBeforeAnythingElse) {
