@@ -4,7 +4,8 @@
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
-run(${OBJCOPY} --only-keep-debug --remove-section=.gdb_index --remove-section=.comment ${IN} ${OUT}.debug)
+run(${OBJCOPY} --only-keep-debug --remove-section=.gdb_index --remove-section=.comment
+    ${IN} ${OUT}.debug)
 run(xz --force --keep ${OUT}.debug)
 run(${STRIP} -o ${OUT} ${IN})
 run(${OBJCOPY} --add-section .gnu_debugdata=${OUT}.debug.xz ${OUT})

@@ -33,7 +33,8 @@ class Accounting(BpfTestCase):
     def busy_processes(self, count=CPUS):
         """Endlessly working programs, bound to one CPU each."""
         for cpu in range(count):
-            yield self.enterContext(Running("taskset", "--cpu-list", str(cpu), program("plain"), "0"))
+            bound = ("taskset", "--cpu-list", str(cpu), program("plain"), "0")
+            yield self.enterContext(Running(*bound))
 
     def test_with_every_cpu_busy_throughout(self):
         list(self.busy_processes())
@@ -94,7 +95,8 @@ class MachineAtRest(BpfTestCase):
     def test_idle_ticks_are_no_samples(self):
         recording = record(self.directory, "--duration", "1s", hertz=99)
         profile = recording.profile
-        idle = [s for s in recording.samples if s.labels.get("pid") == 0 or s.comm.startswith("swapper")]
+        idle = [s for s in recording.samples
+                if s.labels.get("pid") == 0 or s.comm.startswith("swapper")]
         self.assertEqual(count_where(idle, every_sample), 0, describe(idle))
         accounting = recording.accounting
         expected = profile.duration_nanos * CPUS / profile.period

@@ -99,7 +99,8 @@ class Refusal(BpfTestCase):
 
     def test_without_btf_says_so(self):
         release = os.uname().release
-        for other in ("/boot/vmlinux-%s", "/lib/modules/%s/vmlinux-%s", "/lib/modules/%s/build/vmlinux"):
+        for other in ("/boot/vmlinux-%s", "/lib/modules/%s/vmlinux-%s",
+                      "/lib/modules/%s/build/vmlinux"):
             if os.path.exists(other.replace("%s", release)):
                 self.skipTest("BTF is also in " + other)
         hidden = ("unshare", "--mount", "sh", "-c",
@@ -114,7 +115,8 @@ class Refusal(BpfTestCase):
             'mount -t tmpfs -o size=16k none "$1" || exit 99; cd "$1"; '
             # All but what the name of a file needs.
             "head -c 1000000 /dev/zero > fill 2>/dev/null; "
-            '"$2" record --quiet --frequency 999 --output "$1/profile.pb.gz" -- "$3" 60 0.3 >/dev/null; '
+            '"$2" record --quiet --frequency 999 --output "$1/profile.pb.gz" -- "$3" 60 0.3 '
+            ">/dev/null; "
             "status=$?; ls -A; exit $status"
         )
         result = refused(

@@ -36,7 +36,8 @@ def canned_profile(**changes):
     parts = {
         "types": field(1, field(1, 1) + field(2, 2)) + field(1, field(1, 3) + field(2, 4)),
         "samples": field(2, field(1, varint(2) + varint(1)) + field(2, varint(3) + varint(30))
-                         + field(3, field(1, 8) + field(2, 9)) + field(3, field(1, 10) + field(3, 42)))
+                         + field(3, field(1, 8) + field(2, 9))
+                         + field(3, field(1, 10) + field(3, 42)))
         # Not packed: as old writers do.
         + field(2, field(1, 1) + field(2, 4) + field(2, 40)),
         "mappings": field(3, field(1, 1) + field(5, 7) + field(6, 11)),
@@ -65,7 +66,8 @@ class PprofReader(unittest.TestCase):
 
     def test_refuses_what_pprof_refuses(self):
         flaws = {
-            "an id that is not the next": {"functions": field(5, field(1, 1)) + field(5, field(1, 3))},
+            "an id that is not the next": {
+                "functions": field(5, field(1, 1)) + field(5, field(1, 3))},
             "an id that stands twice": {"functions": field(5, field(1, 1)) + field(5, field(1, 1))},
             "a location that is missing": {"locations": b""},
             "a function that is missing": {"functions": b""},

@@ -205,7 +205,8 @@ class Kinds(RecordedOnce):
         deep = [s for s in self.recording.folded if s.comm == "recursion" and len(s.frames) > 100]
         self.assert_mostly(
             deep,
-            lambda s: s.frames[0] == AT_LIMIT and s.calls("bottom") and s.frames.count("even") >= 250,
+            lambda s: s.frames[0] == AT_LIMIT and s.calls("bottom")
+            and s.frames.count("even") >= 250,
             "700 calls deep",
         )
         self.assertGreaterEqual(

@@ -26,7 +26,8 @@ class Command(BpfTestCase):
     def test_exit_status_is_passed_through(self):
         for script, status in (("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 128 + 15)):
             with self.subTest(script):
-                self.assertEqual(record(self.directory, command=["sh", "-c", script]).status, status)
+                recording = record(self.directory, command=["sh", "-c", script])
+                self.assertEqual(recording.status, status)
 
     def test_descendants_are_included_and_others_are_not(self):
         with Running(program("rootless"), "0") as other:
@@ -126,8 +127,8 @@ class Target(BpfTestCase):
         self.check_cgroup(mount, "--cgroup", lambda path: path)
 
     def test_container_by_the_id_that_its_cgroup_carries(self):
-        mount = next(m for m in ("/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
-                     if os.path.exists(os.path.join(m, "cgroup.procs")))
+        mounts = ("/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+        mount = next(m for m in mounts if os.path.exists(os.path.join(m, "cgroup.procs")))
         container = os.path.join(mount, "docker-%s.scope" % ("0123456789abcdef" * 4))
         os.mkdir(container)
         self.addCleanup(os.rmdir, container)
