@@ -40,7 +40,7 @@ def seconds_per_million(run):
 
 def report(results):
     rows = [["load", "recorder", "samples", "start s", "steady %", "record s", "end s", "names s",
-             "s/1M", "ratio", "resident MB", "kernel MB", "B/sample"]]  # fmt: skip
+             "s/1M", "ratio", "tick us", "resident MB", "kernel MB", "B/sample"]]  # fmt: skip
     for title, runs in results.items():
         rows.append(None)
         ours = seconds_per_million(runs["pyrometer"])
@@ -50,6 +50,7 @@ def report(results):
                 "%.2f" % steady_percent(run), "%.3f" % run.record_cpu, "%.3f" % run.end_cpu,
                 "%.2f" % run.name_cpu, "%.0f" % seconds_per_million(run),
                 "%.1f" % (seconds_per_million(run) / ours),
+                "%.1f" % (run.run_ns / 1e3 / run.runs) if run.runs else "-",
                 tables.megabytes(run.peak), tables.megabytes(run.kernel_memory),
                 "%.0f" % (run.written / max(run.samples, 1)),
             ])  # fmt: skip
