@@ -11,8 +11,8 @@
 namespace pyrometer {
 
 // Where a process's JIT compiler writes the names of its functions. It is taken while the process
-// lives and still works afterwards: /tmp itself is held and not the root, because a mount in a mount
-// namespace is gone from the root when the last process in there has exited.
+// lives and still works afterwards: /tmp itself is held and not the root, because a mount in a
+// mount namespace is gone from the root when the last process in there has exited.
 class PerfMapDirectory {
  public:
   static Result<PerfMapDirectory> Of(const ProcessDirectory& directory);
