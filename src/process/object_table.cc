@@ -36,13 +36,13 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
   if (const auto known = by_name_.find(name); known != by_name_.end()) return known->second;
   const std::optional<ObjectId> mapped = Accept(finder.OpenMapping(), file, Way::kMapping);
   const std::optional<ObjectId> named = Accept(finder.OpenPath(), file, Way::kPath);
-  if (!mapped && !named) return Unopened(std::move(name));
+  if (!mapped && !named) return Unopened(name);
   const ObjectId id = mapped ? *mapped : *named;
-  if (named == id && id != ObjectId(0)) RememberName(std::move(name), id);
+  if (named == id && id != ObjectId(0)) RememberName(name, id);
   return id;
 }
 
-void ObjectTable::RememberName(Name name, ObjectId id) {
+void ObjectTable::RememberName(const Name& name, ObjectId id) {
   unopened_by_name_.erase(name);
   const BuildId& build_id = Find(id)->build_id;
   if (name.file.build_id.empty() && !build_id.empty()) {
@@ -50,10 +50,10 @@ void ObjectTable::RememberName(Name name, ObjectId id) {
     MappedFile by_build_id{.path = name.file.path, .build_id = build_id};
     by_name_.emplace(Name{name.root, std::move(by_build_id)}, id);
   }
-  by_name_.emplace(std::move(name), id);
+  by_name_.emplace(name, id);
 }
 
-ObjectId ObjectTable::Unopened(Name name) {
+ObjectId ObjectTable::Unopened(const Name& name) {
   const auto known = unopened_by_name_.find(name);
   if (known != unopened_by_name_.end()) return known->second;
   ObjectInfo info;
@@ -62,7 +62,7 @@ ObjectId ObjectTable::Unopened(Name name) {
   const ObjectId id = Enter(std::move(info));
   if (id == ObjectId(0)) return id;
   ++unopened_;
-  unopened_by_name_.emplace(std::move(name), id);
+  unopened_by_name_.emplace(name, id);
   return id;
 }
 

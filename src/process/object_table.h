@@ -102,8 +102,8 @@ class ObjectTable {
   // The object that `fd` is, if it is what `file` tells of; new ones are entered.
   std::optional<ObjectId> Accept(UniqueFd fd, const MappedFile& file, Way way);
   bool Matches(int fd, const MappedFile& file, const BuildId& found, Way way) const;
-  void RememberName(Name name, ObjectId id);
-  ObjectId Unopened(Name name);
+  void RememberName(const Name& name, ObjectId id);
+  ObjectId Unopened(const Name& name);
   ObjectId Enter(ObjectInfo info);
 
   const Options options_;

@@ -45,7 +45,7 @@ size_t HeldFilesBudget(size_t wanted) {
 // scan; the drain thread for a window; whoever opens files for as long as that takes.
 class ProcessTracker::State {
  public:
-  State(Options options, KernelEvents events, UniqueFd stop, ObjectInspector& inspector,
+  State(const Options& options, KernelEvents events, UniqueFd stop, ObjectInspector& inspector,
         AddressSpaceSink& sink, TaskSnapshot snapshot)
       : snapshot_(std::move(snapshot)),
         stop_(std::move(stop)),
@@ -62,7 +62,7 @@ class ProcessTracker::State {
   Result<void> Begin() {
     RETURN_IF_ERROR(ScanAll());
     Pump();
-    thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+    thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
     return {};
   }
 
@@ -122,7 +122,7 @@ class ProcessTracker::State {
     return any;
   }
 
-  void Run(std::stop_token stop) {
+  void Run(const std::stop_token& stop) {
     ::pthread_setname_np(::pthread_self(), "process-tracker");
     Clock::time_point rescan = Clock::now() + kRescanInterval;
     bool busy = true;
@@ -175,8 +175,8 @@ Result<std::unique_ptr<ProcessTracker>> ProcessTracker::Start(Options options,
   ASSIGN_OR_RETURN(
       KernelEvents events,
       KernelEvents::Open({options.procfs, {options.ring_bytes, kWakeupBytes}, stop.get()}));
-  auto state = std::make_unique<State>(std::move(options), std::move(events), std::move(stop),
-                                       inspector, sink, std::move(snapshot));
+  auto state = std::make_unique<State>(options, std::move(events), std::move(stop), inspector, sink,
+                                       std::move(snapshot));
   RETURN_IF_ERROR(state->Begin());
   return std::unique_ptr<ProcessTracker>(new ProcessTracker(std::move(state)));
 }

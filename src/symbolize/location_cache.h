@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "pyrometer/profile.h"
@@ -23,8 +22,8 @@ class LocationCache {
     return found->second.location;
   }
 
-  void Put(const Key& key, LocationRef location, uint32_t window) {
-    entries_[key] = {.location = std::move(location), .last_used = window};
+  void Put(const Key& key, const LocationRef& location, uint32_t window) {
+    entries_[key] = {.location = location, .last_used = window};
   }
 
   // Drops the entries whose key `predicate` holds for.
