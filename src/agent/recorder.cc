@@ -209,7 +209,7 @@ Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signa
   const Accounting accounting = recording->accounting();
   const uint64_t missed_children = recording->missed_children();
   const Profile profile = std::move(*recording).Finish();
-  const Result<void> written = outputs.Write(profile, accounting);
+  Result<void> written = outputs.Write(profile, accounting);
   fmt::print(stderr, "{}\n", AccountingLine(accounting, profile));
   PrintNotes(accounting, missed_children);
   return written;

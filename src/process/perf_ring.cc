@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -21,6 +22,12 @@ namespace pyrometer {
 namespace {
 
 constexpr size_t kMinPages = 16;
+
+// The longest record asked for: MMAP2 with a path of PATH_MAX, its fixed fields and the sample's
+// identity, rounded up. A ring with less room than this may have dropped a record. The kernel says
+// so (PERF_RECORD_LOST) only in front of the next record of the same CPU, and a CPU that has gone
+// idle may not have one for a long time.
+constexpr size_t kLongestRecord = size_t{PATH_MAX} + 512;
 
 perf_event_attr SidebandAttributes(uint32_t wakeup_bytes) {
   perf_event_attr attr{};
@@ -110,6 +117,7 @@ PerfRing::Tally PerfRing::Drain(EventMerger& merger) {
   Tally tally;
   const uint64_t head = __atomic_load_n(&pages_->data_head, __ATOMIC_ACQUIRE);
   uint64_t tail = pages_->data_tail;  // only we write it
+  if (head - tail + kLongestRecord > ring_bytes_) merger.Add(LostEvent{MonotonicNow(), 0});
   while (tail < head) {
     perf_event_header header;
     std::memcpy(&header, Bytes(tail, sizeof(header)).data(), sizeof(header));

@@ -72,7 +72,8 @@ struct SymbolEvent {
   KernelSymbolEvent symbol;
 };
 
-// `count` records did not fit into a ring before this moment.
+// `count` records did not fit into a ring before this moment; 0: some may not have, the ring was
+// found full.
 struct LostEvent {
   MonotonicTime when;
   uint64_t count = 0;
