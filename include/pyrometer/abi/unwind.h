@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Unwind tables: for every instruction of an object, how to get from its frame to the caller's.
+ * Made from call frame information in user space (src/unwind), read by the unwinder, which runs in
+ * the kernel and, from the same source, in user space.
+ *
+ * The text of an object is cut into pages of 64 KiB of its own address space (ELF vaddr). A page
+ * has rows, ascending by pc_low; a row's rule holds from pc_low up to the next row's pc_low, or to
+ * the end of the page. A page with rows has one at pc_low 0; a page without any is covered by
+ * nothing. Registers have their DWARF numbers.
+ */
+#ifndef PYROMETER_ABI_UNWIND_H
+#define PYROMETER_ABI_UNWIND_H
+
+#include <linux/types.h>
+
+#define PYRO_UNWIND_PAGE_SHIFT 16
+
+struct pyro_unwind_row {
+  __u16 pc_low; /* low 16 bits of the first address it holds for */
+  __u16 rule;   /* index into the rules; 0 is always PYRO_RULE_NONE */
+};
+
+/* What to do with a frame; for the last three also how its CFA is found. The CFA (canonical frame
+ * address) is what the stack pointer was in the caller before the call. */
+enum pyro_rule_kind {
+  PYRO_RULE_NONE,        /* no call frame information covers it: a frame pointer may help */
+  PYRO_RULE_END,         /* the return address is undefined: this frame is the outermost */
+  PYRO_RULE_SIGNAL,      /* a signal frame: all registers are in what the kernel left at sp */
+  PYRO_RULE_EXOTIC,      /* only user space can evaluate it: exotic rule number cfa_offset */
+  PYRO_RULE_REGISTER,    /* CFA = register + cfa_offset */
+  PYRO_RULE_DEREFERENCE, /* CFA = *(register + cfa_offset) + cfa_add */
+  PYRO_RULE_PLT,         /* CFA = register + cfa_offset + ((pc & 15) >= cfa_add ? 8 : 0) */
+  PYRO_RULE_KINDS
+};
+
+/* Where the caller's value of a register is. */
+enum pyro_saved {
+  PYRO_SAVED_LOST, /* nowhere */
+  PYRO_SAVED_SAME, /* unchanged; for the return address (arm64): in the link register */
+  PYRO_SAVED_AT_CFA,      /* *(CFA + offset) */
+  PYRO_SAVED_AT_FP,       /* *(this frame's frame pointer + offset) */
+  PYRO_SAVED_IN_REGISTER, /* in register `offset`; return address only */
+};
+
+/* Values of rbx_offset that are no offsets. */
+#define PYRO_RBX_SAME 0
+#define PYRO_RBX_LOST (-32768)
+
+struct pyro_unwind_rule {
+  __u8 kind; /* enum pyro_rule_kind; unless it has a CFA, only cfa_offset may have a meaning */
+  __u8 cfa_register; /* other than stack and frame pointer and rbx: known in the leaf only */
+  __u8 fp;           /* enum pyro_saved, of RBP or x29 */
+  __u8 ra;           /* enum pyro_saved, of the return address */
+  __s32 cfa_offset;
+  __s16 cfa_add;
+  __s16 fp_offset;
+  __s16 ra_offset;
+  __s16 rbx_offset; /* x86_64: RBX is at CFA + rbx_offset. One runtime routine that is no leaf,
+                     * ld.so's _dl_runtime_resolve, has its CFA in RBX. */
+};
+
+#endif

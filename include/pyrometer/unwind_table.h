@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pyrometer/abi/unwind.h"
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+// How one register of the caller, or the CFA, is found: a rule of DWARF's call frame information.
+struct RegisterRule {
+  enum class Kind : uint8_t {
+    kUndefined,
+    kSame,
+    kAtCfa,            // *(CFA + offset)
+    kCfaPlus,          // CFA + offset
+    kInRegister,       // that of `reg`, plus `offset`
+    kAtExpression,     // *expression
+    kValueExpression,  // expression
+  };
+  Kind kind = Kind::kSame;
+  uint8_t reg = 0;
+  int64_t offset = 0;
+  std::vector<std::byte> expression;  // DWARF operations
+
+  bool operator==(const RegisterRule&) const = default;
+};
+
+// What a pyro_unwind_rule cannot express, as DWARF has it. The CFA's kinds are kInRegister,
+// kAtExpression (never) and kValueExpression.
+struct ExoticRule {
+  struct OfRegister {
+    uint8_t reg = 0;
+    RegisterRule rule;
+    bool operator==(const OfRegister&) const = default;
+  };
+  RegisterRule cfa;
+  std::vector<OfRegister> registers;  // those that are not kSame; ascending
+  uint8_t return_address = 0;         // the register that stands for it
+
+  bool operator==(const ExoticRule&) const = default;
+};
+
+// The unwind table of one object; see abi/unwind.h for its meaning. Immutable once built.
+struct UnwindTable {
+  struct Page {
+    uint32_t first_row = 0;
+    uint32_t row_count = 0;
+  };
+
+  uint64_t first_page = 0;  // pages[i] holds the ELF addresses whose number of page is this + i
+  std::vector<Page> pages;
+  std::vector<pyro_unwind_row> rows;
+  std::vector<pyro_unwind_rule> rules;  // by pyro_unwind_row::rule
+  std::vector<ExoticRule> exotic;       // by pyro_unwind_rule::cfa_offset
+
+  // How it came about.
+  uint32_t functions = 0;      // FDEs that are in it
+  uint32_t bad_functions = 0;  // FDEs left out: malformed
+  uint32_t overlaps = 0;       // FDEs left out or cut, because others cover the same addresses
+
+  bool empty() const { return rows.empty(); }
+  // The rule for an address; rule 0 (PYRO_RULE_NONE) where nothing covers it.
+  const pyro_unwind_rule& RuleAt(ElfAddress address) const;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pyrometer/ids.h"
+#include "pyrometer/sample.h"
+#include "pyrometer/unwind_table.h"
+
+namespace pyrometer {
+
+// The registers of a thread in user mode.
+struct UserRegisters {
+  static constexpr size_t kCount = 32;
+
+  Address pc;
+  // By DWARF number: on x86_64 6 is RBP and 7 RSP, on arm64 29 is the frame pointer, 30 the link
+  // register and 31 the stack pointer.
+  std::array<uint64_t, kCount> values{};
+  // pc follows the instruction that is being executed: the thread is in a system call.
+  bool after_call = false;
+};
+
+// What an unwinder asks of a process.
+class UnwindView {
+ public:
+  enum class Place : uint8_t {
+    kNowhere,  // no executable mapping: no return address leads there
+    kUnknown,  // executable, but whether there is call frame information cannot be told
+    kNoTable,  // executable, without call frame information: JIT code, hand-written objects
+    kTable,
+  };
+  struct Found {
+    Place place = Place::kNowhere;
+    const UnwindTable* table = nullptr;  // of kTable
+    ElfAddress address;                  // `pc` in the table's object
+  };
+
+  virtual ~UnwindView() = default;
+  virtual Found Find(Address pc) = 0;
+  // False if the bytes are not to be had.
+  virtual bool Read(Address address, std::span<std::byte> out) = 0;
+};
+
+struct UnwoundFrame {
+  // The address to look up: the interrupted pc, or a return address minus one unless a signal
+  // interrupted the function there.
+  Address pc;
+  // The stack pointer in this frame: that of the leaf, or what it will be when the callee has
+  // returned. On x86_64 a return address lies just below it.
+  Address sp;
+  bool operator==(const UnwoundFrame&) const = default;
+};
+
+struct UnwoundStack {
+  std::vector<UnwoundFrame> frames;  // leaf first, at least one
+  StackEnd end = StackEnd::kComplete;
+};
+
+// Unwinds one stack with the code that runs in the kernel (bpf/unwinder.bpf.h), and evaluates what
+// that leaves to user space. x86_64 stacks on x86_64 hosts, arm64 stacks on arm64 hosts.
+UnwoundStack Unwind(const UserRegisters& registers, UnwindView& view);
+
+}  // namespace pyrometer
