@@ -6,7 +6,9 @@
 #ifndef PYROMETER_MAPS_BPF_H
 #define PYROMETER_MAPS_BPF_H
 
+#include "cursor.bpf.h"
 #include "pyrometer/abi/sampler.h"
+#include "pyrometer/abi/unwind.h"
 #include "types.bpf.h"
 
 /* One half of a window: an inner map. Preallocated, because before 6.1 perf_event programs may
@@ -60,23 +62,24 @@ struct {
 
 /* Where a stack is put together: too large for the BPF stack, and keeping the state of the walk
  * in a map value lets the verifier's loop states converge. Private to one run. */
-#define PYRO_STACK_WINDOW 32
-
 struct pyro_walk {
   struct pyro_stack_large stack;
-  __u64 window[PYRO_STACK_WINDOW]; /* a piece of the user stack, read in one go */
+  __u64 window[PYRO_STACK_WINDOW]; /* a piece of the user stack */
   __u64 window_start;
   struct pyro_sample_key key;
-  __u64 pc;
-  __u64 sp;
-  __u64 fp;
+  struct pyro_cursor cursor;
+  __u64 frame;       /* of the cursor's pc, as pyro_find_rule normalized it */
+  __u64 lowest_code; /* where the process's mappings begin and end */
+  __u64 highest_code;
   __u64 hash;
   __u32 frames; /* in stack.frames so far, kernel and user */
   __u32 user_frames;
   __u32 first_mapping; /* of the process, in the mapping pool */
   __u32 mapping_count; /* 0: mappings unknown */
   __u32 last_mapping;  /* the one found last */
+  __u32 exec_pages;    /* of the task now */
   __u32 half;          /* of the window maps, that this sample goes to */
+  __u32 stay;          /* user space will not help: what is not known is walked by frame pointers */
 };
 
 struct {
@@ -111,6 +114,96 @@ struct {
   __type(key, __u32);
   __type(value, struct pyro_mapping_pool);
 } mapping_pool SEC(".maps");
+
+/* Unwind tables (abi/unwind.h), each of the first three one directly addressable value. Written by
+ * user space through mmap; read by the sampling program, which sets pyro_table_page.used. What does
+ * not fit is not loaded, and its samples are unwound in user space. */
+struct pyro_object_tables {
+  struct pyro_object_table tables[PYRO_MAX_TABLES];
+};
+struct pyro_table_pages {
+  struct pyro_table_page pages[PYRO_MAX_TABLE_PAGES];
+};
+struct pyro_unwind_rules {
+  struct pyro_unwind_rule rules[PYRO_MAX_RULES];
+};
+
+#define PYRO_TABLE_MAP(name, value_type) \
+  struct {                               \
+    __uint(type, BPF_MAP_TYPE_ARRAY);    \
+    __uint(max_entries, 1);              \
+    __uint(map_flags, BPF_F_MMAPABLE);   \
+    __type(key, __u32);                  \
+    __type(value, value_type);           \
+  } name SEC(".maps")
+
+PYRO_TABLE_MAP(object_tables, struct pyro_object_tables);
+PYRO_TABLE_MAP(table_pages, struct pyro_table_pages);
+PYRO_TABLE_MAP(unwind_rules, struct pyro_unwind_rules);
+
+/* Chunks of rows: each an inner map that user space makes when it is needed and removes when it is
+ * not, so that memory is taken for what is mapped on the machine and not for what might be. Both
+ * lookups are inlined by the verifier. Size set at load: the budget. */
+struct pyro_chunk_map {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(key_size, sizeof(__u32));
+  __uint(value_size, sizeof(struct pyro_unwind_chunk));
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, PYRO_MAX_CHUNKS);
+  __type(key, __u32);
+  __array(values, struct pyro_chunk_map);
+} chunks SEC(".maps");
+
+/* Samples for user space to unwind: struct pyro_cold_sample and its stack. Written by the sampling
+ * program without waking anybody, read by user space on a timer. Set at load; when full, a sample
+ * keeps what can be walked in the kernel and says so. */
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 1 << 20);
+} cold_samples SEC(".maps");
+
+/* Where such a sample is put together, by CPU: too large for a per-CPU map, whose values have at
+ * most 32 KiB. The stack is read in pieces up to the next page, so a piece may reach beyond. Set at
+ * load: the number of possible CPUs. */
+#define PYRO_COLD_PIECE 4096
+
+struct pyro_cold_buffer {
+  struct pyro_cold_sample sample;
+  __u8 stack[PYRO_COLD_LARGE_STACK_BYTES + PYRO_COLD_PIECE];
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct pyro_cold_buffer);
+} cold_buffers SEC(".maps");
+
+/* How many of them this CPU has shipped in the running second, in total and by pid (those that
+ * fall on one counter share it). Written by the sampling program only. */
+#define PYRO_COLD_COUNTERS 256
+
+struct pyro_cold_rates {
+  __u64 second;
+  __u32 total;
+  __u32 pad;
+  struct {
+    __u32 second;
+    __u32 count;
+  } by_process[PYRO_COLD_COUNTERS];
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct pyro_cold_rates);
+} cold_rates SEC(".maps");
 
 /* Filters: membership is all that counts. Written by user space before sampling starts; the fork
  * program adds the children of a wanted process, the exit program removes the dead. When full, a

@@ -7,11 +7,10 @@
 
 #include "types.bpf.h"
 
-/* What a frame pointer walk starts from. */
-struct pyro_registers {
+/* Where user code was interrupted. The other registers go into an array by DWARF number: too large
+ * for the BPF stack, it lies in a map. */
+struct pyro_interrupted {
   __u64 pc;
-  __u64 sp;
-  __u64 fp;
   __u8 after_call; /* pc follows the instruction that is being executed (a system call) */
 };
 
@@ -31,21 +30,25 @@ static __always_inline bool pyro_in_user_mode(struct bpf_perf_event_data *ctx)
   return (ctx->regs.cs & 3) == 3;
 }
 
-static __always_inline void pyro_from_context(struct bpf_perf_event_data *ctx,
-                                              struct pyro_registers *out)
+static __always_inline void pyro_from_context(struct bpf_perf_event_data *ctx, __u64 *to,
+                                              struct pyro_interrupted *out)
 {
+  to[0] = ctx->regs.rax, to[1] = ctx->regs.rdx, to[2] = ctx->regs.rcx, to[3] = ctx->regs.rbx;
+  to[4] = ctx->regs.rsi, to[5] = ctx->regs.rdi, to[6] = ctx->regs.rbp, to[7] = ctx->regs.rsp;
+  to[8] = ctx->regs.r8, to[9] = ctx->regs.r9, to[10] = ctx->regs.r10, to[11] = ctx->regs.r11;
+  to[12] = ctx->regs.r12, to[13] = ctx->regs.r13, to[14] = ctx->regs.r14, to[15] = ctx->regs.r15;
   out->pc = ctx->regs.rip;
-  out->sp = ctx->regs.rsp;
-  out->fp = ctx->regs.rbp;
   out->after_call = 0;
 }
 
-static __always_inline void pyro_from_entry(const struct pyro_pt_regs *regs,
-                                            struct pyro_registers *out)
+static __always_inline void pyro_from_entry(const struct pyro_pt_regs *regs, __u64 *to,
+                                            struct pyro_interrupted *out)
 {
+  to[0] = regs->ax, to[1] = regs->dx, to[2] = regs->cx, to[3] = regs->bx;
+  to[4] = regs->si, to[5] = regs->di, to[6] = regs->bp, to[7] = regs->sp;
+  to[8] = regs->r8, to[9] = regs->r9, to[10] = regs->r10, to[11] = regs->r11;
+  to[12] = regs->r12, to[13] = regs->r13, to[14] = regs->r14, to[15] = regs->r15;
   out->pc = regs->ip;
-  out->sp = regs->sp;
-  out->fp = regs->bp;
   /* -1 on interrupts and exceptions; the number of the call on system calls. */
   out->after_call = (__s64)regs->orig_ax >= 0;
 }
@@ -65,21 +68,22 @@ static __always_inline bool pyro_in_user_mode(struct bpf_perf_event_data *ctx)
   return (ctx->regs.pstate & 0xf) == 0;
 }
 
-static __always_inline void pyro_from_context(struct bpf_perf_event_data *ctx,
-                                              struct pyro_registers *out)
+static __always_inline void pyro_from_context(struct bpf_perf_event_data *ctx, __u64 *to,
+                                              struct pyro_interrupted *out)
 {
+#pragma unroll
+  for (int i = 0; i < 31; ++i) to[i] = ctx->regs.regs[i];
+  to[31] = ctx->regs.sp;
   out->pc = ctx->regs.pc;
-  out->sp = ctx->regs.sp;
-  out->fp = ctx->regs.regs[29];
   out->after_call = 0;
 }
 
-static __always_inline void pyro_from_entry(const struct pyro_pt_regs *regs,
-                                            struct pyro_registers *out)
+static __always_inline void pyro_from_entry(const struct pyro_pt_regs *regs, __u64 *to,
+                                            struct pyro_interrupted *out)
 {
+  __builtin_memcpy(to, regs->regs, sizeof(regs->regs));
+  to[31] = regs->sp;
   out->pc = regs->pc;
-  out->sp = regs->sp;
-  out->fp = regs->regs[29];
   out->after_call = regs->syscallno >= 0;
 }
 
@@ -107,16 +111,16 @@ static __always_inline bool pyro_read_entry_registers(struct pyro_pt_regs *out)
 }
 
 /* False if the task has no user registers (it is exiting, or they cannot be read). */
-static __always_inline bool pyro_user_registers(struct bpf_perf_event_data *ctx,
-                                                struct pyro_registers *out)
+static __always_inline bool pyro_user_registers(struct bpf_perf_event_data *ctx, __u64 *registers,
+                                                struct pyro_interrupted *out)
 {
   if (pyro_in_user_mode(ctx)) {
-    pyro_from_context(ctx, out);
+    pyro_from_context(ctx, registers, out);
     return true;
   }
   struct pyro_pt_regs regs;
   if (!pyro_read_entry_registers(&regs)) return false;
-  pyro_from_entry(&regs, out);
+  pyro_from_entry(&regs, registers, out);
   return true;
 }
 

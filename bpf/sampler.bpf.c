@@ -2,6 +2,7 @@
 /*
  * The sampler's kernel side: what happens in a tick, and what fork and exit mean for it.
  */
+#include "cold.bpf.h"
 #include "filter.bpf.h"
 #include "maps.bpf.h"
 #include "registers.bpf.h"
@@ -43,6 +44,7 @@ struct pyro_task {
   struct task_struct *leader;
   __u64 start_boottime_ns;
   __u32 exec_id;
+  __u32 exec_pages; /* of its address space: executable and not writable */
   bool has_user_stack;
 };
 
@@ -54,12 +56,14 @@ static __always_inline void pyro_look_at(struct pyro_task *out)
     out->start_boottime_ns = task->group_leader->start_boottime;
     out->exec_id = (__u32)task->self_exec_id;
     out->has_user_stack = !(task->flags & PF_KTHREAD) && task->mm;
+    out->exec_pages = out->has_user_stack ? (__u32)task->mm->exec_vm : 0;
   } else {
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
     out->leader = BPF_CORE_READ(task, group_leader);
     out->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
     out->exec_id = (__u32)BPF_CORE_READ(task, self_exec_id);
     out->has_user_stack = !(BPF_CORE_READ(task, flags) & PF_KTHREAD) && BPF_CORE_READ(task, mm);
+    out->exec_pages = out->has_user_stack ? (__u32)BPF_CORE_READ(task, mm, exec_vm) : 0;
   }
 }
 
@@ -87,6 +91,8 @@ static __always_inline void pyro_find_mappings(struct pyro_walk *walk)
   if (!process) return;
   if (process->start_ticks != walk->key.start_boottime_ns / PYRO_CLOCK_TICK_NS) return;
   if (process->exec_id != walk->key.exec_id) return;
+  /* What is mapped is heard of some milliseconds late, and what is unmapped never. */
+  if (process->exec_pages != walk->exec_pages) return;
   walk->first_mapping = process->first_mapping;
   walk->last_mapping = process->first_mapping;
   walk->mapping_count = process->mapping_count;
@@ -105,22 +111,53 @@ static __always_inline void pyro_kernel_stack(struct bpf_perf_event_data *ctx,
   walk->frames = frames;
 }
 
+/* Where the process's executable mappings begin and end. */
+static __always_inline bool pyro_find_code(struct pyro_walk *walk)
+{
+  const __u32 zero = 0;
+  struct pyro_mapping_pool *pool = bpf_map_lookup_elem(&mapping_pool, &zero);
+  if (!pool || !walk->mapping_count) return false;
+  walk->lowest_code = pyro_mapping_at(pool, walk->first_mapping)->start;
+  walk->highest_code = pyro_mapping_at(pool, walk->first_mapping + walk->mapping_count - 1)->end;
+  return true;
+}
+
+static __always_inline __u32 pyro_cold_reason(const struct pyro_walk *walk, int end)
+{
+  if (end == PYRO_WALK_EXOTIC) return PYRO_COLD_EXOTIC;
+  if (end == PYRO_WALK_HAND_WRITTEN) return PYRO_COLD_HAND_WRITTEN;
+  return walk->mapping_count ? PYRO_COLD_PLACE : PYRO_COLD_PROCESS;
+}
+
+#define PYRO_SHIPPED (-1)
+
+/* Returns enum pyro_stack_end, or PYRO_SHIPPED if user space does it. */
 static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, struct pyro_walk *walk)
 {
-  struct pyro_registers registers;
-  __u32 zero = 0;
-
-  struct pyro_mapping_pool *pool = bpf_map_lookup_elem(&mapping_pool, &zero);
-  if (!pool) return PYRO_END_NO_REGISTERS;
-  if (!pyro_user_registers(ctx, &registers)) return PYRO_END_NO_REGISTERS;
-
+  if (!pyro_start_walk(ctx, walk)) return PYRO_END_NO_REGISTERS;
   pyro_find_mappings(walk);
-  walk->sp = registers.sp;
-  walk->fp = registers.fp;
-  walk->window_start = PYRO_NO_WINDOW;
-  pyro_push(walk, pyro_normalize(pool, walk, registers.pc - registers.after_call));
-  walk->user_frames = 1;
-  return pyro_walk_user();
+  walk->stay = 0;
+  int end = pyro_walk_user();
+  if (end == PYRO_WALK_HAND_WRITTEN && pyro_find_code(walk)) {
+    for (int i = 0; i < PYRO_MAX_HAND_WRITTEN && end == PYRO_WALK_HAND_WRITTEN; ++i) {
+      if (!pyro_find_caller(walk)) break;
+      end = pyro_walk_user();
+    }
+  }
+  if (end >= 0) return end;
+
+  const __u32 reason = pyro_cold_reason(walk, end);
+  if (pyro_ship(ctx, walk, reason)) {
+    __sync_fetch_and_add(&cold_shipped[reason], 1);
+    return PYRO_SHIPPED;
+  }
+  __sync_fetch_and_add(&cold_refused, 1);
+  if (end == PYRO_WALK_EXOTIC) return PYRO_END_UNSUPPORTED;
+  if (end == PYRO_WALK_HAND_WRITTEN) return PYRO_END_NO_UNWIND_INFO;
+  /* What frame pointers give, from here on. */
+  walk->stay = 1;
+  end = pyro_walk_user();
+  return end == PYRO_END_TRUNCATED ? end : PYRO_END_NOT_READY;
 }
 
 /* Map updates end in an int. Before 6.4 it comes back without its sign's upper half, because the
@@ -169,9 +206,10 @@ static __always_inline int pyro_count(struct pyro_walk *walk)
 {
   void *counts = bpf_map_lookup_elem(&counts_halves, &walk->half);
   if (!counts) return -1;
+  const __u64 now = bpf_ktime_get_ns();
   struct pyro_sample_count *known = bpf_map_lookup_elem(counts, &walk->key);
   if (!known) {
-    const struct pyro_sample_count first = {.count = 1, .first_ns = bpf_ktime_get_ns()};
+    const struct pyro_sample_count first = {.count = 1, .first_ns = now, .last_ns = now};
     const int error = bpf_map_update_elem(counts, &walk->key, &first, BPF_NOEXIST);
     if (!error) pyro_note_use(walk, PYRO_STACK_CLASSES);
     if (error != -PYRO_EEXIST) return error;
@@ -180,6 +218,7 @@ static __always_inline int pyro_count(struct pyro_walk *walk)
     if (!known) return -1;
   }
   __sync_fetch_and_add(&known->count, 1);
+  known->last_ns = now;
   return 0;
 }
 
@@ -201,8 +240,10 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
   walk->user_frames = 0;
   pyro_kernel_stack(ctx, walk);
   walk->stack.head.kernel_frames = walk->frames;
-  walk->stack.head.user_end =
-      task.has_user_stack ? pyro_user_stack(ctx, walk) : PYRO_END_NO_USER_STACK;
+  walk->exec_pages = task.exec_pages;
+  const int end = task.has_user_stack ? pyro_user_stack(ctx, walk) : PYRO_END_NO_USER_STACK;
+  if (end == PYRO_SHIPPED) return PYRO_OUTCOME_EXPORTED;
+  walk->stack.head.user_end = end;
   walk->stack.head.user_frames = walk->user_frames;
   walk->key.stack_id = pyro_mix(
       walk->hash, ((__u64)walk->stack.head.kernel_frames << 8) | walk->stack.head.user_end);

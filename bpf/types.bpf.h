@@ -23,7 +23,9 @@ typedef struct {
   int counter;
 } atomic_t;
 
-struct mm_struct;
+struct mm_struct {
+  unsigned long exec_vm; /* pages of mappings that are executable and not writable */
+};
 
 struct signal_struct {
   atomic_t live; /* threads of the group that have not begun to exit */

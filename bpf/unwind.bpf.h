@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The user stack: a walk along the frame pointers, each step validated, each frame normalized
- * through the process's mappings where they are known.
+ * The user stack in the kernel: what the unwinder (unwinder.bpf.h) reads and looks up here, and the
+ * loop around it.
  */
 #ifndef PYROMETER_UNWIND_BPF_H
 #define PYROMETER_UNWIND_BPF_H
 
 #include "maps.bpf.h"
 #include "registers.bpf.h"
+#include "unwinder.bpf.h"
 
-/* No single frame is larger than that; a frame pointer further up is taken for garbage. */
-#define PYRO_MAX_FRAME_SIZE (8ULL << 20)
-/* The lowest address that the kernel lets anyone map by default (vm.mmap_min_addr). */
-#define PYRO_MIN_USER_ADDRESS 4096ULL
-/* Five levels of page tables: 2^56; nothing of user space lies above. */
-#define PYRO_MAX_USER_ADDRESS (1ULL << 56)
-/* Steps of a search over PYRO_MAPPING_POOL entries. */
+/* Steps of a binary search over PYRO_MAPPING_POOL mappings and PYRO_CHUNK_ROWS rows. */
 #define PYRO_MAPPING_SEARCH_STEPS 16
-
-/* No address is that high, so nothing lies in a window that starts there. */
-#define PYRO_NO_WINDOW (1ULL << 63)
-
-/* What a function with a frame pointer leaves at it, on x86_64 and arm64 alike. */
-struct pyro_saved {
-  __u64 fp;
-  __u64 ra;
-};
+#define PYRO_ROW_SEARCH_STEPS 14
 
 static __always_inline __u64 pyro_mix(__u64 hash, __u64 value)
 {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
   return hash ^ (hash >> 29);
+}
+
+static __always_inline long pyro_read_user(struct pyro_walk *walk, void *out, __u32 size,
+                                           __u64 address)
+{
+  (void)walk;
+  return bpf_probe_read_user(out, size, (const void *)address);
+}
+
+static __always_inline long pyro_read_code(struct pyro_walk *walk, void *out, __u32 size,
+                                           __u64 address)
+{
+  return pyro_read_user(walk, out, size, address);
 }
 
 static __always_inline struct pyro_mapping *pyro_mapping_at(struct pyro_mapping_pool *pool,
@@ -55,85 +55,101 @@ static __always_inline struct pyro_mapping *pyro_search_mapping(struct pyro_mapp
   return pyro_mapping_at(pool, base);
 }
 
-/* The frame for `pc`: an object frame if its mapping is known, else the address itself. */
-static __always_inline __u64 pyro_normalize(struct pyro_mapping_pool *pool, struct pyro_walk *walk,
-                                            __u64 pc)
+/* Number of the rule for `pc_low` in a page: that of the last row that starts at or below it. */
+static __always_inline __u32 pyro_search_rows(const struct pyro_unwind_chunk *chunk,
+                                              const struct pyro_table_page *page, __u32 pc_low)
 {
-  if (!walk->mapping_count) return pc;
+  __u32 base = page->first;
+  __u32 count = page->count;
+  for (int step = 0; step < PYRO_ROW_SEARCH_STEPS && count > 1; ++step) {
+    const __u32 half = count >> 1;
+    base += half & -(__u32)(chunk->rows[(base + half) & (PYRO_CHUNK_ROWS - 1)].pc_low <= pc_low);
+    count -= half;
+  }
+  return chunk->rows[base & (PYRO_CHUNK_ROWS - 1)].rule;
+}
+
+/* The rule for an ELF address by the table numbered `index`. PYRO_PLACE_UNKNOWN if it is not
+ * there; no rule if it is code for which there are frame pointers. */
+static __always_inline int pyro_find_in_table(__u32 index, __u64 address,
+                                              const struct pyro_unwind_rule **rule)
+{
+  const __u32 zero = 0;
+  struct pyro_object_tables *tables = bpf_map_lookup_elem(&object_tables, &zero);
+  struct pyro_table_pages *pages = bpf_map_lookup_elem(&table_pages, &zero);
+  struct pyro_unwind_rules *rules = bpf_map_lookup_elem(&unwind_rules, &zero);
+  if (!tables || !pages || !rules) return PYRO_PLACE_UNKNOWN;
+
+  const struct pyro_object_table *table = &tables->tables[index & (PYRO_MAX_TABLES - 1)];
+  const __u32 state = table->state;
+  if (state == PYRO_TABLE_ABSENT) return PYRO_PLACE_UNKNOWN;
+  if (state == PYRO_TABLE_EMPTY) return PYRO_PLACE_OBJECT;
+  const struct pyro_unwind_rule *none =
+      state == PYRO_TABLE_SPARSE ? 0 : &rules->rules[PYRO_RULE_INDEX_NONE];
+  *rule = none;
+  const __u64 number = (address >> PYRO_UNWIND_PAGE_SHIFT) - table->first_text_page;
+  if (number >= table->page_count) return PYRO_PLACE_OBJECT;
+  struct pyro_table_page *entry =
+      &pages->pages[(table->first_page + (__u32)number) & (PYRO_MAX_TABLE_PAGES - 1)];
+  struct pyro_table_page page;
+  const __u64 bits = *(const volatile __u64 *)entry;
+  __builtin_memcpy(&page, &bits, sizeof(page));
+  if (!page.count) return PYRO_PLACE_OBJECT;
+  if (!page.used) entry->used = 1;
+  if (page.chunk == PYRO_PAGE_EVICTED) return PYRO_PLACE_UNKNOWN;
+  const __u32 slot = page.chunk;
+  void *chunk_map = bpf_map_lookup_elem(&chunks, &slot);
+  if (!chunk_map) return PYRO_PLACE_UNKNOWN;
+  struct pyro_unwind_chunk *chunk = bpf_map_lookup_elem(chunk_map, &zero);
+  if (!chunk) return PYRO_PLACE_UNKNOWN;
+  const __u32 number_of_rule = pyro_search_rows(chunk, &page, (__u32)address & 0xffff);
+  if (number_of_rule != PYRO_RULE_INDEX_NONE)
+    *rule = &rules->rules[number_of_rule & (PYRO_MAX_RULES - 1)];
+  return PYRO_PLACE_OBJECT;
+}
+
+/* Where it is not known what lies at an address: its frame stays an address, and a frame pointer
+ * is all there is to go by. */
+static __always_inline int pyro_unknown_place(const struct pyro_walk *walk)
+{
+  return walk->stay ? PYRO_PLACE_OBJECT : PYRO_PLACE_UNKNOWN;
+}
+
+/* Also normalizes the frame, into walk->frame: an object frame if its mapping is known. */
+static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
+                                          const struct pyro_unwind_rule **rule)
+{
+  const __u32 zero = 0;
+  struct pyro_mapping_pool *pool = bpf_map_lookup_elem(&mapping_pool, &zero);
+
+  walk->frame = pc;
+  if (!pool || !walk->mapping_count) return pyro_unknown_place(walk);
   /* Consecutive frames mostly lie in the same mapping. */
   struct pyro_mapping *mapping = pyro_mapping_at(pool, walk->last_mapping);
   if (pc < mapping->start || pc >= mapping->end) mapping = pyro_search_mapping(pool, walk, pc);
-  if (pc < mapping->start || pc >= mapping->end || !mapping->object) return pc;
-  return PYRO_OBJECT_FRAME((__u64)mapping->object, pc - mapping->bias);
+  if (pc < mapping->start || pc >= mapping->end) return PYRO_PLACE_NOWHERE;
+  if (mapping->table & PYRO_MAPPING_SHIFTING) return pyro_unknown_place(walk);
+  if (!mapping->object) return PYRO_PLACE_ANONYMOUS;
+  const __u64 address = pc - mapping->bias;
+  walk->frame = PYRO_OBJECT_FRAME((__u64)mapping->object, address);
+  const int place = pyro_find_in_table(mapping->table, address, rule);
+  return place == PYRO_PLACE_UNKNOWN ? pyro_unknown_place(walk) : place;
 }
 
-static __always_inline void pyro_push(struct pyro_walk *walk, __u64 frame)
+static __always_inline void pyro_push_frame(struct pyro_walk *walk)
 {
   const __u32 at = walk->frames;
   if (at >= PYRO_STACK_LARGE) return;
-  walk->stack.frames[at] = frame;
-  walk->hash = pyro_mix(walk->hash, frame);
+  walk->stack.frames[at] = walk->frame;
+  walk->hash = pyro_mix(walk->hash, walk->frame);
   walk->frames = at + 1;
-}
-
-/* Reads {saved frame pointer, return address} at `fp`, which is aligned.
- *
- * A helper call costs about 50 ns and much the same for 16 bytes as for 256, and stacks are read
- * upwards: so a window of the stack is read at a time and the next frames mostly come out of it. */
-static __always_inline bool pyro_read_frame(struct pyro_walk *walk, __u64 fp,
-                                            struct pyro_saved *out)
-{
-  __u64 at = fp - walk->window_start;
-  if (at > sizeof(walk->window) - sizeof(*out)) {
-    walk->window_start = fp;
-    at = 0;
-    if (bpf_probe_read_user(walk->window, sizeof(walk->window), (void *)fp)) {
-      /* The end of the stack may be near. */
-      walk->window_start = PYRO_NO_WINDOW;
-      return bpf_probe_read_user(out, sizeof(*out), (void *)fp) == 0;
-    }
-  }
-  out->fp = walk->window[(at >> 3) & (PYRO_STACK_WINDOW - 1)];
-  out->ra = walk->window[((at >> 3) + 1) & (PYRO_STACK_WINDOW - 1)];
-  return true;
-}
-
-/* One step towards the root. Returns enum pyro_stack_end if it was the last one, else -1.
- *
- * A frame is {saved frame pointer, return address} on both x86_64 and arm64. The chain ends with
- * a null in either; a frame pointer must be aligned and lie above the last frame, on the stack. */
-static __always_inline int pyro_step_frame_pointer(struct pyro_mapping_pool *pool,
-                                                   struct pyro_walk *walk)
-{
-  struct pyro_saved saved;
-  const __u64 fp = walk->fp;
-
-  if (!fp) return PYRO_END_COMPLETE;
-  if ((fp & 7) || fp < walk->sp || fp - walk->sp > PYRO_MAX_FRAME_SIZE)
-    return PYRO_END_BAD_FRAME_POINTER;
-  if (walk->user_frames >= PYRO_MAX_USER_FRAMES) return PYRO_END_TRUNCATED;
-  if (!pyro_read_frame(walk, fp, &saved)) return PYRO_END_UNREADABLE;
-  if (!saved.ra) return PYRO_END_COMPLETE;
-#if defined(__TARGET_ARCH_arm64)
-  /* Pointer authentication codes live above the 48 bits of a user address. */
-  saved.ra &= (1ULL << 48) - 1;
-#endif
-  if (saved.ra < PYRO_MIN_USER_ADDRESS || saved.ra >= PYRO_MAX_USER_ADDRESS)
-    return PYRO_END_BAD_RETURN_ADDRESS;
-  /* The address to look up is that of the call, not of what follows it. */
-  pyro_push(walk, pyro_normalize(pool, walk, saved.ra - 1));
   walk->user_frames++;
-  walk->sp = fp + sizeof(saved);
-  walk->fp = saved.fp;
-  return -1;
 }
 
-/* Several frames per call share its lookups. The more, the more the verifier has to follow (on 5.10
- * 13,000 instructions for 1, 16,000 for 4, 34,000 for 8, 117,000 for 16); beyond 4 nothing is
- * gained. */
-#define PYRO_FRAMES_PER_CALL 4
+/* Several frames per call share its lookups. The more, the more the verifier has to follow. */
+#define PYRO_FRAMES_PER_CALL 2
 
-/* Walks PYRO_FRAMES_PER_CALL frames on. Returns enum pyro_stack_end if the stack ended, else -1.
+/* Walks PYRO_FRAMES_PER_CALL frames on. Returns what the last pyro_step did.
  *
  * A global function: the verifier looks at it once, by itself (since 5.6). It would follow a
  * static one again in every iteration of the loop around it, and 512 frames have more branches
@@ -144,24 +160,80 @@ __attribute__((noinline)) int pyro_walk_some(void)
 {
   const __u32 zero = 0;
   struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &zero);
-  struct pyro_mapping_pool *pool = bpf_map_lookup_elem(&mapping_pool, &zero);
 
-  if (!walk || !pool) return PYRO_END_NO_REGISTERS;
+  if (!walk) return PYRO_END_NO_REGISTERS;
   for (int i = 0; i < PYRO_FRAMES_PER_CALL; ++i) {
-    const int end = pyro_step_frame_pointer(pool, walk);
-    if (end >= 0) return end;
+    const int end = pyro_step(walk);
+    if (end != PYRO_WALK_ON) return end;
   }
-  return -1;
+  return PYRO_WALK_ON;
 }
 
-/* Walks the whole user stack, from where `walks` stands, and returns enum pyro_stack_end. */
+/* Tries word `index` of the walk's window as the return address of the cursor's frame; a global
+ * function for the same reason. Returns enum pyro_candidate. */
+__attribute__((noinline)) int pyro_try_word(__u32 index)
+{
+  const __u32 zero = 0;
+  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &zero);
+
+  if (!walk) return PYRO_CANDIDATE_UNSURE;
+  index &= PYRO_STACK_WINDOW - 1;
+  const __u64 word = walk->window[index];
+  /* Most words are no addresses of code. */
+  if (word < walk->lowest_code || word >= walk->highest_code) return PYRO_CANDIDATE_NONE;
+  return pyro_try_caller(walk, walk->window_start + index * sizeof(__u64), word);
+}
+
+/* Looks for the caller of hand-written code, and makes the cursor stand there. */
+static __always_inline bool pyro_find_caller(struct pyro_walk *walk)
+{
+  const __u64 sp = walk->cursor.sp;
+  for (__u32 i = 0; i < PYRO_SCAN_WORDS; ++i) {
+    if (i % PYRO_STACK_WINDOW == 0) {
+      walk->window_start = sp + i * sizeof(__u64);
+      if (bpf_probe_read_user(walk->window, sizeof(walk->window), (void *)walk->window_start)) {
+        walk->window_start = PYRO_NO_WINDOW;
+        return false;
+      }
+    }
+    const int candidate = pyro_try_word(i);
+    if (candidate != PYRO_CANDIDATE_NONE) return candidate == PYRO_CANDIDATE_TAKEN;
+  }
+  return false;
+}
+
+/* Walks the user stack from where `walks` stands. Returns enum pyro_stack_end, or PYRO_WALK_UNKNOWN
+ * or PYRO_WALK_EXOTIC where it cannot go on by itself. */
 static __always_inline int pyro_walk_user(void)
 {
   for (int frames = 0; frames <= PYRO_MAX_USER_FRAMES; frames += PYRO_FRAMES_PER_CALL) {
     const int end = pyro_walk_some();
-    if (end >= 0) return end;
+    if (end != PYRO_WALK_ON) return end;
   }
   return PYRO_END_TRUNCATED;
+}
+
+/* Puts the cursor at the interrupted instruction; false if there are no user registers. */
+static __always_inline bool pyro_start_walk(struct bpf_perf_event_data *ctx, struct pyro_walk *walk)
+{
+  struct pyro_cursor *cursor = &walk->cursor;
+  struct pyro_interrupted interrupted;
+  if (!pyro_user_registers(ctx, cursor->registers, &interrupted)) return false;
+  cursor->pc = interrupted.pc - interrupted.after_call;
+  cursor->sp = cursor->registers[PYRO_REGISTER_SP];
+  cursor->fp = cursor->registers[PYRO_REGISTER_FP];
+#if defined(PYRO_REGISTER_RBX)
+  cursor->rbx = cursor->registers[PYRO_REGISTER_RBX];
+#endif
+  cursor->has_registers = 1;
+  cursor->fp_known = 1;
+  cursor->rbx_known = 1;
+  cursor->by_frame_pointer = 0;
+  cursor->first = 1;
+  cursor->has_callee_registers = 0;
+  cursor->hand_written = 0;
+  walk->window_start = PYRO_NO_WINDOW;
+  return true;
 }
 
 #endif

@@ -22,6 +22,15 @@ struct ObjectMapping {
   bool operator==(const ObjectMapping&) const = default;
 };
 
+// A mapping as the kernel side is told of it.
+struct PublishedMapping {
+  ObjectMapping mapping;
+  // Its content changed before while the program ran, and may have changed again by now: what is
+  // there at a moment only user space can say.
+  bool shifting = false;
+  bool operator==(const PublishedMapping&) const = default;
+};
+
 // One PT_LOAD of an ELF file.
 struct Segment {
   FileOffset offset;

@@ -19,15 +19,19 @@ namespace pyrometer {
 enum class StackEnd : uint8_t {
   kNoUserStack,  // kernel thread or exiting process
   kComplete,
-  kTruncated,  // the frame limit was reached
-  kBadFramePointer,
-  kUnreadable,
-  kBadReturnAddress,
+  kTruncated,         // the frame limit was reached, or the end of the stack bytes at hand
+  kNoUnwindInfo,      // a file's code without call frame information, nor a valid frame pointer
+  kJit,               // the same in code that is no file's
+  kUnreadable,        // the stack's memory was not to be had
+  kBadReturnAddress,  // a return address that lies in no executable memory
+  kBadCfa,            // the call frame information leads nowhere
+  kUnsupported,       // it asks for a register that is not known
+  kNotReady,          // mappings or tables were not known yet, and too many such samples at a time
   kNoRegisters,
 };
-inline constexpr size_t kStackEnds = 7;
+inline constexpr size_t kStackEnds = 11;
 
-// "complete", "truncated", "bad frame pointer", ...
+// "complete", "truncated", "no unwind information", ...
 constexpr std::string_view Name(StackEnd end) {
   switch (end) {
     case StackEnd::kNoUserStack:
@@ -36,12 +40,20 @@ constexpr std::string_view Name(StackEnd end) {
       return "complete";
     case StackEnd::kTruncated:
       return "truncated";
-    case StackEnd::kBadFramePointer:
-      return "bad frame pointer";
+    case StackEnd::kNoUnwindInfo:
+      return "no unwind information";
+    case StackEnd::kJit:
+      return "JIT code";
     case StackEnd::kUnreadable:
       return "stack unreadable";
     case StackEnd::kBadReturnAddress:
       return "bad return address";
+    case StackEnd::kBadCfa:
+      return "bad frame address";
+    case StackEnd::kUnsupported:
+      return "unsupported rule";
+    case StackEnd::kNotReady:
+      return "tables not ready";
     case StackEnd::kNoRegisters:
       return "no registers";
   }
@@ -70,6 +82,7 @@ struct Sample {
   uint32_t stack = 0;  // index into Window::stacks
   uint64_t count = 0;
   MonotonicTime first_seen;
+  MonotonicTime last_seen;  // not before first_seen
 };
 
 // Where every tick of the sampling program went, since the recording began or in one window.

@@ -41,6 +41,7 @@ struct ExoticRule {
   RegisterRule cfa;
   std::vector<OfRegister> registers;  // those that are not kSame; ascending
   uint8_t return_address = 0;         // the register that stands for it
+  bool signal_frame = false;          // no call led to this frame: the caller's pc is exact
 
   bool operator==(const ExoticRule&) const = default;
 };
@@ -57,6 +58,11 @@ struct UnwindTable {
   std::vector<pyro_unwind_row> rows;
   std::vector<pyro_unwind_rule> rules;  // by pyro_unwind_row::rule
   std::vector<ExoticRule> exotic;       // by pyro_unwind_rule::cfa_offset
+
+  // Covers so little of the object's text that the rest is compiled code, which must then have
+  // frame pointers (Chromium: 3 %; Go: nothing). Else what is not covered was written by hand, like
+  // x265's, of which a fifth is covered.
+  bool sparse = false;
 
   // How it came about.
   uint32_t functions = 0;      // FDEs that are in it

@@ -33,14 +33,18 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Start(Sampler& sampler, const Procfs
       ProcessTracker::Start({.procfs = procfs, .keep = keep}, pipeline->headers_,
                             pipeline->mappings_, [&sampler] { return TasksOf(sampler); }));
   pipeline->objects_ = std::make_unique<TrackedObjects>(*pipeline->tracker_, pipeline->indexer_);
+  pipeline->cold_ =
+      std::make_unique<ColdUnwinder>(sampler, *pipeline->tracker_, pipeline->indexer_);
   pipeline->perf_maps_ = std::make_unique<TrackedPerfMaps>(*pipeline->tracker_);
   pipeline->symbolizer_ = std::make_unique<Symbolizer>(*pipeline->objects_, *pipeline->perf_maps_,
                                                        std::move(kernel), Symbolizer::Options{});
   return pipeline;
 }
 
-Result<ResolvedWindow> Pipeline::TakeWindow() {
+Result<ResolvedWindow> Pipeline::TakeWindow(bool last) {
   ASSIGN_OR_RETURN(Window window, sampler_.Drain());
+  if (last) cold_->Finish();
+  cold_->MoveInto(window);
   ResolvedWindow resolved{.window = tracker_->Resolve(std::move(window)), .kernel_events = {}};
   resolved.kernel_events = tracker_->TakeKernelSymbolEvents();
   return resolved;

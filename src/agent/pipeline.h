@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "agent/cold_unwinder.h"
 #include "agent/wiring.h"
 #include "base/procfs.h"
 #include "indexer/in_process_indexer.h"
@@ -28,8 +29,8 @@ struct ResolvedWindow {
 // they may not wait for each other: naming reads symbol tables, a second of work for a large
 // program on a busy machine, while the kernel's maps fill up.
 //
-// Threads: one calls TakeWindow, one calls Name (it may be another); the process tracker inside
-// has a thread of its own.
+// Threads: one calls TakeWindow, one calls Name (it may be another); the process tracker and the
+// unwinder of cold samples inside have threads of their own.
 class Pipeline {
  public:
   // `keep`: how long what is gone stays known, two windows. `sampler` must outlive the pipeline.
@@ -37,8 +38,9 @@ class Pipeline {
   static Result<std::unique_ptr<Pipeline>> Start(Sampler& sampler, const Procfs& procfs,
                                                  std::chrono::nanoseconds keep);
 
-  // The samples since the last call.
-  Result<ResolvedWindow> TakeWindow();
+  // The samples since the last call. Those that are still to be unwound come with the next window;
+  // the last one has all of them. REQUIRES of the last: the sampler has been stopped.
+  Result<ResolvedWindow> TakeWindow(bool last);
 
   // REQUIRES: windows in the order in which they were taken.
   NamedWindow Name(ResolvedWindow resolved);
@@ -53,6 +55,7 @@ class Pipeline {
   KernelMappings mappings_;
   IndexedHeaders headers_;
   std::unique_ptr<ProcessTracker> tracker_;
+  std::unique_ptr<ColdUnwinder> cold_;
   std::unique_ptr<TrackedObjects> objects_;
   std::unique_ptr<TrackedPerfMaps> perf_maps_;
   std::unique_ptr<Symbolizer> symbolizer_;

@@ -73,7 +73,7 @@ class Recording {
 
   Result<void> Loop(const StopSignals& signals, const std::optional<ChildCommand>& command);
   Result<void> Look();
-  Result<void> TakeWindow();
+  Result<void> TakeWindow(bool last);
   void NameWindows();
   bool NobodyLeft() const;
   std::optional<std::chrono::nanoseconds> TimeLeft() const;
@@ -100,7 +100,8 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
       .kernel_stacks = config.kernel_stacks,
       .filter = {},
       .procfs = procfs,
-      .sizes = MapSizes::For(config.frequency, static_cast<uint32_t>(cpus.size()), kWindow)};
+      .sizes = MapSizes::For(config.frequency, static_cast<uint32_t>(cpus.size()), kWindow),
+      .table_budget = config.unwind_memory};
   ASSIGN_OR_RETURN(options.filter, FindTargets(procfs, config));
   if (command) options.filter.pids.push_back(command->pid());
 
@@ -131,7 +132,7 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   if (interrupted_ && command) command->Terminate();
   if (interrupted_) signals.Take();
   duration_ = Clock::now() - started_;
-  return TakeWindow();
+  return TakeWindow(true);
 }
 
 Result<void> Recording::Loop(const StopSignals& signals,
@@ -162,11 +163,11 @@ Result<void> Recording::Look() {
   if (Clock::now() - window_began_ < kWindow && !sampler_->NearlyFull()) return {};
   if (!taken_.HasRoom()) return {};
   window_began_ = Clock::now();
-  return TakeWindow();
+  return TakeWindow(false);
 }
 
-Result<void> Recording::TakeWindow() {
-  ASSIGN_OR_RETURN(ResolvedWindow window, pipeline_->TakeWindow());
+Result<void> Recording::TakeWindow(bool last) {
+  ASSIGN_OR_RETURN(ResolvedWindow window, pipeline_->TakeWindow(last));
   taken_.Push(std::move(window));
   return {};
 }

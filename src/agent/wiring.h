@@ -4,6 +4,7 @@
 // sampler.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -31,9 +32,9 @@ class IndexedHeaders : public ObjectInspector {
 class KernelMappings : public AddressSpaceSink {
  public:
   explicit KernelMappings(Sampler& sampler) : sampler_(sampler) {}
-  void Publish(const ProcessKey& process, ExecId exec,
-               std::span<const ObjectMapping> sorted) override {
-    sampler_.Publish(process, exec, sorted);
+  void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+               std::span<const PublishedMapping> sorted) override {
+    sampler_.Publish(process, exec, exec_pages, sorted);
   }
   void Withdraw(Pid pid) override { sampler_.Withdraw(pid); }
 

@@ -106,6 +106,9 @@ void Grammar::AddRecord() {
   AddValue(*record_, "-F,--frequency", to.frequency,
            "Samples per second and CPU, 1 to 10000; default 99")
       ->type_name("HZ");
+  AddValue(*record_, "--unwind-memory", to.unwind_memory,
+           "Kernel memory for unwind tables, at most; 1MiB to 256MiB, default 64MiB")
+      ->type_name("SIZE");
   AddValue(*record_, "-o,--output", to.outputs, "Write there; may be repeated")->type_name("FILE");
   AddValue(*record_, "--format", to.format,
            "pprof, folded, html or text: for -, and for names that do not tell")

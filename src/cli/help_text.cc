@@ -34,7 +34,7 @@ Outputs:
   Without --output: text on standard output. A file is written whole or not at all.
 
 On standard error, at the end:
-  samples=N idle=N filtered=N lost=N (reason=N ...) undelivered=N processes=N stacks=N truncated=N
+  samples=N idle=N filtered=N lost=N (reason=N ...) undelivered=N processes=N stacks=N truncated=N (reason=N ...)
   Every tick of the clock is in one of the first four; 'undelivered' are those that the kernel or
   a hypervisor never delivered.
 

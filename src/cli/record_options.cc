@@ -11,6 +11,7 @@
 #include "config/duration.h"
 #include "config/frequency.h"
 #include "config/label.h"
+#include "config/memory_size.h"
 #include "config/output_format.h"
 
 namespace pyrometer {
@@ -79,6 +80,9 @@ Result<RecordConfig> MakeRecordConfig(const RecordOptions& options) {
   }
   if (options.frequency) {
     ASSIGN_OR_RETURN(config.frequency, ParseFrequency(*options.frequency));
+  }
+  if (options.unwind_memory) {
+    ASSIGN_OR_RETURN(config.unwind_memory, ParseUnwindMemory(*options.unwind_memory));
   }
   std::optional<OutputFormat> format;
   if (options.format) {

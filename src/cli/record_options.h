@@ -18,6 +18,7 @@ struct RecordOptions {
   std::vector<std::string> containers;
   std::optional<std::string> duration;
   std::optional<std::string> frequency;
+  std::optional<std::string> unwind_memory;
   std::vector<std::string> outputs;
   std::optional<std::string> format;
   std::vector<std::string> labels;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,7 +31,8 @@ struct RecordConfig {
   std::optional<std::chrono::nanoseconds> duration;
   Hertz frequency{99};
   bool kernel_stacks = true;
-  std::vector<OutputFile> outputs;  // none: the top functions on standard output
+  size_t unwind_memory = size_t{64} << 20;  // kernel memory for unwind tables, in bytes
+  std::vector<OutputFile> outputs;          // none: the top functions on standard output
   std::vector<std::pair<std::string, std::string>> labels;
   std::vector<std::string> command;
   bool quiet = false;  // no progress line

@@ -6,6 +6,7 @@
 #include "binary/elf_file.h"
 #include "binary/object_facts.h"
 #include "symbolize/elf_symbols.h"
+#include "unwind/table_compiler.h"
 
 namespace pyrometer {
 
@@ -20,6 +21,11 @@ Result<ObjectFacts> InProcessIndexer::Inspect(int fd) {
 Result<SymbolTable> InProcessIndexer::Symbols(int fd) {
   ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
   return ReadSymbolTable(elf);
+}
+
+Result<UnwindTable> InProcessIndexer::Unwind(int fd) {
+  ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
+  return CompileUnwindTable(elf);
 }
 
 }  // namespace pyrometer

@@ -10,6 +10,7 @@ class InProcessIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int fd) override;
   Result<SymbolTable> Symbols(int fd) override;
+  Result<UnwindTable> Unwind(int fd) override;
 };
 
 }  // namespace pyrometer

@@ -3,6 +3,7 @@
 
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
+#include "pyrometer/unwind_table.h"
 #include "symbolize/symbol_table.h"
 
 namespace pyrometer {
@@ -13,7 +14,7 @@ class Indexer {
  public:
   virtual ~Indexer() = default;
 
-  // `fd` is open for reading and stays the caller's, in both.
+  // `fd` is open for reading and stays the caller's, in all of them.
 
   // Build id and segments; no segments if the file is not an ELF file. Costs a few reads, 3 to 6
   // µs. Errors: kUnsupported for ELF files of other machines; kMalformed; kIo.
@@ -21,6 +22,10 @@ class Indexer {
 
   // The file's functions; see ReadSymbolTable. Tens of milliseconds for the largest libraries.
   virtual Result<SymbolTable> Symbols(int fd) = 0;
+
+  // How to unwind the file's functions; see CompileUnwindTable. About 70 ns a row: 2 ms for libc,
+  // 60 ms for libLLVM.
+  virtual Result<UnwindTable> Unwind(int fd) = 0;
 };
 
 }  // namespace pyrometer

@@ -11,15 +11,51 @@ namespace {
 // past is dropped before its time.
 constexpr size_t kMaxPast = 4096;
 
-bool SameMeaning(const ObjectMapping& a, const ObjectMapping& b) {
+// A tick that began before the kernel side was told may be counted that much later: it takes some
+// 10 us, unless a virtual machine's CPU is taken away in the middle of it.
+constexpr uint64_t kLongestTickNs = 10'000'000;
+
+bool SameContent(const ObjectMapping& a, const ObjectMapping& b) {
   return a.object == b.object && a.bias == b.bias;
 }
 
-}  // namespace
-
-ObjectMapping AddressSpace::MappingOf(const Spans::value_type& entry) {
-  return {entry.first, entry.second.end, entry.second.object, entry.second.bias};
+bool SameContent(const CodeMapping& a, const CodeMapping& b) {
+  return SameContent(a.mapping, b.mapping);
 }
+
+bool SameMeaning(const CodeMapping& a, const CodeMapping& b) {
+  return SameContent(a, b) && a.counted == b.counted;
+}
+
+CodeMapping Part(CodeMapping code, Address start, Address end) {
+  code.mapping.start = std::max(code.mapping.start, start);
+  code.mapping.end = std::min(code.mapping.end, end);
+  return code;
+}
+
+OutdatedAddress DoubtfulAt(Address address) {
+  return {.address = address, .is_sure = false, .mapping = std::nullopt};
+}
+
+// `codes`: ascending, not overlapping.
+AddressSpace::Picture PictureOf(const std::vector<CodeMapping>& codes) {
+  AddressSpace::Picture picture;
+  picture.mappings.reserve(codes.size());
+  for (const CodeMapping& code : codes) {
+    const ObjectMapping& next = code.mapping;
+    if (code.counted) picture.counted_bytes += next.end.value() - next.start.value();
+    ObjectMapping* const last = picture.mappings.empty() ? nullptr : &picture.mappings.back();
+    if (last != nullptr && last->end == next.start && last->object == next.object &&
+        last->bias == next.bias) {
+      last->end = next.end;
+    } else {
+      picture.mappings.push_back(next);
+    }
+  }
+  return picture;
+}
+
+}  // namespace
 
 AddressSpace::Spans& AddressSpace::Writable() {
   if (!current_) {
@@ -30,104 +66,174 @@ AddressSpace::Spans& AddressSpace::Writable() {
   return *current_;
 }
 
-bool AddressSpace::Map(const ObjectMapping& mapping, MonotonicTime when) {
-  if (mapping.end <= mapping.start) return false;
+std::vector<AddressSpace::Span> AddressSpace::Overlapping(Address start, Address end) const {
+  std::vector<Span> overlapping;
+  if (!current_) return overlapping;
+  auto it = current_->upper_bound(start);
+  if (it != current_->begin() && std::prev(it)->second.code.mapping.end > start) --it;
+  for (; it != current_->end() && it->first < end; ++it) overlapping.push_back(it->second);
+  return overlapping;
+}
+
+bool AddressSpace::Map(const CodeMapping& mapping, MonotonicTime when) {
+  const auto [start, end] = std::pair(mapping.mapping.start, mapping.mapping.end);
+  if (end <= start) return false;
   latest_ = std::max(latest_, when);
-  const std::vector<ObjectMapping> gaps = Clear(mapping, latest_);
-  for (const ObjectMapping& gap : gaps) {
-    Writable()[gap.start] = {gap.end, gap.object, gap.bias, latest_};
+  std::vector<CodeMapping> gaps;
+  Address gap_start = start;
+  for (const Span& old : Overlapping(start, end)) {
+    if (SameMeaning(old.code, mapping)) {
+      gaps.push_back(Part(mapping, gap_start, old.code.mapping.start));
+      gap_start = old.code.mapping.end;
+      continue;
+    }
+    if (!SameContent(old.code, mapping)) {
+      const ObjectMapping changed = Part(old.code, start, end).mapping;
+      shifting_.Add(changed.start, changed.end);
+    }
+    Cut(old, start, end);
   }
+  gaps.push_back(Part(mapping, gap_start, end));
+  std::erase_if(gaps, [](const CodeMapping& gap) { return gap.mapping.end <= gap.mapping.start; });
+  for (const CodeMapping& gap : gaps) Writable()[gap.mapping.start] = {gap, latest_};
   return !gaps.empty();
 }
 
-std::vector<ObjectMapping> AddressSpace::Clear(const ObjectMapping& keep, MonotonicTime when) {
-  std::vector<Spans::value_type> overlapped;
-  if (current_) {
-    auto it = current_->upper_bound(keep.start);
-    if (it != current_->begin() && std::prev(it)->second.end > keep.start) --it;
-    for (; it != current_->end() && it->first < keep.end; ++it) overlapped.push_back(*it);
-  }
-  std::vector<ObjectMapping> gaps;
-  ObjectMapping gap = keep;  // its start moves up
-  for (const Spans::value_type& entry : overlapped) {
-    const ObjectMapping old = MappingOf(entry);
-    const MonotonicTime since = entry.second.since;
-    if (SameMeaning(old, keep)) {
-      gap.end = old.start;
-      if (gap.start < gap.end) gaps.push_back(gap);
-      gap.start = old.end;
-      continue;
-    }
-    Spans& spans = Writable();
-    spans.erase(old.start);
-    const Address cut_start = std::max(old.start, keep.start);
-    const Address cut_end = std::min(old.end, keep.end);
-    if (old.start < cut_start) spans[old.start] = {cut_start, old.object, old.bias, since};
-    if (cut_end < old.end) spans[cut_end] = {old.end, old.object, old.bias, since};
-    Retire({cut_start, cut_end, old.object, old.bias}, since, when);
-  }
-  gap.end = keep.end;
-  if (gap.start < gap.end) gaps.push_back(gap);
-  return gaps;
-}
-
-void AddressSpace::Replace(const std::vector<ObjectMapping>& mappings, MonotonicTime when) {
-  latest_ = std::max(latest_, when);
-  const std::shared_ptr<Spans> before = std::exchange(current_, nullptr);
-  for (const ObjectMapping& mapping : mappings) Map(mapping, latest_);
-  if (!before) return;
-  for (const Spans::value_type& entry : *before) {
-    const ObjectMapping old = MappingOf(entry);
-    const auto it = current_ ? current_->find(old.start) : Spans::iterator();
-    if (current_ && it != current_->end() && MappingOf(*it) == old) {
-      it->second.since = entry.second.since;
-    } else {
-      Retire(old, entry.second.since, latest_);
-    }
-  }
-}
-
-void AddressSpace::Retire(const ObjectMapping& mapping, MonotonicTime since, MonotonicTime until) {
-  if (since >= until) return;
-  past_.push_back({mapping, since, until});
+// Ends `span` within [start, end); what it has beyond stays.
+void AddressSpace::Cut(const Span& span, Address start, Address end) {
+  const ObjectMapping& whole = span.code.mapping;
+  const CodeMapping ended = Part(span.code, start, end);
+  Spans& spans = Writable();
+  spans.erase(whole.start);
+  if (whole.start < start) spans[whole.start] = {Part(span.code, whole.start, start), span.since};
+  if (end < whole.end) spans[end] = {Part(span.code, end, whole.end), span.since};
+  if (span.since >= latest_) return;
+  past_.push_back({.code = ended, .since = span.since, .until = latest_});
   if (past_.size() > kMaxPast) past_.pop_front();
+}
+
+bool AddressSpace::Unmap(Address start, Address end) {
+  const std::vector<Span> gone = Overlapping(start, end);
+  for (const Span& old : gone) {
+    const ObjectMapping ended = Part(old.code, start, end).mapping;
+    if (ended.object != ObjectId(0)) shifting_.Add(ended.start, ended.end);
+    Cut(old, start, end);
+  }
+  return !gone.empty();
+}
+
+bool AddressSpace::Replace(const std::vector<CodeMapping>& mappings, MonotonicTime when) {
+  latest_ = std::max(latest_, when);
+  bool changed = false;
+  Address free;  // where the last mapping ended
+  for (const CodeMapping& mapping : mappings) {
+    changed |= Unmap(free, mapping.mapping.start);
+    changed |= Map(mapping, latest_);
+    free = std::max(free, mapping.mapping.end);
+  }
+  changed |= Unmap(free, Address(UINT64_MAX));
+  return changed;
 }
 
 std::optional<ObjectMapping> AddressSpace::At(Address address, MonotonicTime when) const {
   if (current_) {
     const auto it = current_->upper_bound(address);
     if (it != current_->begin()) {
-      const Spans::value_type& entry = *std::prev(it);
-      if (address < entry.second.end && entry.second.since <= when) return MappingOf(entry);
+      const Span& span = std::prev(it)->second;
+      if (span.code.mapping.Contains(address) && span.since <= when) return span.code.mapping;
     }
   }
-  const auto alive = std::partition_point(past_.begin(), past_.end(),
-                                          [&](const PastSpan& p) { return p.until <= when; });
-  for (auto it = alive; it != past_.end(); ++it) {
-    if (it->since <= when && it->mapping.Contains(address)) return it->mapping;
+  for (auto it = FirstAlive(when); it != past_.end(); ++it) {
+    if (it->since <= when && it->code.mapping.Contains(address)) return it->code.mapping;
   }
   return std::nullopt;
 }
 
-std::vector<ObjectMapping> AddressSpace::Current() const {
-  std::vector<ObjectMapping> mappings;
-  if (!current_) return mappings;
-  mappings.reserve(current_->size());
-  for (const Spans::value_type& entry : *current_) {
-    const ObjectMapping next = MappingOf(entry);
-    if (!mappings.empty() && mappings.back().end == next.start &&
-        SameMeaning(mappings.back(), next)) {
-      mappings.back().end = next.end;
-    } else {
-      mappings.push_back(next);
+AddressSpace::Picture AddressSpace::At(MonotonicTime when) const {
+  std::vector<CodeMapping> codes;
+  if (current_) {
+    codes.reserve(current_->size());
+    for (const auto& [start, span] : *current_) {
+      if (span.since <= when) codes.push_back(span.code);
     }
   }
-  return mappings;
+  const size_t from_current = codes.size();
+  for (auto it = FirstAlive(when); it != past_.end(); ++it) {
+    if (it->since <= when) codes.push_back(it->code);
+  }
+  if (codes.size() > from_current) {
+    std::ranges::sort(codes, {}, [](const CodeMapping& code) { return code.mapping.start; });
+  }
+  return PictureOf(codes);
 }
 
-AddressSpace AddressSpace::Fork() const {
+AddressSpace::Past::const_iterator AddressSpace::FirstAlive(MonotonicTime when) const {
+  return std::partition_point(past_.begin(), past_.end(),
+                              [&](const PastSpan& p) { return p.until <= when; });
+}
+
+AddressSpace::Past::const_iterator AddressSpace::FirstOutdated(const Period& period) const {
+  return std::partition_point(past_.begin(), past_.end(),
+                              [&](const PastSpan& p) { return p.told <= period.first; });
+}
+
+void AddressSpace::NoteTold(MonotonicTime now) {
+  for (auto it = past_.rbegin(); it != past_.rend() && it->told == kNotTold; ++it) {
+    it->told = MonotonicTime(now.value() + kLongestTickNs);
+  }
+}
+
+bool AddressSpace::WasOutdated(const Period& period) const {
+  const auto first = FirstOutdated(period);
+  return first != past_.end() && first->until <= period.last;
+}
+
+std::optional<OutdatedAddress> AddressSpace::FindOutdated(ObjectId object, ElfAddress address,
+                                                          const Period& period) const {
+  std::optional<OutdatedAddress> found;
+  for (auto it = FirstOutdated(period); it != past_.end() && it->until <= period.last; ++it) {
+    const ObjectMapping& ended = it->code.mapping;
+    const Address place(address.value() + ended.bias);
+    if (ended.object != object || !ended.Contains(place)) continue;
+    OutdatedAddress content = ContentIn(period, place);
+    if (content.is_sure && content.mapping && SameContent(*content.mapping, ended)) continue;
+    if (found && found->address == place) continue;
+    if (found || IsElsewhere(ended, address, period.first)) content = DoubtfulAt(place);
+    found = content;
+  }
+  return found;
+}
+
+// True if the object shows `address` at another place too: then that may be the one that was met.
+bool AddressSpace::IsElsewhere(const ObjectMapping& mapping, ElfAddress address,
+                               MonotonicTime when) const {
+  const std::vector<ObjectMapping> then = At(when).mappings;
+  return std::ranges::any_of(then, [&](const ObjectMapping& other) {
+    return other.object == mapping.object && other.bias != mapping.bias &&
+           other.Contains(Address(address.value() + other.bias));
+  });
+}
+
+OutdatedAddress AddressSpace::ContentIn(const Period& period, Address address) const {
+  const std::optional<ObjectMapping> first = At(address, period.first);
+  const auto is_first = [&](const std::optional<ObjectMapping>& other) {
+    return first.has_value() == other.has_value() && (!first || SameContent(*first, *other));
+  };
+  bool is_sure = is_first(At(address, period.last));
+  for (auto it = FirstAlive(period.first); it != past_.end() && it->until <= period.last; ++it) {
+    if (it->code.mapping.Contains(address)) is_sure = is_sure && is_first(it->code.mapping);
+  }
+  if (!is_sure) return DoubtfulAt(address);
+  return {.address = address, .is_sure = true, .mapping = first};
+}
+
+AddressSpace AddressSpace::Fork(MonotonicTime when) const {
   AddressSpace child;
   child.current_ = current_;
+  for (auto it = FirstOutdated({when, when}); it != past_.end(); ++it) {
+    child.past_.push_back({.code = it->code, .since = it->since, .until = it->until});
+  }
+  child.shifting_ = shifting_;
   child.latest_ = latest_;
   return child;
 }

@@ -3,39 +3,92 @@
 
 #include <absl/container/btree_map.h>
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "process/address_ranges.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
 
 namespace pyrometer {
 
+// Executable memory, and whether the kernel counts its pages in mm->exec_vm (mm/internal.h,
+// is_exec_mapping()): what is writable too, or a stack, is not counted.
+struct CodeMapping {
+  ObjectMapping mapping;
+  bool counted = true;
+  bool operator==(const CodeMapping&) const = default;
+};
+
+// The time in which all ticks of a sample were taken.
+struct Period {
+  MonotonicTime first;
+  MonotonicTime last;  // inclusive; not before `first`
+};
+
+// What was at an address that the kernel side named by a mapping that had ended.
+struct OutdatedAddress {
+  Address address;
+  // The content was one and the same in the whole period. If not, no one can tell which tick
+  // found what.
+  bool is_sure = false;
+  std::optional<ObjectMapping> mapping;  // that content, if it is sure; nothing: unmapped
+};
+
 // The executable mappings of one program, as they were at any moment still of interest.
 // The kernel reports what is mapped and never what is unmapped: a mapping lasts until another
-// one takes its place. Thread-compatible.
+// one takes its place, or until all mappings are read anew. Thread-compatible.
 class AddressSpace {
  public:
   // `mapping` replaced whatever lay in its range at `when`; what older mappings have beyond it
   // stays. A `when` before an earlier call's counts as that call's. Empty mappings are ignored.
   // False if it changed nothing.
-  bool Map(const ObjectMapping& mapping, MonotonicTime when);
+  bool Map(const CodeMapping& mapping, MonotonicTime when);
 
   // At `when` there were exactly these mappings. REQUIRES: ascending, not overlapping.
-  void Replace(const std::vector<ObjectMapping>& mappings, MonotonicTime when);
+  // False if it changed nothing.
+  bool Replace(const std::vector<CodeMapping>& mappings, MonotonicTime when);
 
   // What covered `address` at `when`; nothing if it was unmapped then.
   std::optional<ObjectMapping> At(Address address, MonotonicTime when) const;
 
-  // What is mapped after the last change: ascending, not overlapping, neighbours that mean the
-  // same made one.
-  std::vector<ObjectMapping> Current() const;
+  // The kernel side acts on the present content since `now`, and on nothing older.
+  void NoteTold(MonotonicTime now);
 
-  // What a child gets at fork: the present without the past. Costs nothing until one of the two
+  // True if the kernel side may have acted on mappings that had ended, at some moment of `period`.
+  // Costs next to nothing.
+  bool WasOutdated(const Period& period) const;
+
+  // What the kernel side took for `address` of `object` in `period`, if it may have acted on a
+  // mapping that had ended; nothing if it was right.
+  std::optional<OutdatedAddress> FindOutdated(ObjectId object, ElfAddress address,
+                                              const Period& period) const;
+
+  // All there was at one moment.
+  struct Picture {
+    std::vector<ObjectMapping> mappings;  // ascending, not overlapping, equal neighbours made one
+    uint64_t counted_bytes = 0;           // of those that are CodeMapping::counted
+  };
+  Picture At(MonotonicTime when) const;
+  // After the last change.
+  Picture Current() const { return At(latest_); }
+
+  // Where the content changed while the program ran: something else took the place of a mapping,
+  // or a mapped file was found gone. Who acts on what was there a moment ago may be wrong again.
+  // Anonymous memory that goes does not count: a JIT that keeps its code either writable or
+  // executable does that all the time, and it comes back as what it was.
+  const AddressRanges& shifting() const { return shifting_; }
+
+  // What happened until now was not this program's doing.
+  void ForgetShifting() { shifting_.Clear(); }
+
+  // What a child gets at fork: the present, and of the past what the kernel side had not been told
+  // of at `when`, for the child has inherited that too. Costs next to nothing until one of the two
   // changes.
-  AddressSpace Fork() const;
+  AddressSpace Fork(MonotonicTime when) const;
 
   // Drops what no sample taken at or after `horizon` can ask for.
   void Forget(MonotonicTime horizon);
@@ -43,28 +96,32 @@ class AddressSpace {
   bool empty() const { return !current_ || current_->empty(); }
 
  private:
+  static constexpr MonotonicTime kNotTold{UINT64_MAX};
   struct Span {
-    Address end;
-    ObjectId object;
-    uint64_t bias = 0;
+    CodeMapping code;
     MonotonicTime since;
   };
   struct PastSpan {
-    ObjectMapping mapping;
+    CodeMapping code;
     MonotonicTime since;
-    MonotonicTime until;  // ascending in past_
+    MonotonicTime until;            // ascending in past_, as is the next
+    MonotonicTime told = kNotTold;  // from then on no tick can have taken it for the present
   };
+  using Past = std::deque<PastSpan>;
   using Spans = absl::btree_map<Address, Span>;  // by start; not overlapping
 
-  static ObjectMapping MappingOf(const Spans::value_type& entry);
   Spans& Writable();
-  // Makes [start, end) free, except where spans mean the same as `keep`; the rest of the range is
-  // returned.
-  std::vector<ObjectMapping> Clear(const ObjectMapping& keep, MonotonicTime when);
-  void Retire(const ObjectMapping& mapping, MonotonicTime since, MonotonicTime until);
+  std::vector<Span> Overlapping(Address start, Address end) const;
+  bool Unmap(Address start, Address end);
+  void Cut(const Span& span, Address start, Address end);
+  Past::const_iterator FirstOutdated(const Period& period) const;
+  Past::const_iterator FirstAlive(MonotonicTime when) const;
+  bool IsElsewhere(const ObjectMapping& mapping, ElfAddress address, MonotonicTime when) const;
+  OutdatedAddress ContentIn(const Period& period, Address address) const;
 
   std::shared_ptr<Spans> current_;  // shared with forked children until somebody writes
-  std::deque<PastSpan> past_;
+  Past past_;
+  AddressRanges shifting_;
   MonotonicTime latest_;
 };
 

@@ -67,9 +67,9 @@ Result<void> KernelEvents::Watch(int fd) const {
 
 KernelEvents::Batch KernelEvents::Read() {
   Batch batch;
-  const MonotonicTime horizon = MonotonicNow();  // before the first ring is read
+  batch.horizon = MonotonicNow();  // before the first ring is read
   for (PerfRing& ring : rings_) malformed_ += ring.Drain(merger_).malformed;
-  batch.events = merger_.Release(horizon);
+  batch.events = merger_.Release(batch.horizon);
   batch.malformed = std::exchange(malformed_, 0);
   batch.more = merger_.has_pending();
   return batch;

@@ -27,6 +27,7 @@ class KernelEvents {
   struct Batch {
     std::vector<ProcessEvent> events;
     uint64_t malformed = 0;
+    MonotonicTime horizon;  // all events up to then are in this batch or were in earlier ones
     // True: later events wait in the rings or were read too early to be ordered; read again.
     bool more = false;
   };

@@ -33,11 +33,11 @@ FileRange RangeOf(const Segment& segment, uint64_t page_size, bool rounded) {
 // Splits a mapping among segments; each claim takes what is still free.
 class Splitter {
  public:
+  // REQUIRES: the mapping's last file offset fits into 64 bits.
   Splitter(const FileMapping& mapping, ObjectId object)
       : base_(mapping.start.value() - mapping.offset.value()), object_(object) {
-    free_.push_back(
-        {mapping.offset.value(),
-         SaturatingAdd(mapping.offset.value(), mapping.end.value() - mapping.start.value())});
+    free_.push_back({mapping.offset.value(),
+                     mapping.offset.value() + (mapping.end.value() - mapping.start.value())});
   }
 
   bool done() const { return free_.empty() || pieces_.size() > kMaxPieces; }
@@ -97,9 +97,29 @@ uint64_t EndOf(std::span<const Segment> segments, uint64_t page_size) {
 
 }  // namespace
 
+FileMapping WithoutReservation(const FileMapping& mapping, std::span<const Segment> segments,
+                               uint64_t page_size) {
+  if (segments.empty()) return mapping;
+  const Segment& first = segments.front();
+  const FileRange shown = RangeOf(first, page_size, true);
+  const uint64_t before = first.offset.value() - shown.start;  // on the first page
+  const uint64_t length = mapping.end.value() - mapping.start.value();
+  const uint64_t all = EndOf(segments, page_size) - (first.address.value() - before);
+  const uint64_t kept = shown.end - shown.start;
+  if (mapping.offset.value() != shown.start || length != all || kept == 0 || kept >= length) {
+    return mapping;
+  }
+  FileMapping left = mapping;
+  left.end = Address(mapping.start.value() + kept);
+  return left;
+}
+
 std::vector<ObjectMapping> ToObjectMappings(const FileMapping& mapping, ObjectId object,
                                             std::span<const Segment> segments, uint64_t page_size) {
   if (mapping.end <= mapping.start) return {};
+  const ObjectMapping anonymous{mapping.start, mapping.end, ObjectId(0), 0};
+  const uint64_t length = mapping.end.value() - mapping.start.value();
+  if (mapping.offset.value() > std::numeric_limits<uint64_t>::max() - length) return {anonymous};
   if (segments.empty()) {
     const uint64_t bias = mapping.start.value() - mapping.offset.value();
     return {{mapping.start, mapping.end, object, bias}};
@@ -115,7 +135,7 @@ std::vector<ObjectMapping> ToObjectMappings(const FileMapping& mapping, ObjectId
     }
   }
   std::vector<ObjectMapping> pieces = std::move(splitter).Finish(EndOf(segments, page_size));
-  if (pieces.size() > kMaxPieces) return {{mapping.start, mapping.end, ObjectId(0), 0}};
+  if (pieces.size() > kMaxPieces) return {anonymous};
   return pieces;
 }
 

@@ -2,6 +2,7 @@
 #include "process/perf_record.h"
 
 #include <linux/perf_event.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -85,7 +86,8 @@ MaybeEvent ParseMapping(Body& body) {
     event.file.inode = in.Take<uint64_t>();
     event.file.generation = in.Take<uint64_t>();
   }
-  in.Take<uint32_t>();  // prot: attr.mmap without mmap_data means executable
+  // attr.mmap without mmap_data: always executable.
+  event.range.writable = in.Take<uint32_t>() & PROT_WRITE;
   in.Take<uint32_t>();  // flags
   event.file.path = in.TakeString();
   if (IsNobody(event.pid.value()) || event.range.end <= event.range.start) return std::nullopt;

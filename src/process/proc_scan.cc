@@ -49,10 +49,6 @@ Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid) {
   process.comm = std::move(stat.comm);
   process.kernel_thread = stat.kernel_thread;
   if (process.kernel_thread) return process;
-  // Another user's process may hide these from an agent without CAP_SYS_PTRACE.
-  if (Result<std::string> executable = directory.Executable()) {
-    process.executable = *std::move(executable);
-  }
   ASSIGN_OR_RETURN(process.mappings, directory.Mappings());
   return process;
 }

@@ -19,7 +19,6 @@ struct ScannedProcess {
   ProcessKey key;
   MonotonicTime read_at;
   std::string comm;
-  std::string executable;  // "" for kernel threads and what may not be read
   bool kernel_thread = false;
   std::vector<Tid> threads;
   std::vector<ProcMapping> mappings;

@@ -68,7 +68,7 @@ std::optional<ProcMapping> ParseMapsLine(std::string_view line) {
   if (start >> 63) return std::nullopt;
   const size_t path = std::min(fields.rest().find_first_not_of(' '), fields.rest().size());
   mapping.file.path = UnescapeNewlines(fields.rest().substr(path));
-  mapping.range = {Address(start), Address(end), FileOffset(offset)};
+  mapping.range = {Address(start), Address(end), FileOffset(offset), permissions[1] == 'w'};
   return mapping;
 }
 

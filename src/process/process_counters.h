@@ -21,6 +21,9 @@ struct ProcessCounters {
   uint64_t scans = 0;    // of /proc, the first one included
   uint64_t resyncs = 0;  // scans because records were lost
   uint64_t publishes = 0;
+  uint64_t rechecks = 0;          // of one process's mappings, because the kernel disagreed
+  uint64_t rechecks_changed = 0;  // of these: it was right
+  uint64_t rechecks_refused = 0;  // too many of that process
 
   uint64_t objects = 0;
   uint64_t objects_unopened = 0;        // the file was gone, unreadable or another one
@@ -30,7 +33,9 @@ struct ProcessCounters {
   // Of windows resolved.
   uint64_t unknown_process_samples = 0;  // sample entries whose process or program is not known
   uint64_t resolved_frames = 0;
-  uint64_t cut_stacks = 0;
+  uint64_t cut_stacks = 0;       // at what lies in no mapping
+  uint64_t outdated_frames = 0;  // named by a mapping that had ended; corrected
+  uint64_t doubtful_frames = 0;  // the same, and what they were cannot be told
 };
 
 }  // namespace pyrometer

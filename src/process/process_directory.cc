@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <memory>
 #include <string_view>
 
@@ -112,13 +111,6 @@ Result<std::vector<ProcMapping>> ProcessDirectory::Mappings() const {
     if (maps && !maps->empty()) return ParseProcMaps(*maps);
   }
   return std::vector<ProcMapping>{};
-}
-
-Result<std::string> ProcessDirectory::Executable() const {
-  std::array<char, PATH_MAX> target;
-  const ssize_t size = ::readlinkat(fd_.get(), "exe", target.data(), target.size());
-  if (size < 0) return SystemError(errno, "exe");
-  return std::string(target.data(), static_cast<size_t>(size));
 }
 
 Result<RootIdentity> ProcessDirectory::Root() const {

@@ -42,7 +42,6 @@ class ProcessDirectory {
   Result<std::vector<Tid>> Threads() const;
   // Executable mappings, from a living thread where the leader has ended.
   Result<std::vector<ProcMapping>> Mappings() const;
-  Result<std::string> Executable() const;  // the target of `exe`
   Result<RootIdentity> Root() const;
   Result<ProcStatus> Status() const;
 

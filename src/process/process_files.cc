@@ -66,33 +66,27 @@ class ProcessHistory::Finder : public FileFinder {
   const ProcessDirectory* const directory_;
 };
 
-std::vector<ObjectMapping> ProcessHistory::ToObjects(const FileMapping& range,
-                                                     const MappedFile& file,
-                                                     const RootIdentity& root,
-                                                     const ProcessDirectory* directory) {
+ObjectId ProcessHistory::Identify(const FileMapping& range, const MappedFile& file,
+                                  const RootIdentity& root, const ProcessDirectory* directory) {
   if (file.path == kVdsoPath) {
     const bool compat = range.end.value() <= (uint64_t{1} << 32);
-    const ObjectId vdso = compat ? ObjectTable::kCompatVdso : ObjectTable::kVdso;
-    return {{range.start, range.end, vdso, range.start.value()}};
+    return compat ? ObjectTable::kCompatVdso : ObjectTable::kVdso;
   }
-  const ObjectMapping anonymous{range.start, range.end, ObjectId(0), 0};
-  if (IsAnonymous(file.path)) return {anonymous};
+  if (IsAnonymous(file.path)) return ObjectId(0);
   Finder finder(*this, range, file.path, root, directory);
-  const ObjectId object = objects_.Identify(root, file, finder);
-  if (object == ObjectId(0)) return {anonymous};
-  return ToObjectMappings(range, object, objects_.Find(object)->segments, page_size_);
+  return objects_.Identify(root, file, finder);
 }
 
-std::vector<ObjectMapping> ProcessHistory::ToObjects(Process& process, const MappingEvent& event) {
+ObjectId ProcessHistory::Identify(Process& process, const MappingEvent& event) {
   const bool has_file = event.file.path != kVdsoPath && !IsAnonymous(event.file.path);
   if (!has_file || objects_.Knows(process.program().root, event.file)) {
     // The usual case, and /proc is not touched (it was half of the cost of a short process). The
     // root may be an inherited one that the process has left since; then it has mapped a file of
     // the same path and build id as one there, and whoever forges that misleads us about himself.
-    return ToObjects(event.range, event.file, process.program().root, nullptr);
+    return Identify(event.range, event.file, process.program().root, nullptr);
   }
   LearnRoot(process);
-  return ToObjects(event.range, event.file, process.program().root, DirectoryOf(process));
+  return Identify(event.range, event.file, process.program().root, DirectoryOf(process));
 }
 
 std::optional<ObjectInfo> ProcessHistory::Object(ObjectId id) const {
@@ -110,7 +104,7 @@ Result<UniqueFd> ProcessHistory::OpenObject(ObjectId id) {
   bool found = false;
   processes_.ForEachLiving([&](Process& process) {
     if (found || attempts >= kReopenAttempts) return;
-    for (const ObjectMapping& mapping : process.program().space.Current()) {
+    for (const ObjectMapping& mapping : process.program().space.Current().mappings) {
       if (mapping.object != id) continue;
       ++attempts;
       const FileMapping range{mapping.start, mapping.end, FileOffset(0)};

@@ -18,6 +18,38 @@ constexpr size_t kMaxPerfMaps = 256;
 // Until somebody takes them.
 constexpr size_t kMaxKernelSymbols = 65536;
 
+// As is_exec_mapping() in the kernel's mm/internal.h. That memory grows downwards is only to be
+// seen of the stack of the first thread.
+bool IsCounted(const FileMapping& range, const MappedFile& file) {
+  return !range.writable && file.path != "[stack]";
+}
+
+// True for two objects that are one file before and after its inode changed, as it does when the
+// file is unlinked or another is renamed over it.
+bool IsSameFile(const ObjectInfo& before, const ObjectInfo& now) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  const auto path_of = [&](std::string_view path) {
+    if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+    return path;
+  };
+  return before.was_opened && !before.build_id.empty() && before.build_id == now.build_id &&
+         path_of(before.path) == path_of(now.path);
+}
+
+std::vector<PublishedMapping> ToPublish(const std::vector<ObjectMapping>& mappings,
+                                        const AddressRanges& shifting) {
+  std::vector<PublishedMapping> published;
+  published.reserve(mappings.size());
+  for (const ObjectMapping& mapping : mappings) {
+    for (Address start = mapping.start; start < mapping.end;) {
+      const Address end = shifting.EndOfStretch(start, mapping.end);
+      published.push_back({{start, end, mapping.object, mapping.bias}, shifting.Contains(start)});
+      start = end;
+    }
+  }
+  return published;
+}
+
 }  // namespace
 
 ProcessHistory::ProcessHistory(Options options, ObjectInspector& inspector, AddressSpaceSink& sink)
@@ -50,18 +82,53 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
                                 const TaskRecord* task) {
   const RootIdentity root = directory.Root().value_or(RootIdentity{});
   witnesses_.try_emplace(root, scanned.key.pid);
-  std::vector<ObjectMapping> mappings;
-  for (const ProcMapping& mapping : scanned.mappings) {
-    const std::vector<ObjectMapping> pieces =
-        ToObjects(mapping.range, mapping.file, root, &directory);
-    mappings.insert(mappings.end(), pieces.begin(), pieces.end());
-  }
+  const std::vector<CodeMapping> mappings =
+      ToCode(scanned.mappings, root, directory, processes_.Living(scanned.key.pid));
   Process& process = processes_.Add(scanned, mappings, task);
   process.program().root = root;
   process.program().root_is_own = true;
-  const auto is_anonymous = [](const ObjectMapping& m) { return m.object == ObjectId(0); };
+  const auto is_anonymous = [](const CodeMapping& m) { return m.mapping.object == ObjectId(0); };
   if (std::ranges::any_of(mappings, is_anonymous)) NoteAnonymousCode(process, &directory);
   changed_.insert(scanned.key.pid);
+}
+
+std::vector<CodeMapping> ProcessHistory::ToCode(std::span<const ProcMapping> mappings,
+                                                const RootIdentity& root,
+                                                const ProcessDirectory& directory,
+                                                const Process* known) {
+  std::vector<CodeMapping> code;
+  for (const auto& [range, file] : mappings) {
+    const ObjectId object = Identify(range, file, root, &directory);
+    const bool counted = IsCounted(range, file);
+    for (const ObjectMapping& piece : ToObjects(range, AsKnown(object, range.start, known))) {
+      code.push_back({piece, counted});
+    }
+  }
+  return code;
+}
+
+ObjectId ProcessHistory::AsKnown(ObjectId object, Address address, const Process* known) const {
+  if (known == nullptr) return object;
+  const std::optional<ObjectMapping> before = known->program().space.At(address, kForever);
+  if (!before || before->object == object) return object;
+  const ObjectInfo* const then = objects_.Find(before->object);
+  const ObjectInfo* const now = objects_.Find(object);
+  const bool is_same = then != nullptr && now != nullptr && IsSameFile(*then, *now);
+  return is_same ? before->object : object;
+}
+
+std::vector<ObjectMapping> ProcessHistory::ToObjects(const FileMapping& range,
+                                                     ObjectId object) const {
+  if (object == ObjectId(0)) return {{range.start, range.end, object, 0}};
+  if (object == ObjectTable::kVdso || object == ObjectTable::kCompatVdso) {
+    return {{range.start, range.end, object, range.start.value()}};
+  }
+  return ToObjectMappings(range, object, SegmentsOf(object), page_size_);
+}
+
+std::span<const Segment> ProcessHistory::SegmentsOf(ObjectId object) const {
+  const ObjectInfo* const info = objects_.Find(object);
+  return info == nullptr ? std::span<const Segment>() : info->segments;
 }
 
 Process* ProcessHistory::Adopt(Pid pid) {
@@ -87,15 +154,13 @@ void ProcessHistory::On(const MappingEvent& event) {
   Process* process = processes_.Living(event.pid);
   if (process == nullptr) process = Adopt(event.pid);
   if (process == nullptr || event.when <= process->scanned_at) return;
-  Program& program = process->program();
+  const ObjectId object = AsKnown(Identify(*process, event), event.range.start, process);
+  const FileMapping range = WithoutReservation(event.range, SegmentsOf(object), page_size_);
+  const bool counted = IsCounted(range, event.file);
   bool changed = false;
-  for (const ObjectMapping& piece : ToObjects(*process, event)) {
-    changed |= program.space.Map(piece, event.when);
+  for (const ObjectMapping& piece : ToObjects(range, object)) {
+    changed |= process->program().space.Map({piece, counted}, event.when);
     if (piece.object == ObjectId(0)) NoteAnonymousCode(*process, nullptr);
-  }
-  // The kernel maps the executable before its interpreter and anything else.
-  if (program.executable.empty() && !IsAnonymous(event.file.path) && event.file.path != kVdsoPath) {
-    program.executable = event.file.path;
   }
   if (changed) changed_.insert(event.pid);
 }
@@ -171,41 +236,77 @@ void ProcessHistory::NoteAnonymousCode(Process& process, const ProcessDirectory*
   perf_maps_.push_back(process.perf_map);
 }
 
-// What cannot become another file's unnoticed. The kernel tells of mmap but not of munmap, and of
-// mmap some milliseconds late: with everything published, two plugins that a program loaded in turn
-// at one address took each other's names (11 of 1,500 samples, 2026-11). So libraries, which may be
-// unloaded, come as addresses, and the history says what was there at that moment.
-std::vector<ObjectMapping> ProcessHistory::LastingMappings(const Program& program) const {
-  std::vector<ObjectMapping> lasting = program.space.Current();
-  std::erase_if(lasting, [&](const ObjectMapping& mapping) {
-    const ObjectInfo* const object = objects_.Find(mapping.object);
-    return object == nullptr || (!object->is_vdso && object->path != program.executable);
-  });
-  return lasting;
+bool ProcessHistory::CanPublish(Process& process) {
+  const Program& program = process.program();
+  if (process.kernel_thread || !program.exec || program.space.empty()) return false;
+  // The kernel compares start times exactly.
+  return process.start_is_exact || process.start_is_sure || DirectoryOf(process) != nullptr;
 }
 
 void ProcessHistory::Publish(Pid pid) {
   Process* const process = processes_.Living(pid);
-  if (process == nullptr || process->kernel_thread) return;
-  const Program& program = process->program();
-  if (!program.exec || program.space.empty()) return;
-  // The kernel compares start times exactly.
-  const bool sure = process->start_is_exact || process->start_is_sure;
-  if (!sure && DirectoryOf(*process) == nullptr) return;
-  sink_.Publish(process->key, *program.exec, LastingMappings(program));
+  if (process == nullptr) {
+    Withdraw(pid);
+    return;
+  }
+  Program& program = process->program();
+  if (!CanPublish(*process)) {
+    Withdraw(pid);
+    program.space.NoteTold(MonotonicNow());
+    return;
+  }
+  const AddressSpace::Picture now = program.space.Current();
+  sink_.Publish(process->key, *program.exec, now.counted_bytes / page_size_,
+                ToPublish(now.mappings, program.space.shifting()));
+  program.space.NoteTold(MonotonicNow());
   published_.insert(pid);
   ++counters_.publishes;
 }
 
 void ProcessHistory::PublishChanged() {
-  for (const Pid pid : changed_) Publish(pid);
-  changed_.clear();
+  for (const Pid pid : std::exchange(changed_, {})) Publish(pid);
   open_.reset();
 }
 
 void ProcessHistory::Withdraw(Pid pid) {
   changed_.erase(pid);
   if (published_.erase(pid) > 0) sink_.Withdraw(pid);
+}
+
+void ProcessHistory::Recheck(const ProcessKey& key) {
+  Process* const process = processes_.Living(key.pid);
+  if (process == nullptr || !process->StartedAt(key.start_time)) return;
+  const MonotonicTime begin = MonotonicNow();
+  if (!process->rechecks.Take(begin)) {
+    ++counters_.rechecks_refused;
+    return;
+  }
+  ++counters_.rechecks;
+  // Null if the pid is another process's by now.
+  if (const ProcessDirectory* const directory = DirectoryOf(*process)) {
+    LearnRoot(*process);
+    if (const auto mappings = directory->Mappings(); mappings && !mappings->empty()) {
+      Program& program = process->program();
+      const auto code = ToCode(*mappings, program.root, *directory, process);
+      if (program.space.Replace(code, begin)) ++counters_.rechecks_changed;
+      program.complete = true;
+    }
+  }
+  changed_.insert(key.pid);
+  PublishChanged();
+}
+
+std::optional<ProgramMappings> ProcessHistory::MappingsAt(const ProcessKey& key, ExecId exec,
+                                                          MonotonicTime when) {
+  if (processes_.Living(key.pid) == nullptr && processes_.Find(key) == nullptr) {
+    Adopt(key.pid);
+    PublishChanged();
+  }
+  const Program* const program = processes_.Find(key, exec, when);
+  if (program == nullptr) return std::nullopt;
+  AddressSpace::Picture then = program->space.At(when);
+  return ProgramMappings{std::move(then.mappings), then.counted_bytes / page_size_,
+                         program->complete};
 }
 
 Window ProcessHistory::Resolve(Window window) {
@@ -234,6 +335,8 @@ ProcessCounters ProcessHistory::counters() const {
   all.unknown_process_samples = resolved_.unknown_process_samples;
   all.resolved_frames = resolved_.resolved_frames;
   all.cut_stacks = resolved_.cut_stacks;
+  all.outdated_frames = resolved_.outdated_frames;
+  all.doubtful_frames = resolved_.doubtful_frames;
   return all;
 }
 

@@ -20,6 +20,7 @@
 #include "process/process_directory.h"
 #include "process/process_event.h"
 #include "process/process_table.h"
+#include "process/program_mappings.h"
 #include "process/task_record.h"
 #include "process/window_resolver.h"
 #include "pyrometer/kernel_symbol_event.h"
@@ -48,8 +49,10 @@ class ProcessHistory {
   // A burst of events, in order of time. Publishes each process that changed, once.
   void Apply(std::span<const ProcessEvent> events);
 
-  // The following are as in ProcessTracker.
+  // The following are as in ProcessTracker, of the events that were applied.
   Window Resolve(Window window);
+  void Recheck(const ProcessKey& key);
+  std::optional<ProgramMappings> MappingsAt(const ProcessKey& key, ExecId exec, MonotonicTime when);
   std::optional<ObjectInfo> Object(ObjectId id) const;
   Result<UniqueFd> OpenObject(ObjectId id);
   Result<UniqueFd> OpenPerfMap(const ProcessKey& process);
@@ -79,15 +82,24 @@ class ProcessHistory {
                   const TaskRecord* task);
   // A living process that no event told of.
   Process* Adopt(Pid pid);
-  std::vector<ObjectMapping> ToObjects(const FileMapping& range, const MappedFile& file,
-                                       const RootIdentity& root, const ProcessDirectory* directory);
-  std::vector<ObjectMapping> ToObjects(Process& process, const MappingEvent& event);
+  // ObjectId(0): anonymous memory.
+  ObjectId Identify(const FileMapping& range, const MappedFile& file, const RootIdentity& root,
+                    const ProcessDirectory* directory);
+  ObjectId Identify(Process& process, const MappingEvent& event);
+  // What is known at `address` if `object` is the same file; `known` may be null.
+  ObjectId AsKnown(ObjectId object, Address address, const Process* known) const;
+  std::span<const Segment> SegmentsOf(ObjectId object) const;
+  std::vector<ObjectMapping> ToObjects(const FileMapping& range, ObjectId object) const;
+  // What /proc shows of a process of which `known` was known; may be null.
+  std::vector<CodeMapping> ToCode(std::span<const ProcMapping> mappings, const RootIdentity& root,
+                                  const ProcessDirectory& directory, const Process* known);
   // Null if the process is gone. Valid until the next call, or the end of the burst.
   const ProcessDirectory* DirectoryOf(Process& process);
   void LearnRoot(Process& process);
   // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
-  std::vector<ObjectMapping> LastingMappings(const Program& program) const;
+  bool CanPublish(Process& process);
+  // Withdraws the process if it cannot be published.
   void Publish(Pid pid);
   void PublishChanged();
   void Withdraw(Pid pid);

@@ -75,8 +75,8 @@ Process* ProcessTable::Apply(const ForkEvent& event) {
   Program program;
   if (parent != nullptr) {
     const Program& image = parent->program();
-    program = {image.exec,         event.when,     image.comm, image.executable,
-               image.space.Fork(), image.complete, image.root, false};
+    program = {image.exec,     event.when, image.comm, image.space.Fork(event.when),
+               image.complete, image.root, false};
     child.kernel_thread = parent->kernel_thread;
   }
   program.since = event.when;
@@ -106,6 +106,7 @@ Process* ProcessTable::Apply(const CommEvent& event) {
   if (scanned) {
     // The exec came after its task's record was read, and before the mappings were.
     program.exec = Next(program.exec);
+    program.space.ForgetShifting();
     process->exec_learnt_at = event.when;
     return process;
   }
@@ -124,8 +125,8 @@ Process* ProcessTable::Apply(const CommEvent& event) {
   return process;
 }
 
-Process& ProcessTable::Add(const ScannedProcess& scanned,
-                           const std::vector<ObjectMapping>& mappings, const TaskRecord* task) {
+Process& ProcessTable::Add(const ScannedProcess& scanned, const std::vector<CodeMapping>& mappings,
+                           const TaskRecord* task) {
   Process* process = Living(scanned.key.pid);
   if (process != nullptr && !process->StartedAt(scanned.key.start_time)) {
     End(*process, scanned.read_at);
@@ -153,7 +154,6 @@ Process& ProcessTable::Add(const ScannedProcess& scanned,
   }
   Program& program = process->program();
   program.comm = scanned.comm;
-  program.executable = scanned.executable;
   program.complete = true;
   program.space.Replace(mappings, is_new ? MonotonicTime(0) : scanned.read_at);
   return *process;

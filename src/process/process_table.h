@@ -4,6 +4,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -20,6 +21,7 @@
 #include "process/process_directory.h"
 #include "process/process_event.h"
 #include "process/task_record.h"
+#include "process/token_bucket.h"
 #include "pyrometer/ids.h"
 
 namespace pyrometer {
@@ -31,7 +33,6 @@ struct Program {
   std::optional<ExecId> exec;  // nothing: never learnt
   MonotonicTime since;         // 0: before anybody looked
   std::string comm;
-  std::string executable;  // "" until something is mapped
   AddressSpace space;
   bool complete = false;  // all its executable mappings are known
   RootIdentity root;
@@ -51,6 +52,8 @@ struct Process {
   absl::flat_hash_set<Tid> threads;
   std::vector<Program> programs;               // oldest first; at least one
   std::shared_ptr<PerfMapDirectory> perf_map;  // if it had code that is in no file
+  // Looks at its mappings because the kernel disagrees. One costs as much as 0.1 to 1 ms.
+  TokenBucket rechecks{20, std::chrono::seconds(1)};
 
   Program& program() { return programs.back(); }
   const Program& program() const { return programs.back(); }
@@ -76,7 +79,7 @@ class ProcessTable {
   // What /proc says of a process, and the record of one of its tasks, read before, if there is
   // any. What is known already is kept where it agrees. The record of another process that had
   // this pid is ignored.
-  Process& Add(const ScannedProcess& scanned, const std::vector<ObjectMapping>& mappings,
+  Process& Add(const ScannedProcess& scanned, const std::vector<CodeMapping>& mappings,
                const TaskRecord* task);
 
   // Ends living processes that were born before `when` and for which `seen` is false.

@@ -72,6 +72,19 @@ class ProcessTracker::State {
     return history_.Resolve(std::move(window));
   }
 
+  void Recheck(const ProcessKey& process) {
+    const absl::MutexLock lock(&mutex_);
+    PumpOnce();
+    history_.Recheck(process);
+  }
+
+  std::optional<ProgramMappings> MappingsAt(const ProcessKey& process, ExecId exec,
+                                            MonotonicTime when) {
+    const absl::MutexLock lock(&mutex_);
+    if (applied_ < when) PumpOnce();
+    return history_.MappingsAt(process, exec, when);
+  }
+
   template <typename Action>
   auto WithHistory(Action action) {
     const absl::MutexLock lock(&mutex_);
@@ -104,6 +117,7 @@ class ProcessTracker::State {
   KernelEvents::Batch PumpOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     KernelEvents::Batch batch = events_.Read();
     malformed_ += batch.malformed;
+    applied_ = batch.horizon;
     history_.Apply(batch.events);
     return batch;
   }
@@ -158,6 +172,7 @@ class ProcessTracker::State {
   absl::Mutex mutex_;
   KernelEvents events_ ABSL_GUARDED_BY(mutex_);
   ProcessHistory history_ ABSL_GUARDED_BY(mutex_);
+  MonotonicTime applied_ ABSL_GUARDED_BY(mutex_);  // all events up to then
   uint64_t malformed_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t resyncs_ ABSL_GUARDED_BY(mutex_) = 0;
   std::jthread thread_;
@@ -183,6 +198,15 @@ Result<std::unique_ptr<ProcessTracker>> ProcessTracker::Start(Options options,
 
 Window ProcessTracker::Resolve(Window window) {
   return state_->Resolve(std::move(window));
+}
+
+void ProcessTracker::Recheck(const ProcessKey& process) {
+  state_->Recheck(process);
+}
+
+std::optional<ProgramMappings> ProcessTracker::MappingsAt(const ProcessKey& process, ExecId exec,
+                                                          MonotonicTime when) {
+  return state_->MappingsAt(process, exec, when);
 }
 
 std::optional<ObjectInfo> ProcessTracker::Object(ObjectId id) const {

@@ -14,6 +14,7 @@
 #include "process/object_info.h"
 #include "process/object_inspector.h"
 #include "process/process_counters.h"
+#include "process/program_mappings.h"
 #include "process/task_record.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/kernel_symbol_event.h"
@@ -58,6 +59,18 @@ class ProcessTracker {
   // that share a stack but not its meaning get stacks of their own. Forgets what is older than
   // window.end - Options::keep: call it with windows in order.
   Window Resolve(Window window);
+
+  // The kernel side found that `process` has other executable memory than was published: applies
+  // all events up to now, reads its /proc/PID/maps and publishes it again. Reads 20 times at once
+  // and then once a second for each process; refused beyond that, and counted. Nothing happens if
+  // the process is unknown or gone, or if its pid is another's by now.
+  void Recheck(const ProcessKey& process);
+
+  // What program `exec` of `process` had mapped executable at `when`, by all events up to then. A
+  // process that lives and is unknown is read from /proc. Nothing if it cannot be known any more.
+  // Cheap: reads the rings only if `when` is later than what has been read, and copies.
+  std::optional<ProgramMappings> MappingsAt(const ProcessKey& process, ExecId exec,
+                                            MonotonicTime when);
 
   // Nothing if there is no such object.
   std::optional<ObjectInfo> Object(ObjectId id) const;

@@ -30,45 +30,66 @@ class Resolver {
   Window Run() && {
     FindStacksWithAddresses();
     for (Sample& sample : window_.samples) {
-      if (sample.stack < has_addresses_.size() && has_addresses_[sample.stack]) Resolve(sample);
+      if (sample.stack < views_.size()) Resolve(sample);
     }
     return std::move(window_);
   }
 
  private:
   void FindStacksWithAddresses() {
-    has_addresses_.resize(window_.stacks.size());
     views_.resize(window_.stacks.size());
-    for (size_t i = 0; i < window_.stacks.size(); ++i) {
+    for (uint32_t i = 0; i < window_.stacks.size(); ++i) {
       const std::span<const Frame> frames = window_.FramesOf(window_.stacks[i]);
-      has_addresses_[i] =
+      views_[i].has_addresses =
           std::ranges::any_of(frames.subspan(window_.stacks[i].kernel_frames), IsUserAddress);
-      if (has_addresses_[i]) {
-        views_[i].original = originals_.size();
-        originals_.push_back({{frames.begin(), frames.end()}, window_.stacks[i]});
-      }
+      if (views_[i].has_addresses) KeepOriginal(i);
     }
   }
 
   static bool IsUserAddress(Frame frame) { return frame.kind() == Frame::Kind::kUserAddress; }
 
+  void KeepOriginal(uint32_t stack) {
+    const std::span<const Frame> frames = window_.FramesOf(window_.stacks[stack]);
+    views_[stack].original = originals_.size();
+    originals_.push_back({{frames.begin(), frames.end()}, window_.stacks[stack]});
+  }
+
+  // The stack stays that of all samples that see nothing else in it.
+  void ShareAsItIs(uint32_t stack) {
+    KeepOriginal(stack);
+    views_[stack].indices.push_back(stack);
+  }
+
   void Resolve(Sample& sample) {
-    const View& original = originals_[views_[sample.stack].original];
+    Views& views = views_[sample.stack];
+    if (!views.has_addresses && window_.stacks[sample.stack].user_frames == 0) return;
     const Program* program = processes_.Find(sample.process, sample.exec, sample.first_seen);
+    if (!views.has_addresses) {
+      if (program == nullptr || !program->space.WasOutdated(PeriodOf(sample))) return;
+      if (views.indices.empty()) ShareAsItIs(sample.stack);
+    }
+    const View& original = originals_[views.original];
     if (program == nullptr) ++tally_.unknown_process_samples;
     const View seen = program == nullptr ? original : SeenBy(*program, sample, original);
     sample.stack = Place(sample.stack, seen);
   }
 
+  static Period PeriodOf(const Sample& sample) { return {sample.first_seen, sample.last_seen}; }
+
   View SeenBy(const Program& program, const Sample& sample, const View& original) {
     View seen;
     seen.stack = original.stack;
     seen.frames.reserve(original.frames.size());
+    const bool was_outdated = program.space.WasOutdated(PeriodOf(sample));
     for (size_t i = 0; i < original.frames.size(); ++i) {
       const Frame frame = original.frames[i];
       if (i < original.stack.kernel_frames || !IsUserAddress(frame)) {
-        seen.frames.push_back(frame);
-        continue;
+        const std::optional<OutdatedAddress> outdated =
+            was_outdated ? FindOutdated(program, sample, frame) : std::nullopt;
+        seen.frames.push_back(outdated ? Correct(*outdated) : frame);
+        if (!outdated) continue;
+        CutAbove(seen.stack, i);
+        break;
       }
       const std::optional<ObjectMapping> mapping =
           program.space.At(frame.user_address(), sample.first_seen);
@@ -80,6 +101,23 @@ class Resolver {
       seen.frames.push_back(Normalize(frame, mapping));
     }
     return seen;
+  }
+
+  static std::optional<OutdatedAddress> FindOutdated(const Program& program, const Sample& sample,
+                                                     Frame frame) {
+    if (frame.kind() != Frame::Kind::kObject) return std::nullopt;
+    return program.space.FindOutdated(frame.object(), frame.offset(), PeriodOf(sample));
+  }
+
+  Frame Correct(const OutdatedAddress& outdated) {
+    ++(outdated.is_sure ? tally_.outdated_frames : tally_.doubtful_frames);
+    return Normalize(Frame::User(outdated.address), outdated.mapping);
+  }
+
+  // The caller of the frame at `at` was found with the unwind table of what is not there.
+  static void CutAbove(Stack& stack, size_t at) {
+    stack.user_frames = static_cast<uint16_t>(at + 1 - stack.kernel_frames);
+    stack.end = StackEnd::kNotReady;
   }
 
   // A tick in the kernel whose user pc is mapped nowhere hit the middle of an exec: the registers
@@ -123,6 +161,7 @@ class Resolver {
   }
 
   struct Views {
+    bool has_addresses = false;     // user addresses, for which each process has its own meaning
     size_t original = 0;            // index into originals_
     std::vector<uint32_t> indices;  // into Window::stacks
   };
@@ -130,9 +169,8 @@ class Resolver {
   Window window_;
   const ProcessTable& processes_;
   ResolveTally& tally_;
-  std::vector<bool> has_addresses_;  // by stack, of those the window came with
-  std::vector<Views> views_;         // likewise
-  std::vector<View> originals_;      // of stacks with user addresses
+  std::vector<Views> views_;     // by stack, of those the window came with
+  std::vector<View> originals_;  // of stacks that samples see differently
 };
 
 }  // namespace

@@ -11,7 +11,9 @@ namespace pyrometer {
 struct ResolveTally {
   uint64_t unknown_process_samples = 0;
   uint64_t resolved_frames = 0;
-  uint64_t cut_stacks = 0;
+  uint64_t cut_stacks = 0;       // at what lies in no mapping
+  uint64_t outdated_frames = 0;  // named by a mapping that had ended; corrected
+  uint64_t doubtful_frames = 0;  // the same, and what they were cannot be told
 };
 
 // See ProcessTracker::Resolve().

@@ -119,7 +119,7 @@ std::string_view ProcessNameOf(const ProfileSample& sample) {
 std::string CutMarker(StackEnd end) {
   if (!IsCut(end)) return "";
   if (end == StackEnd::kTruncated) return "[truncated]";
-  return fmt::format("[stack cut: {}]", Name(end));
+  return fmt::format("[unwind stopped: {}]", Name(end));
 }
 
 SampleTotals TotalsOf(const Profile& profile) {

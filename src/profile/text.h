@@ -36,7 +36,7 @@ std::string_view NameOf(const Line& line);
 std::string_view ProcessNameOf(const ProfileSample& sample);
 
 // What stands at the root of a stack whose root is missing: "[truncated]",
-// "[stack cut: bad frame pointer]". Empty if the stack is whole.
+// "[unwind stopped: no unwind information]". Empty if the stack is whole.
 std::string CutMarker(StackEnd end);
 
 // How many ticks the profile holds, and how many of them have a stack that was cut.

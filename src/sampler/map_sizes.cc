@@ -2,6 +2,9 @@
 #include "sampler/map_sizes.h"
 
 #include <algorithm>
+#include <bit>
+
+#include "pyrometer/abi/sampler.h"
 
 namespace pyrometer {
 
@@ -13,11 +16,15 @@ MapSizes MapSizes::For(Hertz frequency, uint32_t cpus, std::chrono::nanoseconds 
   const uint64_t most = std::max<uint64_t>(kMaxEntries, ticks_per_second);
   const auto entries =
       static_cast<uint32_t>(std::clamp<uint64_t>(ticks + ticks / 4, kMinEntries, most));
+  constexpr uint64_t kColdRecord = sizeof(pyro_cold_sample) + PYRO_COLD_STACK_BYTES;
+  const uint64_t cold =
+      std::clamp(ticks_per_second / 4 * kColdRecord, kMinColdBytes, kMaxColdBytes);
   // Most stacks have at most 32 frames; one in four beyond 128 is rare (Java, deep recursion).
   return MapSizes{.counts = entries,
                   .small_stacks = entries,
                   .medium_stacks = entries / 2,
-                  .large_stacks = std::max(entries / 8, 256U)};
+                  .large_stacks = std::max(entries / 8, 256U),
+                  .cold_bytes = static_cast<uint32_t>(std::bit_ceil(cold))};
 }
 
 }  // namespace pyrometer

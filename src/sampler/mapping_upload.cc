@@ -4,66 +4,43 @@
 #include <bpf/bpf.h>
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "absl/hash/hash.h"
+#include "sampler/quarantine.h"
 
 namespace pyrometer {
 namespace {
 
-uint64_t HashOf(std::span<const ObjectMapping> mappings) {
+uint64_t HashOf(std::span<const PublishedMapping> mappings) {
   uint64_t hash = mappings.size();
-  for (const ObjectMapping& m : mappings) {
-    hash = absl::HashOf(hash, m.start, m.end, m.object, m.bias);
+  for (const auto& [m, shifting] : mappings) {
+    hash = absl::HashOf(hash, m.start, m.end, m.object, m.bias, shifting);
   }
   return hash;
 }
 
-pyro_mapping ToAbi(const ObjectMapping& m) {
+// With the table still to be filled in.
+pyro_mapping ToAbi(const PublishedMapping& published) {
+  const ObjectMapping& m = published.mapping;
   return {.start = m.start.value(),
           .end = m.end.value(),
           .bias = m.bias,
           .object = m.object.value(),
-          .pad = 0};
+          .table = published.shifting ? PYRO_MAPPING_SHIFTING : 0};
 }
 
 bool Equal(const pyro_mapping& a, const pyro_mapping& b) {
-  return a.start == b.start && a.end == b.end && a.bias == b.bias && a.object == b.object;
+  return a.start == b.start && a.end == b.end && a.bias == b.bias && a.object == b.object &&
+         (a.table & PYRO_MAPPING_SHIFTING) == (b.table & PYRO_MAPPING_SHIFTING);
 }
 
 }  // namespace
 
-std::optional<uint32_t> FreeRanges::Take(uint32_t count) {
-  for (auto it = ranges_.begin(); it != ranges_.end(); ++it) {
-    const auto [first, size] = *it;
-    if (size < count) continue;
-    ranges_.erase(it);
-    if (size > count) ranges_.emplace(first + count, size - count);
-    return first;
-  }
-  return std::nullopt;
-}
-
-void FreeRanges::GiveBack(uint32_t first, uint32_t count) {
-  auto next = ranges_.lower_bound(first);
-  if (next != ranges_.end() && next->first == first + count) {
-    count += next->second;
-    next = ranges_.erase(next);
-  }
-  if (next != ranges_.begin()) {
-    const auto previous = std::prev(next);
-    if (previous->first + previous->second == first) {
-      previous->second += count;
-      return;
-    }
-  }
-  ranges_.emplace(first, count);
-}
-
-bool MappingUpload::Publish(const ProcessKey& process, ExecId exec,
-                            std::span<const ObjectMapping> mappings, MonotonicTime now) {
+bool MappingUpload::Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+                            std::span<const PublishedMapping> mappings, MonotonicTime now) {
   Reuse(now);
-  const std::optional<RegionId> id = mappings.empty() ? std::nullopt : FindOrWrite(mappings);
+  const std::optional<RegionId> id = mappings.empty() ? std::nullopt : FindOrWrite(mappings, now);
   if (!id) {
     Withdraw(process.pid, now);
     return mappings.empty();
@@ -74,7 +51,7 @@ bool MappingUpload::Publish(const ProcessKey& process, ExecId exec,
                            .exec_id = exec.value(),
                            .first_mapping = region.first,
                            .mapping_count = region.count,
-                           .pad = 0};
+                           .exec_pages = static_cast<uint32_t>(exec_pages)};
   const uint32_t pid = process.pid.value();
   if (bpf_map_update_elem(processes_fd_, &pid, &entry, BPF_ANY) != 0) {
     Drop(*id, now);
@@ -99,7 +76,7 @@ void MappingUpload::Withdraw(Pid pid, MonotonicTime now) {
 }
 
 std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
-    std::span<const ObjectMapping> mappings) {
+    std::span<const PublishedMapping> mappings, MonotonicTime now) {
   const uint64_t hash = HashOf(mappings);
   const auto known = by_hash_.find(hash);
   if (known != by_hash_.end() && Holds(regions_[known->second], mappings)) return known->second;
@@ -107,33 +84,60 @@ std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
   const auto count = static_cast<uint32_t>(mappings.size());
   const std::optional<uint32_t> first = free_.Take(count);
   if (!first) return std::nullopt;
-  std::ranges::transform(mappings, pool_.begin() + *first, ToAbi);
+  const std::span<pyro_mapping> written = pool_.subspan(*first, count);
+  std::ranges::transform(mappings, written.begin(), ToAbi);
   const RegionId id = next_id_++;
-  regions_[id] = Region{.first = *first, .count = count, .references = 0, .hash = hash};
+  regions_[id] = Region{.first = *first,
+                        .count = count,
+                        .references = 0,
+                        .hash = hash,
+                        .objects = HoldTables(written, now)};
   by_hash_[hash] = id;
   return id;
 }
 
-bool MappingUpload::Holds(const Region& region, std::span<const ObjectMapping> mappings) const {
+// An object that finds no place for a table refers to table 0, which is never there.
+std::vector<ObjectId> MappingUpload::HoldTables(std::span<pyro_mapping> mappings,
+                                                MonotonicTime now) {
+  absl::flat_hash_map<ObjectId, uint32_t> tables;
+  for (pyro_mapping& mapping : mappings) {
+    const ObjectId object(mapping.object);
+    if (object == ObjectId(0)) continue;
+    auto known = tables.find(object);
+    if (known == tables.end()) {
+      const std::optional<uint32_t> table = tables_.Hold(object, now);
+      if (!table) continue;
+      known = tables.emplace(object, *table).first;
+    }
+    mapping.table |= known->second;
+  }
+  std::vector<ObjectId> held;
+  held.reserve(tables.size());
+  for (const auto& [object, table] : tables) held.push_back(object);
+  return held;
+}
+
+bool MappingUpload::Holds(const Region& region, std::span<const PublishedMapping> mappings) const {
   if (region.count != mappings.size()) return false;
   return std::ranges::equal(
       pool_.subspan(region.first, region.count), mappings,
-      [](const pyro_mapping& a, const ObjectMapping& b) { return Equal(a, ToAbi(b)); });
+      [](const pyro_mapping& a, const PublishedMapping& b) { return Equal(a, ToAbi(b)); });
 }
 
 void MappingUpload::Drop(RegionId id, MonotonicTime now) {
   const auto it = regions_.find(id);
   if (--it->second.references > 0) return;
-  retired_.push_back({.when = now, .first = it->second.first, .count = it->second.count});
   const auto hashed = by_hash_.find(it->second.hash);
   if (hashed != by_hash_.end() && hashed->second == id) by_hash_.erase(hashed);
+  retired_.push_back({.when = now, .region = std::move(it->second)});
   regions_.erase(it);
 }
 
 void MappingUpload::Reuse(MonotonicTime now) {
-  constexpr uint64_t kHold = std::chrono::nanoseconds(kQuarantine).count();
-  while (!retired_.empty() && now.value() - retired_.front().when.value() > kHold) {
-    free_.GiveBack(retired_.front().first, retired_.front().count);
+  while (!retired_.empty() && IsOver(kForkQuarantine, retired_.front().when, now)) {
+    const Region& region = retired_.front().region;
+    free_.GiveBack(region.first, region.count);
+    for (const ObjectId object : region.objects) tables_.Release(object, now);
     retired_.pop_front();
   }
 }

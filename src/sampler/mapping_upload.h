@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -13,41 +11,33 @@
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
+#include "sampler/free_ranges.h"
+#include "sampler/table_upload.h"
 
 namespace pyrometer {
-
-// Free ranges of the mapping pool, first fit.
-class FreeRanges {
- public:
-  explicit FreeRanges(uint32_t size) { ranges_.emplace(0, size); }
-
-  // First index of `count` consecutive free entries; nothing if there are none.
-  std::optional<uint32_t> Take(uint32_t count);
-  void GiveBack(uint32_t first, uint32_t count);
-
- private:
-  std::map<uint32_t, uint32_t> ranges_;  // first -> count; neighbours are merged
-};
 
 // The user-space side of the maps `mapping_pool` and `processes`.
 //
 // Equal mapping arrays (a parent and its children) share one region of the pool. A region that
-// nobody refers to any more is reused only after kQuarantine: the kernel side may be reading it
-// still, or may have copied a reference to it at a fork of which we shall only hear.
+// nobody refers to any more is reused only after kForkQuarantine: the kernel side may be reading it
+// still, or may have copied a reference to it at a fork of which we shall only hear. Until then it
+// holds the tables of its objects, too.
 //
 // Owned by the thread that tracks processes.
 class MappingUpload {
  public:
-  // Bounds the time a fork record may be under way to us.
-  static constexpr std::chrono::seconds kQuarantine{10};
+  // `pool`: the map's memory. `processes_fd`: the map of pyro_process by pid. `tables` must outlive
+  // this.
+  MappingUpload(std::span<pyro_mapping> pool, int processes_fd, TableUpload& tables)
+      : pool_(pool),
+        processes_fd_(processes_fd),
+        tables_(tables),
+        free_(static_cast<uint32_t>(pool.size())) {}
 
-  // `pool`: the map's memory. `processes_fd`: the map of pyro_process by pid.
-  MappingUpload(std::span<pyro_mapping> pool, int processes_fd)
-      : pool_(pool), processes_fd_(processes_fd), free_(static_cast<uint32_t>(pool.size())) {}
-
-  // False if the pool or the process map is full: the process is unknown to the kernel then.
-  bool Publish(const ProcessKey& process, ExecId exec, std::span<const ObjectMapping> mappings,
-               MonotonicTime now);
+  // `exec_pages`: see pyro_process. False if the pool or the process map is full: the process is
+  // unknown to the kernel then.
+  bool Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+               std::span<const PublishedMapping> mappings, MonotonicTime now);
   void Withdraw(Pid pid, MonotonicTime now);
 
  private:
@@ -56,21 +46,24 @@ class MappingUpload {
     uint32_t count = 0;
     uint32_t references = 0;
     uint64_t hash = 0;
+    std::vector<ObjectId> objects;  // whose tables it holds
   };
   struct Retired {
     MonotonicTime when;
-    uint32_t first = 0;
-    uint32_t count = 0;
+    Region region;
   };
   using RegionId = uint32_t;
 
-  std::optional<RegionId> FindOrWrite(std::span<const ObjectMapping> mappings);
-  bool Holds(const Region& region, std::span<const ObjectMapping> mappings) const;
+  std::optional<RegionId> FindOrWrite(std::span<const PublishedMapping> mappings,
+                                      MonotonicTime now);
+  std::vector<ObjectId> HoldTables(std::span<pyro_mapping> mappings, MonotonicTime now);
+  bool Holds(const Region& region, std::span<const PublishedMapping> mappings) const;
   void Drop(RegionId id, MonotonicTime now);
   void Reuse(MonotonicTime now);
 
   std::span<pyro_mapping> pool_;
   int processes_fd_;
+  TableUpload& tables_;
   FreeRanges free_;
   RegionId next_id_ = 1;
   absl::flat_hash_map<RegionId, Region> regions_;

@@ -18,9 +18,12 @@
 #include "base/file.h"
 #include "base/system_error.h"
 #include "sampler.skel.h"
+#include "sampler/chunk_maps.h"
+#include "sampler/cold_ring.h"
 #include "sampler/load_errors.h"
 #include "sampler/mapping_upload.h"
 #include "sampler/perf_events.h"
+#include "sampler/table_upload.h"
 #include "sampler/window_drain.h"
 
 namespace pyrometer {
@@ -35,26 +38,62 @@ struct LinkDeleter {
 using UniqueSkeleton = std::unique_ptr<sampler_bpf, SkeletonDeleter>;
 using UniqueLink = std::unique_ptr<bpf_link, LinkDeleter>;
 
-// The mapping pool, as user space sees it.
-class PoolMemory {
+// The one value of an array map, as user space sees it.
+template <typename Entry>
+class MappedArray {
  public:
-  static Result<PoolMemory> Map(int fd) {
-    void* at = mmap(nullptr, sizeof(pyro_mapping) * PYRO_MAPPING_POOL, PROT_READ | PROT_WRITE,
-                    MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED) return SystemError(errno, "mapping the mapping pool");
-    return PoolMemory(static_cast<pyro_mapping*>(at));
+  static Result<MappedArray> Map(const bpf_map* map, size_t count) {
+    const size_t bytes = sizeof(Entry) * count;
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+    if (at == MAP_FAILED) {
+      return SystemError(errno, fmt::format("mapping {}", bpf_map__name(map)));
+    }
+    return MappedArray(static_cast<Entry*>(at), count);
   }
 
-  std::span<pyro_mapping> mappings() const { return {memory_.get(), PYRO_MAPPING_POOL}; }
+  std::span<Entry> entries() const { return {memory_.get(), memory_.get_deleter().count}; }
 
  private:
   struct Unmap {
-    void operator()(pyro_mapping* at) const {
-      munmap(at, sizeof(pyro_mapping) * PYRO_MAPPING_POOL);
-    }
+    size_t count = 0;
+    void operator()(Entry* at) const { munmap(at, sizeof(Entry) * count); }
   };
-  explicit PoolMemory(pyro_mapping* at) : memory_(at) {}
-  std::unique_ptr<pyro_mapping, Unmap> memory_;
+  MappedArray(Entry* at, size_t count) : memory_(at, Unmap{count}) {}
+  std::unique_ptr<Entry, Unmap> memory_;
+};
+
+// All that belongs to unwind tables in the kernel.
+class KernelTables {
+ public:
+  static Result<std::unique_ptr<KernelTables>> Open(const sampler_bpf& skeleton, size_t budget) {
+    const auto& maps = skeleton.maps;
+    using Tables = MappedArray<pyro_object_table>;
+    ASSIGN_OR_RETURN(Tables tables, Tables::Map(maps.object_tables, PYRO_MAX_TABLES));
+    using Pages = MappedArray<pyro_table_page>;
+    ASSIGN_OR_RETURN(Pages pages, Pages::Map(maps.table_pages, PYRO_MAX_TABLE_PAGES));
+    using Rules = MappedArray<pyro_unwind_rule>;
+    ASSIGN_OR_RETURN(Rules rules, Rules::Map(maps.unwind_rules, PYRO_MAX_RULES));
+    return std::unique_ptr<KernelTables>(new KernelTables(
+        std::move(tables), std::move(pages), std::move(rules), bpf_map__fd(maps.chunks), budget));
+  }
+
+  TableUpload& upload() { return upload_; }
+
+ private:
+  KernelTables(MappedArray<pyro_object_table> tables, MappedArray<pyro_table_page> pages,
+               MappedArray<pyro_unwind_rule> rules, int chunks_fd, size_t budget)
+      : tables_(std::move(tables)),
+        pages_(std::move(pages)),
+        rules_(std::move(rules)),
+        chunks_(chunks_fd),
+        upload_({tables_.entries(), pages_.entries(), rules_.entries()}, chunks_,
+                budget / sizeof(pyro_unwind_chunk)) {}
+
+  MappedArray<pyro_object_table> tables_;
+  MappedArray<pyro_table_page> pages_;
+  MappedArray<pyro_unwind_rule> rules_;
+  ChunkMaps chunks_;
+  TableUpload upload_;
 };
 
 void SetSizes(sampler_bpf& skeleton, const MapSizes& sizes) {
@@ -70,6 +109,8 @@ void SetSizes(sampler_bpf& skeleton, const MapSizes& sizes) {
     bpf_map__set_max_entries(map, sizes.large_stacks);
   }
   bpf_map__set_max_entries(maps.processes, sizes.processes);
+  bpf_map__set_max_entries(maps.cold_samples, sizes.cold_bytes);
+  bpf_map__set_max_entries(maps.cold_buffers, static_cast<uint32_t>(libbpf_num_possible_cpus()));
 }
 
 // Index of a version 1 controller in css_set.subsys: the value of <controller>_cgrp_id.
@@ -99,6 +140,8 @@ Result<void> Configure(sampler_bpf& skeleton, const Sampler::Options& options) {
   // x86_64 and arm64: 16 KiB, but never less than a page.
   skeleton.rodata->kernel_stack_size =
       static_cast<uint32_t>(std::max(16384L, sysconf(_SC_PAGESIZE)));
+  skeleton.rodata->cold_per_second = options.cold_per_second;
+  skeleton.rodata->cold_per_second_of_process = options.cold_per_second_of_process;
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) return SystemError(errno, "getrandom");
   skeleton.rodata->hash_seed = seed;
@@ -146,8 +189,10 @@ uint64_t MemlockOf(const bpf_map* map) {
 struct Sampler::State {
   // Links die before the skeleton: members are destroyed from last to first.
   UniqueSkeleton skeleton;
-  std::optional<PoolMemory> pool;
+  std::optional<MappedArray<pyro_mapping>> pool;
+  std::unique_ptr<KernelTables> tables;
   std::optional<MappingUpload> upload;
+  std::optional<ColdRing> cold;
   std::array<WindowMaps, 2> halves;
   std::array<uint32_t, PYRO_STACK_CLASSES + 1>
       capacity{};  // in the order of `used` in the BPF code
@@ -174,8 +219,12 @@ Result<std::unique_ptr<Sampler>> Sampler::Load(const Options& options) {
   if (const int error = sampler_bpf__load(&skeleton); error != 0) {
     return log.Explain(-error, "loading the BPF programs");
   }
-  ASSIGN_OR_RETURN(state->pool, PoolMemory::Map(bpf_map__fd(skeleton.maps.mapping_pool)));
-  state->upload.emplace(state->pool->mappings(), bpf_map__fd(skeleton.maps.processes));
+  using Pool = MappedArray<pyro_mapping>;
+  ASSIGN_OR_RETURN(state->pool, Pool::Map(skeleton.maps.mapping_pool, PYRO_MAPPING_POOL));
+  ASSIGN_OR_RETURN(state->tables, KernelTables::Open(skeleton, options.table_budget));
+  state->upload.emplace(state->pool->entries(), bpf_map__fd(skeleton.maps.processes),
+                        state->tables->upload());
+  ASSIGN_OR_RETURN(state->cold, ColdRing::Open(bpf_map__fd(skeleton.maps.cold_samples)));
   const MapSizes& sizes = options.sizes;
   state->capacity = {sizes.small_stacks, sizes.medium_stacks, sizes.large_stacks, sizes.counts};
   const auto& maps = skeleton.maps;
@@ -285,7 +334,7 @@ uint64_t Sampler::missed_children() const {
 }
 
 uint64_t Sampler::map_bytes() const {
-  uint64_t sum = 0;
+  uint64_t sum = state_->tables->upload().counters().chunks * sizeof(pyro_unwind_chunk);
   const bpf_map* map = nullptr;
   bpf_object__for_each_map(map, state_->skeleton->obj) sum += MemlockOf(map);
   return sum;
@@ -308,9 +357,34 @@ Result<std::vector<pyro_task_record>> Sampler::ListTasks() const {
   return tasks;
 }
 
-void Sampler::Publish(const ProcessKey& process, ExecId exec,
-                      std::span<const ObjectMapping> mappings) {
-  state_->upload->Publish(process, exec, mappings, MonotonicNow());
+std::vector<ColdSample> Sampler::TakeCold() {
+  return state_->cold->Take();
+}
+
+ColdCounters Sampler::cold_counters() const {
+  const auto& bss = *state_->skeleton->bss;
+  return {.unknown_process = bss.cold_shipped[PYRO_COLD_PROCESS],
+          .unknown_place = bss.cold_shipped[PYRO_COLD_PLACE],
+          .exotic_rule = bss.cold_shipped[PYRO_COLD_EXOTIC],
+          .hand_written = bss.cold_shipped[PYRO_COLD_HAND_WRITTEN],
+          .refused = bss.cold_refused};
+}
+
+std::vector<ObjectId> Sampler::TakeWantedTables() {
+  return state_->tables->upload().TakeWanted();
+}
+
+void Sampler::LoadTable(ObjectId object, const UnwindTable& table) {
+  state_->tables->upload().Load(object, table, MonotonicNow());
+}
+
+TableUpload::Counters Sampler::table_counters() const {
+  return state_->tables->upload().counters();
+}
+
+void Sampler::Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+                      std::span<const PublishedMapping> mappings) {
+  state_->upload->Publish(process, exec, exec_pages, mappings, MonotonicNow());
 }
 
 void Sampler::Withdraw(Pid pid) {

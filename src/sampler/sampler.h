@@ -10,11 +10,14 @@
 
 #include "base/procfs.h"
 #include "pyrometer/abi/sampler.h"
+#include "pyrometer/cold_sample.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
 #include "pyrometer/sample.h"
+#include "pyrometer/unwind_table.h"
 #include "sampler/map_sizes.h"
+#include "sampler/table_upload.h"
 
 namespace pyrometer {
 
@@ -27,11 +30,21 @@ struct SampleFilter {
   std::string cgroup_controller;
 };
 
+// What became of samples that the kernel side could not unwind by itself, since the beginning.
+struct ColdCounters {
+  uint64_t unknown_process = 0;  // shipped: nothing, or something else, was known of the process
+  uint64_t unknown_place = 0;    // shipped: a mapping or a table was not there yet
+  uint64_t exotic_rule = 0;      // shipped: a rule that only user space evaluates
+  uint64_t hand_written = 0;     // shipped: code without call frame information
+  uint64_t refused = 0;          // too many at a time: those stacks say so
+};
+
 // Samples what runs on every CPU, in the kernel, and hands out the counts window by window.
 // The only user of libbpf. Load, then Start, then Drain until Stop, then Drain once more.
 //
 // Thread safety: one thread calls everything but Publish and Withdraw, which belong to the
-// thread that tracks processes.
+// thread that tracks processes, and TakeCold, TakeWantedTables and LoadTable, which belong to the
+// thread that unwinds cold samples.
 class Sampler {
  public:
   struct Options {
@@ -40,6 +53,11 @@ class Sampler {
     SampleFilter filter{};
     Procfs procfs{};   // whose sys tells which CPUs are online
     MapSizes sizes{};  // see MapSizes::For
+    // For the rows of unwind tables, in bytes of kernel memory.
+    size_t table_budget = size_t{64} << 20;
+    // Samples that user space unwinds, at most, a CPU and second; and of one process.
+    uint32_t cold_per_second = 1500;
+    uint32_t cold_per_second_of_process = 1000;
   };
 
   // Loads and verifies the programs. The filter follows forks from here on; no ticks yet.
@@ -80,12 +98,25 @@ class Sampler {
   // Kernel id of the sampling program.
   uint32_t tick_program_id() const;
 
+  // What the kernel side shipped since the last call; Stop() and Drain() come first at the end.
+  std::vector<ColdSample> TakeCold();
+  ColdCounters cold_counters() const;
+
+  // Objects of published mappings whose unwind tables the kernel side misses, each until LoadTable.
+  std::vector<ObjectId> TakeWantedTables();
+  // An empty table says that there is no call frame information. What exceeds the budget stays out
+  // until samples need it; user space unwinds them meanwhile.
+  void LoadTable(ObjectId object, const UnwindTable& table);
+  TableUpload::Counters table_counters() const;
+
   // All tasks with what /proc does not tell: exec ids.
   Result<std::vector<pyro_task_record>> ListTasks() const;
 
   // Tells the kernel side the executable mappings of a process, sorted and disjoint: all there
-  // are, replacing what it knew. If the pool is full the process stays unknown, which only costs.
-  void Publish(const ProcessKey& process, ExecId exec, std::span<const ObjectMapping> mappings);
+  // are, replacing what it knew. `exec_pages`: see pyro_process. If the pool is full the process
+  // stays unknown, which only costs.
+  void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+               std::span<const PublishedMapping> mappings);
   void Withdraw(Pid pid);
 
  private:

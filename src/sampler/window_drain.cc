@@ -104,7 +104,8 @@ class WindowAssembly {
          .thread = Text(key.thread),
          .stack = stack != by_key_.end() ? stack->second : MissingStack(),
          .count = count.count,
-         .first_seen = MonotonicTime(count.first_ns)});
+         .first_seen = MonotonicTime(count.first_ns),
+         .last_seen = MonotonicTime(std::max(count.first_ns, count.last_ns))});
   }
 
   // A count whose stack is not there cannot happen, as both go to the same half; if it does, the

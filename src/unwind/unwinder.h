@@ -13,6 +13,13 @@
 
 namespace pyrometer {
 
+// By DWARF number.
+#if defined(__x86_64__)
+inline constexpr size_t kStackPointer = 7;
+#else
+inline constexpr size_t kStackPointer = 31;
+#endif
+
 // The registers of a thread in user mode.
 struct UserRegisters {
   static constexpr size_t kCount = 32;
@@ -29,9 +36,10 @@ struct UserRegisters {
 class UnwindView {
  public:
   enum class Place : uint8_t {
-    kNowhere,  // no executable mapping: no return address leads there
-    kUnknown,  // executable, but whether there is call frame information cannot be told
-    kNoTable,  // executable, without call frame information: JIT code, hand-written objects
+    kNowhere,    // no executable mapping: no return address leads there
+    kUnknown,    // executable, but whether there is call frame information cannot be told
+    kAnonymous,  // executable and no file: JIT code
+    kNoTable,    // a file without call frame information
     kTable,
   };
   struct Found {
@@ -42,8 +50,10 @@ class UnwindView {
 
   virtual ~UnwindView() = default;
   virtual Found Find(Address pc) = 0;
-  // False if the bytes are not to be had.
+  // Of the stack. False if the bytes are not to be had.
   virtual bool Read(Address address, std::span<std::byte> out) = 0;
+  // Of executable memory; likewise. Only asked for around hand-written code.
+  virtual bool ReadCode(Address address, std::span<std::byte> out) = 0;
 };
 
 struct UnwoundFrame {

@@ -49,7 +49,8 @@ class StackMaker {
                               .thread = fmt::format("worker-{}", Draw(8)),
                               .stack = static_cast<uint32_t>(window.stacks.size()),
                               .count = 1,
-                              .first_seen = MonotonicTime(1000)});
+                              .first_seen = MonotonicTime(1000),
+                              .last_seen = MonotonicTime(1000)});
     window.stacks.push_back(stack);
   }
 
@@ -91,11 +92,11 @@ SymbolTable MakeSymbolTable(ObjectId object) {
 ProcessTable MakeProcesses() {
   ProcessTable processes;
   for (uint32_t process = 0; process < MadeUp::kProcesses; ++process) {
-    std::vector<ObjectMapping> mappings;
+    std::vector<CodeMapping> mappings;
     for (uint32_t object = 0; object < MadeUp::kObjects; ++object) {
       const uint64_t bias = AddressOf(process, object);
-      mappings.push_back({Address(bias + kFirstText), Address(bias + kFirstText + kTextBytes),
-                          ObjectId(object + 1), bias});
+      mappings.push_back({{Address(bias + kFirstText), Address(bias + kFirstText + kTextBytes),
+                           ObjectId(object + 1), bias}});
     }
     ScannedProcess scanned;
     scanned.key = {Pid(1000 + process), StartTime(1)};

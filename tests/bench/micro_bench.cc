@@ -64,6 +64,21 @@ void ReadSymbolsOfAFile(benchmark::State& state) {
 }
 BENCHMARK(ReadSymbolsOfAFile)->Unit(benchmark::kMillisecond);
 
+void CompileUnwindTableOf(benchmark::State& state, const char* path) {
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  InProcessIndexer indexer;
+  const size_t rows = indexer.Unwind(file.get()).value_or(UnwindTable()).rows.size();
+  if (rows == 0) state.SkipWithError("there is no such file here");
+  for (auto _ : state) benchmark::DoNotOptimize(indexer.Unwind(file.get()));
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(rows));
+  state.counters["rows"] = static_cast<double>(rows);
+}
+BENCHMARK_CAPTURE(CompileUnwindTableOf, this_program, "/proc/self/exe")
+    ->Unit(benchmark::kMillisecond);
+// The largest of Debian 12's libraries, and a dependency of clang.
+BENCHMARK_CAPTURE(CompileUnwindTableOf, libLLVM, "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1")
+    ->Unit(benchmark::kMillisecond);
+
 void ReadKernelSymbols(benchmark::State& state) {
   for (auto _ : state) {
     const Result<KernelSymbols> symbols = KernelSymbols::Load(Procfs{});

@@ -32,6 +32,7 @@ Sample ReadSample(std::istringstream& words) {
   sample.exec = Next<ExecId>(words);
   words >> sample.stack >> sample.count;
   sample.first_seen = Next<MonotonicTime>(words);
+  sample.last_seen = Next<MonotonicTime>(words);
   words >> sample.comm >> sample.thread;
   return sample;
 }
@@ -52,9 +53,9 @@ void Write(const RecordedWindow& recorded, std::ostream& out) {
     fmt::print(out, "\n");
   }
   for (const Sample& s : window.samples) {
-    fmt::print(out, "sample {} {} {} {} {} {} {} {}\n", s.process.pid.value(),
+    fmt::print(out, "sample {} {} {} {} {} {} {} {} {}\n", s.process.pid.value(),
                s.process.start_time.value(), s.exec.value(), s.stack, s.count, s.first_seen.value(),
-               s.comm, s.thread);
+               s.last_seen.value(), s.comm, s.thread);
   }
 }
 

@@ -57,7 +57,7 @@ class Headers : public ObjectInspector {
 
 class Nowhere : public AddressSpaceSink {
  public:
-  void Publish(const ProcessKey&, ExecId, std::span<const ObjectMapping>) override {}
+  void Publish(const ProcessKey&, ExecId, uint64_t, std::span<const PublishedMapping>) override {}
   void Withdraw(Pid) override {}
 };
 
@@ -111,7 +111,6 @@ class Replay : public testing::Test {
     const fs::path program = process / "root/opt/replayed";
     fs::create_directories(program.parent_path());
     fs::copy_file(REPLAYED_PROGRAM, program);
-    fs::create_symlink("/opt/replayed", process / "exe");
     fs::create_directory(process / "ns");
     std::ofstream(process / "ns/mnt");
     struct stat status {};

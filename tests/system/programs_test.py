@@ -9,7 +9,7 @@ import re
 import shutil
 
 from pyrometer_harness import (
-    AT_LIMIT, BpfTestCase, all_at_once, count_where, describe, is_cut, is_named, main, program,
+    AT_LIMIT, BROKEN, BpfTestCase, all_at_once, count_where, describe, is_cut, is_named, main, program,
     record,
 )
 
@@ -210,15 +210,15 @@ class Kinds(RecordedOnce):
             "700 calls deep",
         )
         self.assertGreaterEqual(
-            self.recording.accounting.truncated, count_where(deep, lambda s: True)
+            self.recording.accounting.truncated,
+            count_where(deep, lambda s: s.frames[0] == AT_LIMIT),
         )
 
     def test_stacks_that_end_early_say_so(self):
         samples = [s for s in self.recording.folded if s.comm == "rootless"]
-        working = [s for s in samples if s.calls("under_main")]
-        self.assert_mostly(samples, lambda s: s.calls("under_main"), "rootless", 0.97)
         self.assert_mostly(
-            working, lambda s: is_cut(s.frames[0]) and s.has_chain(["main", "under_main"]), "cut"
+            samples, lambda s: s.frames[0] == BROKEN + "JIT code]" and "main" not in s.frames,
+            "rootless", 0.95,
         )
 
     def test_code_of_a_jit_has_the_names_of_its_perf_map(self):

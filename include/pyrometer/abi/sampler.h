@@ -32,6 +32,13 @@
 /* Executable mappings of all known processes together; a power of two. */
 #define PYRO_MAPPING_POOL 65536
 
+/* General registers by DWARF number: x86_64 has 16 of them, arm64 31 and the stack pointer. */
+#define PYRO_REGISTERS 32
+/* Of a sample that is unwound in user space, at most; of one in hand-written code, whose callers
+ * are codecs and the like with frames of many kilobytes. */
+#define PYRO_COLD_STACK_BYTES 16384
+#define PYRO_COLD_LARGE_STACK_BYTES 65536
+
 /* How one run of the sampling program ended. Every run ends in exactly one of them. */
 enum pyro_outcome {
   PYRO_OUTCOME_EXPORTED,
@@ -47,13 +54,17 @@ enum pyro_outcome {
 
 /* How the walk of the user stack ended. */
 enum pyro_stack_end {
-  PYRO_END_NO_USER_STACK, /* kernel thread, or exiting: there was none to walk */
-  PYRO_END_COMPLETE, /* the frame pointer chain ended with a null frame pointer or return address */
-  PYRO_END_TRUNCATED,          /* PYRO_MAX_USER_FRAMES reached */
-  PYRO_END_BAD_FRAME_POINTER,  /* outside the stack, not above the last one, or unaligned */
-  PYRO_END_UNREADABLE,         /* stack memory not readable (paged out or unmapped) */
+  PYRO_END_NO_USER_STACK,  /* kernel thread, or exiting: there was none to walk */
+  PYRO_END_COMPLETE,       /* call frame information or a null frame pointer says: the outermost */
+  PYRO_END_TRUNCATED,      /* PYRO_MAX_USER_FRAMES reached */
+  PYRO_END_NO_UNWIND_INFO, /* no call frame information covers the code, and no frame pointer */
+  PYRO_END_JIT,            /* the same in memory that is no file's: code made at run time */
+  PYRO_END_UNREADABLE,     /* stack memory not readable (paged out or unmapped) */
   PYRO_END_BAD_RETURN_ADDRESS, /* not in executable memory */
-  PYRO_END_NO_REGISTERS,       /* the user registers were not to be had */
+  PYRO_END_BAD_CFA,            /* the call frame information leads nowhere */
+  PYRO_END_UNSUPPORTED,        /* the rule needs a register that is not known any more */
+  PYRO_END_NOT_READY,    /* mappings or table not known yet, and too many such samples at a time */
+  PYRO_END_NO_REGISTERS, /* the user registers were not to be had */
   PYRO_STACK_ENDS
 };
 
@@ -72,6 +83,7 @@ struct pyro_sample_key {
 struct pyro_sample_count {
   __u64 count;
   __u64 first_ns; /* CLOCK_MONOTONIC of the first sample counted here */
+  __u64 last_ns;  /* and of the last one */
 };
 
 /* Head of each value in the stacks maps; `frames` follows, kernel then user, each leaf first. */
@@ -101,16 +113,46 @@ struct pyro_mapping {
   __u64 end;
   __u64 bias;
   __u32 object; /* 0 = anonymous: frames stay user addresses */
-  __u32 pad;
+  __u32 table;  /* index of its struct pyro_object_table, and PYRO_MAPPING_SHIFTING */
 };
 
-/* What the kernel side knows of a process. Valid only while both guards match the task. */
+/* Other files have been mapped in this range while the program ran, and may be again before
+ * anybody hears of it: samples in it are resolved in user space, by the time they were taken. */
+#define PYRO_MAPPING_SHIFTING (1U << 31)
+
+/* What the kernel side knows of a process. Valid only while all guards match the task: start time,
+ * exec id, and the size of its executable memory, which changes when something is unmapped. */
 struct pyro_process {
   __u64 start_ticks; /* start_boottime / PYRO_CLOCK_TICK_NS of the group leader */
   __u32 exec_id;
   __u32 first_mapping; /* index into the mapping pool */
   __u32 mapping_count; /* sorted by start, not overlapping */
+  __u32 exec_pages;    /* mm->exec_vm: pages that are executable and not writable */
+};
+
+/* Why a sample is unwound in user space. */
+enum pyro_cold_reason {
+  PYRO_COLD_PROCESS,      /* nothing is known of this program, or the guards do not match */
+  PYRO_COLD_PLACE,        /* a mapping, table or page is not there yet, or shifting */
+  PYRO_COLD_EXOTIC,       /* a rule that only user space can evaluate */
+  PYRO_COLD_HAND_WRITTEN, /* code without call frame information, whose caller is to be found */
+  PYRO_COLD_REASONS
+};
+
+/* A sample for user space to unwind, in the ring buffer: the registers and the stack above the
+ * stack pointer. `stack_bytes` bytes of stack follow, as far as they could be read. */
+struct pyro_cold_sample {
+  struct pyro_sample_key key; /* stack_id and stack_class have no meaning */
+  __u64 time_ns;              /* CLOCK_MONOTONIC */
+  __u64 pc;
+  __u64 registers[PYRO_REGISTERS]; /* by DWARF number */
+  __u32 exec_pages;
+  __u16 kernel_frames;
+  __u8 after_call; /* pc follows the instruction that is being executed (a system call) */
+  __u8 reason;     /* enum pyro_cold_reason */
+  __u32 stack_bytes;
   __u32 pad;
+  __u64 kernel_stack[PYRO_MAX_KERNEL_FRAMES + 1];
 };
 
 /* One line of the task iterator: what /proc does not tell. */
@@ -124,10 +166,11 @@ struct pyro_task_record {
 };
 
 PYRO_STATIC_ASSERT(sizeof(struct pyro_sample_key) == 64, "sample key is ABI");
-PYRO_STATIC_ASSERT(sizeof(struct pyro_sample_count) == 16, "sample count is ABI");
+PYRO_STATIC_ASSERT(sizeof(struct pyro_sample_count) == 24, "sample count is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_stack_head) == 8, "stack head is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_mapping) == 32, "mapping is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_process) == 24, "process is ABI");
+PYRO_STATIC_ASSERT(sizeof(struct pyro_cold_sample) == 1376, "cold sample is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_task_record) == 32, "task record is ABI");
 PYRO_STATIC_ASSERT(PYRO_MAX_KERNEL_FRAMES + PYRO_MAX_USER_FRAMES <= PYRO_STACK_LARGE,
                    "the largest class holds every stack");

@@ -36,8 +36,8 @@ enum pyro_rule_kind {
 
 /* Where the caller's value of a register is. */
 enum pyro_saved {
-  PYRO_SAVED_LOST, /* nowhere */
-  PYRO_SAVED_SAME, /* unchanged; for the return address (arm64): in the link register */
+  PYRO_SAVED_LOST,        /* nowhere */
+  PYRO_SAVED_SAME,        /* unchanged; for the return address (arm64): in the link register */
   PYRO_SAVED_AT_CFA,      /* *(CFA + offset) */
   PYRO_SAVED_AT_FP,       /* *(this frame's frame pointer + offset) */
   PYRO_SAVED_IN_REGISTER, /* in register `offset`; return address only */
@@ -58,6 +58,50 @@ struct pyro_unwind_rule {
   __s16 ra_offset;
   __s16 rbx_offset; /* x86_64: RBX is at CFA + rbx_offset. One runtime routine that is no leaf,
                      * ld.so's _dl_runtime_resolve, has its CFA in RBX. */
+};
+
+/* The kernel's copy of the tables. A mapping leads to its object's table, that to a page by the
+ * pc's ELF address, and the page to its rows: `count` of them from `first` on in a chunk. Chunks
+ * are made as they are needed, up to a budget, and hold rows of any objects. */
+#define PYRO_CHUNK_ROWS 16384
+#define PYRO_MAX_CHUNKS 4096
+#define PYRO_MAX_TABLES 16384
+#define PYRO_MAX_TABLE_PAGES 65536
+#define PYRO_MAX_RULES 16384
+
+/* Rules that are always there, with these numbers. */
+#define PYRO_RULE_INDEX_NONE 0
+#define PYRO_RULE_INDEX_EXOTIC 1
+
+enum pyro_table_state {
+  PYRO_TABLE_ABSENT, /* not there (yet) */
+  PYRO_TABLE_EMPTY,  /* the object has no call frame information: frame pointers are all */
+  PYRO_TABLE_SPARSE, /* loaded; covers so little of the object that the rest is compiled code, which
+                      * must have frame pointers */
+  PYRO_TABLE_LOADED, /* loaded; what it does not cover was written by hand */
+};
+
+struct pyro_object_table {
+  __u32 state;           /* enum pyro_table_state; written last */
+  __u32 first_text_page; /* number (ELF address >> PYRO_UNWIND_PAGE_SHIFT) of its first page */
+  __u32 first_page;      /* index of that page in the pages */
+  __u32 page_count;
+};
+
+/* Written whole (8 bytes at once), but for `used`, which the unwinder sets: user space clears it
+ * and evicts pages where it stays clear. */
+struct pyro_table_page {
+  __u16 chunk; /* or PYRO_PAGE_EVICTED: the rows are to be loaded if `used` is set */
+  __u16 first;
+  __u16 count; /* 0: nothing in this page is covered */
+  __u8 used;
+  __u8 pad;
+};
+
+#define PYRO_PAGE_EVICTED 0xffff
+
+struct pyro_unwind_chunk {
+  struct pyro_unwind_row rows[PYRO_CHUNK_ROWS];
 };
 
 #endif

@@ -130,7 +130,7 @@ class ProfileMaker {
         named.locations.push_back(locations_[*id]);
       }
       stack.end = i % 50 == 0   ? StackEnd::kTruncated
-                  : i % 50 == 1 ? StackEnd::kBadFramePointer
+                  : i % 50 == 1 ? StackEnd::kNoUnwindInfo
                                 : StackEnd::kComplete;
       const uint32_t process = static_cast<uint32_t>(made[0]);
       // Distinct by its thread where the frames happen to be equal.
@@ -141,7 +141,8 @@ class ProfileMaker {
            .thread = fmt::format("worker-{}", i % 4),
            .stack = static_cast<uint32_t>(window.stacks.size()),
            .count = 1 + random_() % 9,
-           .first_seen = {}});
+           .first_seen = {},
+           .last_seen = {}});
       window.stacks.push_back(stack);
     }
     left_ -= stacks;

@@ -72,7 +72,7 @@ class PprofTest(unittest.TestCase):
     def test_cut_stacks_are_told_by_their_root(self):
         tops = pprof("-top", "-cum", "-sample_index=samples", "-nodecount=0",
                      "-nodefraction=0", self.path)
-        cut = re.findall(r"(\d+) +[\d.]+% +\[(?:truncated|stack cut: [a-z ]+)\]", tops)
+        cut = re.findall(r"(\d+) +[\d.]+% +\[(?:truncated|unwind stopped: [a-z ]+)\]", tops)
         self.assertEqual(sum(map(int, cut)), self.facts["cut"])
 
 

@@ -38,10 +38,11 @@ TEST(AccountingLine, CountsProcessesAndDifferentStacksAndCutSamples) {
   Profile profile;
   profile.samples = {
       SampleOf(1, {0, 1}, StackEnd::kComplete, 10), SampleOf(2, {0, 1}, StackEnd::kComplete, 10),
-      SampleOf(2, {0, 1}, StackEnd::kTruncated, 3), SampleOf(2, {0}, StackEnd::kBadFramePointer, 4),
+      SampleOf(2, {0, 1}, StackEnd::kTruncated, 3), SampleOf(2, {0}, StackEnd::kNoUnwindInfo, 4),
       SampleOf(3, {}, StackEnd::kNoUserStack, 5)};
   EXPECT_EQ(AccountingLine({}, profile),
-            "samples=0 idle=0 filtered=0 lost=0 undelivered=0 processes=3 stacks=4 truncated=7");
+            "samples=0 idle=0 filtered=0 lost=0 undelivered=0 processes=3 stacks=4 truncated=7 "
+            "(truncated=3 no_unwind_information=4)");
 }
 
 }  // namespace

@@ -87,6 +87,7 @@ TEST(ParseCommandLine, CutsNamesAsTheKernelDoes) {
 
 TEST(ParseCommandLine, LetsTheLastOfSingleOptionsCount) {
   EXPECT_EQ(ParseRecord({"-F", "1", "-F", "2"}).frequency.value, 2U);
+  EXPECT_EQ(ParseRecord({"--unwind-memory", "8MiB"}).unwind_memory, size_t{8} << 20);
 }
 
 TEST(ParseCommandLine, LeavesTheCommandUntouched) {
@@ -145,6 +146,7 @@ TEST(ParseCommandLine, RefusesWrongUsageInOneLine) {
       {{"record", "--frequency", "0"}, "1 to 10000"},
       {{"record", "--frequency", "100000"}, "1 to 10000"},
       {{"record", "--frequency", "fast"}, "1 to 10000"},
+      {{"record", "--unwind-memory", "2G"}, "1 to 256 MiB"},
       {{"record", "--duration", "10"}, "'10' is not a duration"},
       {{"record", "--duration", ""}, "'' is not a duration"},
       {{"record", "--duration", "-1s"}, "'-1s' is not a duration"},

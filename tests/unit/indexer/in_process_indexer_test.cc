@@ -35,6 +35,15 @@ TEST(InProcessIndexer, ReadsSymbols) {
   EXPECT_EQ(symbols->Find(address)->name, "fixture_far");
 }
 
+TEST(InProcessIndexer, CompilesUnwindTables) {
+  InProcessIndexer indexer;
+  const UniqueFd fd = *Open(FixturePath("unwound"), O_RDONLY);
+  const Result<UnwindTable> table = indexer.Unwind(fd.get());
+  ASSERT_TRUE(table.has_value()) << table.error().message();
+  const ElfAddress address(NmSymbolOf("unwound", "fixture_frame").address);
+  EXPECT_EQ(table->RuleAt(address).kind, PYRO_RULE_REGISTER);
+}
+
 TEST(InProcessIndexer, FindsNoSegmentsInWhatIsNoElfFile) {
   InProcessIndexer indexer;
   for (const char* bytes : {"", "\x7f", "#!/bin/sh\n"}) {
@@ -42,6 +51,7 @@ TEST(InProcessIndexer, FindsNoSegmentsInWhatIsNoElfFile) {
     ASSERT_TRUE(facts.has_value()) << bytes;
     EXPECT_TRUE(facts->segments.empty());
     EXPECT_FALSE(indexer.Symbols(FileOf(bytes).get()).has_value());
+    EXPECT_FALSE(indexer.Unwind(FileOf(bytes).get()).has_value());
   }
 }
 

@@ -7,7 +7,7 @@
 namespace pyrometer {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 
 constexpr ObjectId kFoo{10};
@@ -17,8 +17,24 @@ MonotonicTime Second(uint64_t n) {
   return MonotonicTime(n * 1'000'000'000);
 }
 
-ObjectMapping Text(ObjectId object, uint64_t start, uint64_t end, uint64_t bias = 0) {
-  return {Address(start), Address(end), object, bias};
+CodeMapping Text(ObjectId object, uint64_t start, uint64_t end, uint64_t bias = 0) {
+  return {{Address(start), Address(end), object, bias}};
+}
+
+// Mapped writable too, or as a stack.
+CodeMapping Uncounted(CodeMapping mapping) {
+  mapping.counted = false;
+  return mapping;
+}
+
+std::vector<ObjectMapping> Current(const AddressSpace& space) {
+  return space.Current().mappings;
+}
+
+auto Are(const std::vector<CodeMapping>& expected) {
+  std::vector<ObjectMapping> mappings;
+  for (const CodeMapping& code : expected) mappings.push_back(code.mapping);
+  return ElementsAreArray(mappings);
 }
 
 // 0: nothing there.
@@ -54,9 +70,8 @@ TEST(AddressSpace, SplitsWhatALaterMappingCutsInTwo) {
   AddressSpace space;
   space.Map(Text(kFoo, 0x1000, 0x9000, 0x77), Second(1));
   space.Map(Text(kBar, 0x3000, 0x5000), Second(2));
-  EXPECT_THAT(space.Current(),
-              ElementsAre(Text(kFoo, 0x1000, 0x3000, 0x77), Text(kBar, 0x3000, 0x5000),
-                          Text(kFoo, 0x5000, 0x9000, 0x77)));
+  EXPECT_THAT(Current(space), Are({Text(kFoo, 0x1000, 0x3000, 0x77), Text(kBar, 0x3000, 0x5000),
+                                   Text(kFoo, 0x5000, 0x9000, 0x77)}));
   EXPECT_EQ(ObjectAt(space, 0x4000, Second(1)), kFoo);
 }
 
@@ -65,8 +80,8 @@ TEST(AddressSpace, ReplacesSeveralMappingsAtOnce) {
   space.Map(Text(kFoo, 0x1000, 0x2000), Second(1));
   space.Map(Text(kFoo, 0x3000, 0x4000, 5), Second(1));
   space.Map(Text(kBar, 0x1800, 0x3800), Second(2));
-  EXPECT_THAT(space.Current(), ElementsAre(Text(kFoo, 0x1000, 0x1800), Text(kBar, 0x1800, 0x3800),
-                                           Text(kFoo, 0x3800, 0x4000, 5)));
+  EXPECT_THAT(Current(space), Are({Text(kFoo, 0x1000, 0x1800), Text(kBar, 0x1800, 0x3800),
+                                   Text(kFoo, 0x3800, 0x4000, 5)}));
 }
 
 TEST(AddressSpace, TakesARepeatedMappingForNoChange) {
@@ -81,7 +96,7 @@ TEST(AddressSpace, KeepsTheAgeOfWhatAGrowingMappingCovers) {
   AddressSpace space;
   space.Map(Text(kFoo, 0x2000, 0x3000), Second(1));
   EXPECT_TRUE(space.Map(Text(kFoo, 0x1000, 0x4000), Second(5)));
-  EXPECT_THAT(space.Current(), ElementsAre(Text(kFoo, 0x1000, 0x4000)));
+  EXPECT_THAT(Current(space), Are({Text(kFoo, 0x1000, 0x4000)}));
   EXPECT_EQ(ObjectAt(space, 0x2000, Second(1)), kFoo);
   EXPECT_EQ(ObjectAt(space, 0x1000, Second(1)), ObjectId(0));
   EXPECT_EQ(ObjectAt(space, 0x3800, Second(5)), kFoo);
@@ -99,7 +114,7 @@ TEST(AddressSpace, IgnoresEmptyAndReversedMappings) {
   AddressSpace space;
   EXPECT_FALSE(space.Map(Text(kFoo, 0x1000, 0x1000), Second(1)));
   EXPECT_FALSE(space.Map(Text(kFoo, 0x2000, 0x1000), Second(1)));
-  EXPECT_THAT(space.Current(), IsEmpty());
+  EXPECT_THAT(Current(space), IsEmpty());
 }
 
 TEST(AddressSpace, ReachesTheEndOfTheAddressRange) {
@@ -119,11 +134,11 @@ TEST(AddressSpace, CountsAnEarlierChangeAsOfTheLastOne) {
 TEST(AddressSpace, GivesAForkedChildThePresent) {
   AddressSpace parent;
   parent.Map(Text(kFoo, 0x1000, 0x2000), Second(1));
-  AddressSpace child = parent.Fork();
+  AddressSpace child = parent.Fork(Second(9));
   parent.Map(Text(kBar, 0x1000, 0x2000), Second(2));
   child.Map(Text(kBar, 0x5000, 0x6000), Second(3));
-  EXPECT_THAT(child.Current(), ElementsAre(Text(kFoo, 0x1000, 0x2000), Text(kBar, 0x5000, 0x6000)));
-  EXPECT_THAT(parent.Current(), ElementsAre(Text(kBar, 0x1000, 0x2000)));
+  EXPECT_THAT(Current(child), Are({Text(kFoo, 0x1000, 0x2000), Text(kBar, 0x5000, 0x6000)}));
+  EXPECT_THAT(Current(parent), Are({Text(kBar, 0x1000, 0x2000)}));
 }
 
 TEST(AddressSpace, ForgetsWhatWasReplacedBeforeTheHorizon) {
@@ -142,10 +157,94 @@ TEST(AddressSpace, DropsWhatAReplacementLeavesOut) {
   space.Map(Text(kFoo, 0x1000, 0x2000), Second(1));
   space.Map(Text(kBar, 0x3000, 0x4000), Second(1));
   space.Replace({Text(kBar, 0x3000, 0x4000)}, Second(9));
-  EXPECT_THAT(space.Current(), ElementsAre(Text(kBar, 0x3000, 0x4000)));
+  EXPECT_THAT(Current(space), Are({Text(kBar, 0x3000, 0x4000)}));
   EXPECT_EQ(ObjectAt(space, 0x1000, Second(8)), kFoo);
   EXPECT_EQ(ObjectAt(space, 0x1000, Second(9)), ObjectId(0));
   EXPECT_EQ(ObjectAt(space, 0x3000, Second(2)), kBar) << "it was there all the time";
+}
+
+TEST(AddressSpace, KeepsUntilAReplacementWhatItCutsOff) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x9000, 7), Second(1));
+  EXPECT_TRUE(
+      space.Replace({Text(kFoo, 0x1000, 0x3000, 7), Text(kBar, 0x5000, 0x6000)}, Second(9)));
+  EXPECT_THAT(Current(space), Are({Text(kFoo, 0x1000, 0x3000, 7), Text(kBar, 0x5000, 0x6000)}));
+  EXPECT_EQ(ObjectAt(space, 0x2000, Second(5)), kFoo);
+  EXPECT_EQ(ObjectAt(space, 0x5000, Second(5)), kFoo);
+  EXPECT_EQ(ObjectAt(space, 0x8000, Second(5)), kFoo);
+  EXPECT_EQ(ObjectAt(space, 0x8000, Second(9)), ObjectId(0));
+}
+
+TEST(AddressSpace, TakesAReplacementByTheSameForNoChange) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x2000), Second(1));
+  space.Map(Text(kFoo, 0x2000, 0x3000), Second(2));
+  EXPECT_FALSE(space.Replace({Text(kFoo, 0x1000, 0x3000)}, Second(9)));
+  EXPECT_TRUE(space.shifting().empty());
+}
+
+TEST(AddressSpace, ShowsAllThatWasThereAtAMoment) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x3000), Second(1));
+  space.Map(Text(kBar, 0x8000, 0x9000), Second(2));
+  space.Map(Text(kBar, 0x2000, 0x4000, 5), Second(5));
+  const auto at = [&](uint64_t second) { return space.At(Second(second)); };
+  EXPECT_THAT(at(0).mappings, IsEmpty());
+  EXPECT_EQ(at(0).counted_bytes, 0U);
+  EXPECT_THAT(at(1).mappings, Are({Text(kFoo, 0x1000, 0x3000)})) << "cut in two later";
+  EXPECT_THAT(at(4).mappings, Are({Text(kFoo, 0x1000, 0x3000), Text(kBar, 0x8000, 0x9000)}));
+  EXPECT_EQ(at(4).counted_bytes, 0x3000U);
+  EXPECT_THAT(at(5).mappings, Are({Text(kFoo, 0x1000, 0x2000), Text(kBar, 0x2000, 0x4000, 5),
+                                   Text(kBar, 0x8000, 0x9000)}));
+  EXPECT_EQ(at(5).counted_bytes, 0x4000U);
+}
+
+TEST(AddressSpace, CountsOnlyWhatTheKernelCounts) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x3000), Second(1));
+  space.Map(Uncounted(Text(ObjectId(0), 0x8000, 0xa000)), Second(1));
+  EXPECT_EQ(space.Current().counted_bytes, 0x2000U);
+  EXPECT_TRUE(space.Map(Uncounted(Text(kFoo, 0x2000, 0x3000)), Second(5)));
+  EXPECT_THAT(Current(space), Are({Text(kFoo, 0x1000, 0x3000), Text(ObjectId(0), 0x8000, 0xa000)}));
+  EXPECT_EQ(space.Current().counted_bytes, 0x1000U);
+  EXPECT_EQ(space.At(Second(4)).counted_bytes, 0x2000U);
+  EXPECT_TRUE(space.Map(Text(ObjectId(0), 0x8000, 0x9000), Second(6)));
+  EXPECT_EQ(space.Current().counted_bytes, 0x2000U);
+  EXPECT_TRUE(space.shifting().empty()) << "the same code, with other rights";
+}
+
+TEST(AddressSpace, RemembersWhereItsContentChanged) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x9000), Second(1));
+  space.Map(Text(kFoo, 0x1000, 0x9000), Second(2));
+  EXPECT_TRUE(space.shifting().empty());
+  space.Map(Text(kBar, 0x3000, 0x5000), Second(3));
+  space.Map(Text(kFoo, 0x5000, 0x6000, 77), Second(3));
+  EXPECT_FALSE(space.shifting().Contains(Address(0x2fff)));
+  EXPECT_TRUE(space.shifting().Contains(Address(0x3000)));
+  EXPECT_EQ(space.shifting().EndOfStretch(Address(0x3000), Address(0x9000)), Address(0x6000));
+  space.Map(Text(kFoo, 0x1000, 0x9000), Second(4));
+  EXPECT_TRUE(space.shifting().Contains(Address(0x3000))) << "from then on";
+  space.ForgetShifting();
+  EXPECT_TRUE(space.shifting().empty());
+}
+
+TEST(AddressSpace, TakesAFileThatIsGoneForAChange) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x5000), Second(1));
+  space.Map(Text(ObjectId(0), 0x8000, 0x9000), Second(1));
+  EXPECT_TRUE(space.Replace({Text(kFoo, 0x1000, 0x2000)}, Second(2)));
+  EXPECT_FALSE(space.shifting().Contains(Address(0x1000)));
+  EXPECT_TRUE(space.shifting().Contains(Address(0x2000)));
+  EXPECT_TRUE(space.shifting().Contains(Address(0x4fff)));
+  EXPECT_FALSE(space.shifting().Contains(Address(0x8000))) << "a JIT's pages, writable for now";
+}
+
+TEST(AddressSpace, GivesAForkedChildItsShiftingRanges) {
+  AddressSpace parent;
+  parent.Map(Text(kFoo, 0x1000, 0x2000), Second(1));
+  parent.Map(Text(kBar, 0x1000, 0x2000), Second(2));
+  EXPECT_TRUE(parent.Fork(Second(9)).shifting().Contains(Address(0x1000)));
 }
 
 TEST(AddressSpace, RemembersAtMostSoMuchPast) {

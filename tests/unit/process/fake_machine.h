@@ -54,13 +54,14 @@ class RecordingSink : public AddressSpaceSink {
   struct Published {
     ProcessKey process;
     ExecId exec;
-    std::vector<ObjectMapping> mappings;
+    uint64_t exec_pages = 0;
+    std::vector<PublishedMapping> mappings;
   };
 
-  void Publish(const ProcessKey& process, ExecId exec,
-               std::span<const ObjectMapping> sorted) override {
+  void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+               std::span<const PublishedMapping> sorted) override {
     ++publishes;
-    by_pid[process.pid] = {process, exec, {sorted.begin(), sorted.end()}};
+    by_pid[process.pid] = {process, exec, exec_pages, {sorted.begin(), sorted.end()}};
   }
   void Withdraw(Pid pid) override { by_pid.erase(pid); }
 
@@ -102,7 +103,6 @@ class FakeMachine {
     WriteFile(base + "ns/mnt", "");
     std::filesystem::create_directories(fmt::format("{}task/{}", base, pid));
     std::filesystem::create_symlink(root(), base + "root");
-    std::filesystem::create_symlink("/lib/a", base + "exe");
   }
 
   void RemoveProcess(uint32_t pid) const {

@@ -52,10 +52,10 @@ Record Mmap2(uint32_t pid, uint16_t misc) {
   return record;
 }
 
-Record WithInode(uint32_t pid, std::string_view path) {
+Record WithInode(uint32_t pid, std::string_view path, uint32_t protection = 5) {
   Record record = Mmap2(pid, 0);
   record.Add<uint32_t>(8).Add<uint32_t>(1).Add<uint64_t>(4711).Add<uint64_t>(3);
-  record.Add<uint32_t>(5).Add<uint32_t>(2).AddString(path);
+  record.Add<uint32_t>(protection).Add<uint32_t>(2).AddString(path);
   return record;
 }
 
@@ -93,6 +93,11 @@ TEST(PerfRecord, ReadsAMappingWithBuildIdOfAnySize) {
     EXPECT_EQ(event.file.inode, 0U);
   }
   EXPECT_EQ(Parse<MappingEvent>(WithBuildId(255, "/x").Finish()).file.build_id.bytes().size(), 20U);
+}
+
+TEST(PerfRecord, SaysWhatIsWritableToo) {
+  EXPECT_FALSE(Parse<MappingEvent>(WithInode(10, "//anon", 5).Finish()).range.writable);
+  EXPECT_TRUE(Parse<MappingEvent>(WithInode(10, "//anon", 7).Finish()).range.writable);
 }
 
 TEST(PerfRecord, ReadsForkAndExitWithTheirOwnTime) {

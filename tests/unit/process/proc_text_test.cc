@@ -86,6 +86,17 @@ TEST(ProcMaps, KeepsOddPathsWhole) {
   }
 }
 
+TEST(ProcMaps, SaysWhatIsWritableToo) {
+  const auto mappings = ParseProcMaps(
+      "1000-2000 r-xp 0 00:00 0\n2000-3000 rwxp 0 00:00 0\n3000-4000 --xp 0 00:00 0\n"
+      "4000-5000 -wxs 0 00:00 0\n");
+  ASSERT_THAT(mappings, SizeIs(4));
+  EXPECT_FALSE(mappings[0].range.writable);
+  EXPECT_TRUE(mappings[1].range.writable);
+  EXPECT_FALSE(mappings[2].range.writable);
+  EXPECT_TRUE(mappings[3].range.writable);
+}
+
 TEST(ProcMaps, LeavesOutLinesThatMakeNoSense) {
   EXPECT_THAT(ParseProcMaps("\n\nx\n2000-1000 r-xp 0 00:00 0\n1000-2000 r-\n1000 r-xp 0 0:0 0\n"
                             "1000-2000 r-xp 0 zz:00 0 /x\n-r-xp\n99999999999999999999-2 r-xp 0"),

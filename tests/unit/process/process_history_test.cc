@@ -12,11 +12,16 @@
 namespace pyrometer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
 using ::testing::SizeIs;
 
 constexpr uint64_t kStart = 0x7f00'0000'0000;
+constexpr ProcessKey kKey{Pid(100), StartTime(5)};
 
 // A machine with one process: pid 100, which has /lib/a mapped at kStart, file offset 0x1000.
 class ProcessHistoryTest : public testing::Test {
@@ -52,6 +57,11 @@ class ProcessHistoryTest : public testing::Test {
     if (build_id != 0) event.file.build_id = FakeBuildId(build_id);
     return event;
   }
+  static MappingEvent At(MappingEvent event, uint64_t start, uint64_t end) {
+    event.range.start = Address(start);
+    event.range.end = Address(end);
+    return event;
+  }
   // A child that lives on, with its /proc directory.
   void ForkLiving(uint32_t parent, uint32_t pid) {
     const ForkEvent fork{Now(), Pid(pid), Tid(pid), Pid(parent)};
@@ -60,22 +70,40 @@ class ProcessHistoryTest : public testing::Test {
   }
 
   Frame FrameAt(uint32_t pid, uint64_t start, uint32_t exec, uint64_t address) {
+    const ProcessKey process{Pid(pid), StartTime(start)};
+    return Resolved(process, ExecId(exec), Frame::User(Address(address)), Now());
+  }
+  Frame Resolved(const ProcessKey& process, ExecId exec, Frame frame, MonotonicTime when) {
     Window window;
-    window.end = Now();
-    window.frames = {Frame::User(Address(address))};
+    window.end = when;
+    window.frames = {frame};
     window.stacks = {Stack{0, 0, 1, StackEnd::kComplete}};
     Sample sample;
-    sample.process = {Pid(pid), StartTime(start)};
-    sample.exec = ExecId(exec);
-    sample.first_seen = window.end;
+    sample.process = process;
+    sample.exec = exec;
+    sample.first_seen = when;
+    sample.last_seen = when;
     window.samples = {sample};
     window = history_.Resolve(std::move(window));
-    return window.frames[0];
+    return window.FramesOf(window.stacks[window.samples[0].stack])[0];
   }
   std::string PathAt(uint32_t pid, uint64_t start, uint32_t exec, uint64_t address) {
     const Frame frame = FrameAt(pid, start, exec, address);
     if (frame.kind() != Frame::Kind::kObject) return "address";
     return fmt::format("{}+{:#x}", history_.Object(frame.object())->path, frame.offset().value());
+  }
+
+  static std::vector<uint64_t> StartsOf(const RecordingSink::Published& published) {
+    std::vector<uint64_t> starts;
+    for (const PublishedMapping& p : published.mappings) starts.push_back(p.mapping.start.value());
+    return starts;
+  }
+  std::vector<uint64_t> ShiftingOf(uint32_t pid) {
+    std::vector<uint64_t> starts;
+    for (const auto& [mapping, shifting] : sink_.by_pid[Pid(pid)].mappings) {
+      if (shifting) starts.push_back(mapping.start.value());
+    }
+    return starts;
   }
 
   FakeMachine machine_;
@@ -93,17 +121,169 @@ TEST_F(ProcessHistoryTest, KnowsAndPublishesScannedProcesses) {
   EXPECT_EQ(published.process, (ProcessKey{Pid(100), StartTime(5)}));
   EXPECT_EQ(published.exec, ExecId(3));
   ASSERT_THAT(published.mappings, SizeIs(1));
-  EXPECT_EQ(published.mappings[0].ToElfAddress(Address(kStart)), ElfAddress(0x3000));
+  EXPECT_EQ(published.mappings[0].mapping.ToElfAddress(Address(kStart)), ElfAddress(0x3000));
 }
 
-TEST_F(ProcessHistoryTest, PublishesNothingThatMayBeUnloaded) {
+TEST_F(ProcessHistoryTest, PublishesAllThatIsExecutable) {
   Scan();
-  MappingEvent library = Mapping(100, "/lib/b", 'b');
-  library.range = {Address(0x10000), Address(0x12000), FileOffset(0x1000)};
-  Apply(library);
-  EXPECT_EQ(PathAt(100, 5, 3, 0x10000), "/lib/b+0x3000");
+  EXPECT_EQ(sink_.by_pid[Pid(100)].exec_pages, 2U);
+  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x13000));
+  Apply(At(Mapping(100, "//anon", 0), 0x20000, 0x21000));
+  MappingEvent jit = At(Mapping(100, "//anon", 0), 0x30000, 0x40000);
+  jit.range.writable = true;
+  Apply(jit);
+  const RecordingSink::Published& published = sink_.by_pid[Pid(100)];
+  EXPECT_THAT(StartsOf(published), ElementsAre(0x10000, 0x12000, 0x20000, 0x30000, kStart))
+      << "/lib/b has two pages in a segment";
+  EXPECT_EQ(published.exec_pages, 2U + 3U + 1U) << "what is writable does not count";
+  EXPECT_EQ(published.mappings[3].mapping.object, ObjectId(0));
+}
+
+TEST_F(ProcessHistoryTest, CountsWholeMappingsAsProcShowsThem) {
+  machine_.RemoveProcess(100);
+  machine_.AddProcess(100, 5,
+                      "1000-5000 r-xp 00001000 " + machine_.MapsTail("/lib/a") +
+                          "\n5000-6000 rwxp 00005000 " + machine_.MapsTail("/lib/a") +
+                          "\n9000-a000 --xp 00000000 00:00 0\n"
+                          "7ffe0000-7fff0000 r-xp 00000000 00:00 0 [stack]\n"
+                          "7fff0000-7fff2000 r-xp 00000000 00:00 0 [vdso]\n");
+  Scan();
+  EXPECT_EQ(sink_.by_pid[Pid(100)].exec_pages, 4U + 1U + 2U);
+}
+
+TEST_F(ProcessHistoryTest, PublishesAPlaceWhoseContentChangedAsShifting) {
+  Scan();
+  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
+  EXPECT_THAT(ShiftingOf(100), IsEmpty());
+  Apply(At(Mapping(100, "/lib/a", 'a'), 0x11000, 0x12000));
+  EXPECT_THAT(ShiftingOf(100), ElementsAre(0x11000));
+  EXPECT_THAT(StartsOf(sink_.by_pid[Pid(100)]), ElementsAre(0x10000, 0x11000, kStart));
+  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
+  EXPECT_THAT(ShiftingOf(100), ElementsAre(0x11000)) << "from then on";
+  EXPECT_EQ(sink_.by_pid[Pid(100)].exec_pages, 4U);
+  Exec(100);
+  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
+  EXPECT_THAT(ShiftingOf(100), IsEmpty()) << "another program";
+}
+
+TEST_F(ProcessHistoryTest, FindsAtARecheckWhatWasUnmapped) {
+  Scan();
+  const MonotonicTime before = Now();
+  MappingEvent event = At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000);
+  Apply(event);
+  history_.Recheck(kKey);  // it is not in /proc
+  const RecordingSink::Published& published = sink_.by_pid[Pid(100)];
+  EXPECT_THAT(StartsOf(published), ElementsAre(kStart));
+  EXPECT_EQ(published.exec_pages, 2U);
+  EXPECT_EQ(history_.counters().rechecks_changed, 1U);
+  EXPECT_EQ(history_.MappingsAt(kKey, ExecId(3), before)->exec_pages, 2U);
+  EXPECT_EQ(history_.MappingsAt(kKey, ExecId(3), event.when)->exec_pages, 4U);
+  EXPECT_EQ(history_.MappingsAt(kKey, ExecId(3), Now())->exec_pages, 2U);
+  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
+  EXPECT_THAT(ShiftingOf(100), ElementsAre(0x10000)) << "it may go unnoticed once more";
+}
+
+TEST_F(ProcessHistoryTest, CorrectsWhatTheKernelSideNamedBeforeItWasTold) {
+  Scan();
+  const Frame in_a = FrameAt(100, 5, 3, kStart + 0x10);
+  const MonotonicTime before = Now();
+  const MappingEvent event = Mapping(100, "/lib/b", 'b');
+  Apply(event);
+  const Frame in_b = FrameAt(100, 5, 3, kStart + 0x10);
+  EXPECT_NE(in_a, in_b);
+  EXPECT_EQ(Resolved(kKey, ExecId(3), in_a, before), in_a);
+  EXPECT_EQ(Resolved(kKey, ExecId(3), in_a, event.when), in_b);
+  EXPECT_EQ(history_.counters().outdated_frames, 1U);
+  const MonotonicTime told(Now().value() + 1'000'000'000);
+  EXPECT_EQ(Resolved(kKey, ExecId(3), in_a, told), in_a) << "it is somewhere else now";
+}
+
+TEST_F(ProcessHistoryTest, PublishesAgainWhatARecheckConfirms) {
+  Scan();
+  const int before = sink_.publishes;
+  history_.Recheck(kKey);
+  EXPECT_EQ(sink_.publishes, before + 1);
+  EXPECT_EQ(history_.counters().rechecks, 1U);
+  EXPECT_EQ(history_.counters().rechecks_changed, 0U);
+  EXPECT_THAT(ShiftingOf(100), IsEmpty());
+}
+
+TEST_F(ProcessHistoryTest, RefusesTooManyRechecksOfOneProcess) {
+  machine_.AddProcess(300, 7, "");
+  Scan();
+  for (int i = 0; i < 100; ++i) history_.Recheck(kKey);
+  EXPECT_THAT(history_.counters().rechecks, AllOf(Ge(20U), Le(30U)));
+  EXPECT_EQ(history_.counters().rechecks + history_.counters().rechecks_refused, 100U);
+  const uint64_t before = history_.counters().rechecks;
+  history_.Recheck({Pid(300), StartTime(7)});
+  EXPECT_EQ(history_.counters().rechecks, before + 1);
+}
+
+TEST_F(ProcessHistoryTest, DoesNotRecheckAnotherLifeOfThePid) {
+  Scan();
+  history_.Recheck({Pid(100), StartTime(50)});
+  history_.Recheck({Pid(999), StartTime(5)});
+  EXPECT_EQ(history_.counters().rechecks, 0U);
+  machine_.RemoveProcess(100);
+  machine_.AddProcess(100, 50, "1000-2000 r-xp 00000000 00:00 0\n");
+  history_.Recheck(kKey);
+  EXPECT_EQ(history_.counters().rechecks_changed, 0U);
+  EXPECT_EQ(PathAt(100, 5, 3, kStart), "/lib/a+0x3000");
+}
+
+TEST_F(ProcessHistoryTest, TakesAnUnlinkedFileForWhatItWas) {
+  Scan();
+  const ObjectId before = sink_.by_pid[Pid(100)].mappings[0].mapping.object;
+  // A package was upgraded: the file has another ctime, and no name.
+  std::filesystem::create_hard_link(machine_.root() + "/lib/a", machine_.root() + "/lib/a.old");
+  machine_.LinkMapping(100, "7f0000000000-7f0000002000", machine_.root() + "/lib/a.old");
+  std::string maps = "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/a");
+  std::filesystem::remove(machine_.root() + "/lib/a");
+  machine_.WriteFile(machine_.proc() + "/100/maps", maps + " (deleted)\n");
+  history_.Recheck(kKey);
   ASSERT_THAT(sink_.by_pid[Pid(100)].mappings, SizeIs(1));
-  EXPECT_EQ(sink_.by_pid[Pid(100)].mappings[0].start, Address(kStart));
+  EXPECT_EQ(sink_.by_pid[Pid(100)].mappings[0],
+            (PublishedMapping{{Address(kStart), Address(kStart + 0x2000), before, kStart - 0x3000},
+                              false}));
+  EXPECT_EQ(history_.counters().objects, 4U) << "it was seen as another file: two vDSOs, /lib/a";
+}
+
+TEST_F(ProcessHistoryTest, ReadsAnUnknownProcessThatSomebodyAsksFor) {
+  Scan();
+  const ProcessKey key{Pid(300), StartTime(77)};
+  EXPECT_FALSE(history_.MappingsAt(key, ExecId(1), Now()).has_value());
+  machine_.AddProcess(
+      300, 77, "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/b") + "\n");
+  const std::optional<ProgramMappings> found = history_.MappingsAt(key, ExecId(1), Now());
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(found->complete);
+  EXPECT_EQ(found->exec_pages, 2U);
+  ASSERT_THAT(found->mappings, SizeIs(1));
+  EXPECT_EQ(found->mappings[0].start, Address(kStart));
+  EXPECT_FALSE(history_.MappingsAt({Pid(300), StartTime(99)}, ExecId(1), Now()).has_value());
+}
+
+TEST_F(ProcessHistoryTest, SaysWhenTheBeginningsOfAProgramWereMissed) {
+  Fork(999, 300);  // and nobody knows the parent
+  const ProcessKey key{Pid(300), BootClock::Now().ToStartTime(last_)};
+  const std::optional<ProgramMappings> found = history_.MappingsAt(key, ExecId(1), Now());
+  ASSERT_TRUE(found.has_value());
+  EXPECT_FALSE(found->complete);
+}
+
+TEST_F(ProcessHistoryTest, WithdrawsAProgramThatIsReplacedByExec) {
+  Scan();
+  ASSERT_TRUE(sink_.by_pid.contains(Pid(100)));
+  Exec(100);
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(100))) << "nothing is mapped yet";
+  Apply(Mapping(100, "/lib/b", 'b'));
+  EXPECT_EQ(sink_.by_pid[Pid(100)].exec, ExecId(4));
+}
+
+TEST_F(ProcessHistoryTest, WithdrawsAProcessWhosePidIsAnothersBeforeItsExitIsSeen) {
+  Scan();
+  Fork(999, 100);  // its parent is unknown, and with it all that it has mapped
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(100)));
 }
 
 TEST_F(ProcessHistoryTest, PublishesNothingWhoseExecIsUnknown) {
@@ -275,11 +455,10 @@ TEST_F(ProcessHistoryTest, OpensThePerfMapOfAJitEvenAfterItsDeath) {
   Scan();
   machine_.WriteFile(machine_.root() + "/tmp/perf-7.map", "1000 10 jitted\n");
   Apply(Mapping(100, "//anon", 0));
-  const ProcessKey key{Pid(100), StartTime(5)};
-  EXPECT_EQ(ContentOf(history_.OpenPerfMap(key)), "1000 10 jitted\n");
+  EXPECT_EQ(ContentOf(history_.OpenPerfMap(kKey)), "1000 10 jitted\n");
   machine_.RemoveProcess(100);
   Exit(100);
-  EXPECT_EQ(ContentOf(history_.OpenPerfMap(key)), "1000 10 jitted\n");
+  EXPECT_EQ(ContentOf(history_.OpenPerfMap(kKey)), "1000 10 jitted\n");
 }
 
 TEST_F(ProcessHistoryTest, RefusesAPerfMapThatIsALinkOrNoFile) {
@@ -310,7 +489,7 @@ TEST_F(ProcessHistoryTest, ReopensAFileItDoesNotHold) {
   ProcessHistory forgetful({.procfs = machine_.procfs(), .held_files = 1}, inspector_, sink_);
   const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};
   ASSERT_TRUE(forgetful.Scan(std::span(&task, 1)).has_value());
-  const ObjectId a = sink_.by_pid[Pid(100)].mappings[0].object;
+  const ObjectId a = sink_.by_pid[Pid(100)].mappings[0].mapping.object;
   MappingEvent event = Mapping(100, "/lib/b", 'b');
   event.range.start = Address(0x10000);
   event.range.end = Address(0x12000);

@@ -86,20 +86,32 @@ class TimingSink : public AddressSpaceSink {
     ProcessKey process;
     ExecId exec;
     MonotonicTime first;
-    std::vector<ObjectMapping> mappings;
+    uint64_t exec_pages = 0;
+    std::vector<PublishedMapping> mappings;
     bool withdrawn = false;
   };
 
-  void Publish(const ProcessKey& process, ExecId exec,
-               std::span<const ObjectMapping> sorted) override {
+  void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+               std::span<const PublishedMapping> sorted) override {
     const std::lock_guard lock(mutex_);
     Seen& seen = seen_[process.pid];
-    if (seen.process != process || seen.exec != exec) seen = {process, exec, MonotonicNow(), {}};
+    if (seen.process != process || seen.exec != exec) seen = {process, exec, MonotonicNow(), 0, {}};
+    seen.exec_pages = exec_pages;
     seen.mappings.assign(sorted.begin(), sorted.end());
+    seen.withdrawn = false;
   }
   void Withdraw(Pid pid) override {
     const std::lock_guard lock(mutex_);
     seen_[pid].withdrawn = true;
+  }
+
+  std::vector<Pid> Published() {
+    const std::lock_guard lock(mutex_);
+    std::vector<Pid> pids;
+    for (const auto& [pid, seen] : seen_) {
+      if (!seen.withdrawn && !seen.mappings.empty()) pids.push_back(pid);
+    }
+    return pids;
   }
 
   // Until it is destroyed, whoever publishes waits.
@@ -127,6 +139,24 @@ bool WaitFor(const std::function<bool()>& condition) {
 StartTime StartOf(Pid pid) {
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(Procfs{}, pid);
   return directory ? directory->Stat()->start : StartTime(0);
+}
+
+// mm->exec_vm: VmLib is all of it but VmExe (task_mem() in the kernel's fs/proc/task_mmu.c).
+// Nothing if the process is gone.
+std::optional<uint64_t> ExecVm(Pid pid) {
+  const Result<std::string> status = ReadFile(fmt::format("/proc/{}/status", pid.value()));
+  if (!status) return std::nullopt;
+  uint64_t kilobytes = 0;
+  for (const char* name : {"\nVmExe:", "\nVmLib:"}) {
+    const size_t at = status->find(name);
+    if (at == std::string::npos) return std::nullopt;
+    kilobytes += std::strtoull(status->c_str() + at + std::strlen(name), nullptr, 10);
+  }
+  return kilobytes * 1024 / static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+Pid Self() {
+  return Pid(static_cast<uint32_t>(::getpid()));
 }
 
 // As if a task iterator had run: every process is in its first program as far as we know.
@@ -189,6 +219,21 @@ class ProcessLiveTest : public testing::Test {
     Reap(pid);
   }
 
+  // True as soon as what is published of a living process is what the kernel counts.
+  bool AgreesWithTheKernel(Pid pid) {
+    return WaitFor([&] { return sink_.Of(pid).exec_pages == ExecVm(pid); });
+  }
+  bool Recheck(Pid pid) {
+    tracker_->Recheck({pid, StartOf(pid)});
+    return sink_.Of(pid).exec_pages == ExecVm(pid);
+  }
+  bool IsShifting(Pid pid, Address address) {
+    const std::vector<PublishedMapping> mappings = sink_.Of(pid).mappings;
+    return std::ranges::any_of(mappings, [&](const PublishedMapping& published) {
+      return published.mapping.Contains(address) && published.shifting;
+    });
+  }
+
   static ShortLife RunShortLived(const std::string& program) {
     const std::unique_ptr<FILE, int (*)(FILE*)> output(::popen(("exec " + program).c_str(), "r"),
                                                        &::pclose);
@@ -213,6 +258,7 @@ class ProcessLiveTest : public testing::Test {
     sample.process = process;
     sample.exec = exec;
     sample.first_seen = when;
+    sample.last_seen = when;
     window.samples = {sample};
     return tracker_->Resolve(std::move(window)).frames[0];
   }
@@ -223,9 +269,9 @@ class ProcessLiveTest : public testing::Test {
   }
 
   bool Maps(Pid pid, const std::string& path) {
-    const std::vector<ObjectMapping> mappings = sink_.Of(pid).mappings;
-    return std::any_of(mappings.begin(), mappings.end(), [&](const ObjectMapping& mapping) {
-      const std::optional<ObjectInfo> object = tracker_->Object(mapping.object);
+    const std::vector<PublishedMapping> mappings = sink_.Of(pid).mappings;
+    return std::any_of(mappings.begin(), mappings.end(), [&](const PublishedMapping& published) {
+      const std::optional<ObjectInfo> object = tracker_->Object(published.mapping.object);
       return object && object->path == path;
     });
   }
@@ -273,7 +319,7 @@ TEST_F(ProcessLiveTest, OpensADeletedExecutable) {
   ASSERT_TRUE(WaitFor([&] { return Maps(pid, program); }));
   ASSERT_EQ(::unlink(program.c_str()), 0);
   Kill(pid);
-  for (const ObjectMapping& mapping : sink_.Of(pid).mappings) {
+  for (const auto& [mapping, shifting] : sink_.Of(pid).mappings) {
     if (tracker_->Object(mapping.object)->path != program) continue;
     const Result<UniqueFd> fd = tracker_->OpenObject(mapping.object);
     ASSERT_TRUE(fd.has_value());
@@ -291,7 +337,7 @@ TEST_F(ProcessLiveTest, OpensAnExecutableInAMemfd) {
   const std::string path = "/memfd:runner (deleted)";
   EXPECT_TRUE(WaitFor([&] { return Maps(pid, path); }));
   Kill(pid);
-  for (const ObjectMapping& mapping : sink_.Of(pid).mappings) {
+  for (const auto& [mapping, shifting] : sink_.Of(pid).mappings) {
     if (tracker_->Object(mapping.object)->path != path) continue;
     EXPECT_TRUE(tracker_->OpenObject(mapping.object).has_value());
     EXPECT_FALSE(tracker_->Object(mapping.object)->segments.empty());
@@ -351,6 +397,123 @@ TEST_F(ProcessLiveTest, LooksAtProcAgainWhenItsRingsOverflowed) {
   }));
   Kill(last);
   EXPECT_TRUE(WaitFor([&] { return sink_.Of(last).withdrawn; }));
+}
+
+TEST_F(ProcessLiveTest, CountsThePagesOfEveryProcessAsTheKernelDoes) {
+  std::map<Pid, std::optional<uint64_t>> before;
+  for (const TaskRecord& task : *AllInProgramOne()) before[task.pid] = ExecVm(task.pid);
+  tracker_ = *ProcessTracker::Start({}, inspector_, sink_, AllInProgramOne);
+  size_t compared = 0;
+  for (const Pid pid : sink_.Published()) {
+    const uint64_t published = sink_.Of(pid).exec_pages;
+    const std::optional<uint64_t> now = ExecVm(pid);
+    if (!now || now != before[pid]) continue;  // it changed meanwhile
+    ++compared;
+    EXPECT_EQ(published, *now) << *ReadFile(fmt::format("/proc/{}/comm", pid.value()))
+                               << *ReadFile(fmt::format("/proc/{}/maps", pid.value()));
+  }
+  EXPECT_GE(compared, 2U);
+}
+
+TEST_F(ProcessLiveTest, CountsPagesAsTheKernelDoesAfterForkAndExec) {
+  for (int i = 0; i < 20; ++i) {
+    const Pid pid = Spawn("/bin/sleep", {"60"});
+    EXPECT_TRUE(WaitFor([&] { return Maps(pid, "/usr/bin/sleep"); }));
+    EXPECT_TRUE(AgreesWithTheKernel(pid)) << sink_.Of(pid).exec_pages << " " << *ExecVm(pid);
+    Kill(pid);
+  }
+  EXPECT_EQ(tracker_->counters().rechecks, 0U);
+}
+
+TEST_F(ProcessLiveTest, KnowsWhatLoadersTakeAwayAgain) {
+  const Pid pid = Spawn(TEXT_FIRST_PROGRAM, {});
+  EXPECT_TRUE(WaitFor([&] { return Maps(pid, TEXT_FIRST_PROGRAM); }));
+  EXPECT_TRUE(AgreesWithTheKernel(pid)) << sink_.Of(pid).exec_pages << " " << *ExecVm(pid);
+  Kill(pid);
+  EXPECT_TRUE(Recheck(Self()));
+  void* const library = ::dlopen(TEXT_FIRST_LIBRARY, RTLD_NOW);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  EXPECT_TRUE(WaitFor([&] { return Maps(Self(), TEXT_FIRST_LIBRARY); }));
+  EXPECT_TRUE(AgreesWithTheKernel(Self()));
+  ::dlclose(library);
+}
+
+TEST_F(ProcessLiveTest, LearnsFromProcWhatIsUnloaded) {
+  const std::string copy = CopyOf(PathOfLibrary("libz.so.1"), "libunloaded.so");
+  // What was unloaded to learn that path, nobody told of.
+  EXPECT_TRUE(Recheck(Self()));
+  void* const library = ::dlopen(copy.c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  const Address function(reinterpret_cast<uint64_t>(::dlsym(library, "crc32")));
+  EXPECT_TRUE(WaitFor([&] { return Maps(Self(), copy); }));
+  EXPECT_TRUE(AgreesWithTheKernel(Self()));
+  const MonotonicTime loaded = MonotonicNow();
+  ::dlclose(library);
+  EXPECT_GT(sink_.Of(Self()).exec_pages, *ExecVm(Self())) << "munmap is not reported";
+  EXPECT_TRUE(Recheck(Self()));
+  EXPECT_FALSE(Maps(Self(), copy));
+  EXPECT_EQ(tracker_->counters().rechecks, 2U);
+  const ProcessKey self{Self(), StartOf(Self())};
+  EXPECT_EQ(PathOf(Resolve(self, ExecId(1), function, loaded)), copy) << "as it was then";
+
+  void* const again = ::dlopen(copy.c_str(), RTLD_NOW);
+  EXPECT_TRUE(AgreesWithTheKernel(Self()));
+  const Address now(reinterpret_cast<uint64_t>(::dlsym(again, "crc32")));
+  EXPECT_EQ(IsShifting(Self(), now), now == function) << "the place where one was unloaded";
+  EXPECT_FALSE(IsShifting(Self(), Address(reinterpret_cast<uint64_t>(&AllInProgramOne))));
+  ::dlclose(again);
+}
+
+TEST_F(ProcessLiveTest, CountsPagesWhoseProtectionChanges) {
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  EXPECT_TRUE(Recheck(Self()));
+  void* const memory =
+      ::mmap(nullptr, 8 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const Address start(reinterpret_cast<uint64_t>(memory));
+  const uint64_t before = *ExecVm(Self());
+  const auto protect = [&](size_t first, size_t count, int protection) {
+    return ::mprotect(static_cast<char*>(memory) + first * page, count * page, protection);
+  };
+  ASSERT_EQ(protect(0, 8, PROT_READ | PROT_EXEC), 0);
+  EXPECT_EQ(ExecVm(Self()), before + 8);
+  EXPECT_TRUE(AgreesWithTheKernel(Self()));
+  ASSERT_EQ(protect(2, 3, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+  EXPECT_EQ(ExecVm(Self()), before + 5);
+  EXPECT_TRUE(AgreesWithTheKernel(Self()));
+  ASSERT_EQ(protect(0, 8, PROT_READ | PROT_EXEC), 0);
+  EXPECT_EQ(ExecVm(Self()), before + 8);
+  EXPECT_TRUE(AgreesWithTheKernel(Self()));
+  ASSERT_EQ(protect(0, 8, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(ExecVm(Self()), before);
+  EXPECT_TRUE(Recheck(Self())) << "not reported";
+  ASSERT_EQ(protect(0, 8, PROT_READ | PROT_EXEC), 0);
+  EXPECT_TRUE(AgreesWithTheKernel(Self()));
+  EXPECT_FALSE(IsShifting(Self(), start)) << "a JIT does nothing else";
+  ::munmap(memory, 8 * page);
+}
+
+TEST_F(ProcessLiveTest, TellsWhatWasMappedAtAMoment) {
+  const ProcessKey self{Self(), StartOf(Self())};
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  EXPECT_TRUE(Recheck(Self()));
+  const MonotonicTime before = MonotonicNow();
+  void* const memory =
+      ::mmap(nullptr, page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const auto has_it = [&](MonotonicTime when) {
+    const std::optional<ProgramMappings> then = tracker_->MappingsAt(self, ExecId(1), when);
+    return then && std::ranges::any_of(then->mappings, [&](const ObjectMapping& mapping) {
+             return mapping.Contains(Address(reinterpret_cast<uint64_t>(memory)));
+           });
+  };
+  EXPECT_TRUE(has_it(MonotonicNow())) << "it applies what has not been read yet";
+  EXPECT_FALSE(has_it(before));
+  const auto now = tracker_->MappingsAt(self, ExecId(1), MonotonicNow());
+  ASSERT_TRUE(now.has_value());
+  EXPECT_TRUE(now->complete);
+  EXPECT_EQ(now->exec_pages, ExecVm(Self()));
+  ::munmap(memory, page);
+  EXPECT_FALSE(tracker_->MappingsAt({Pid(0x7fffffff), StartTime(1)}, ExecId(1), before));
 }
 
 // Not a bound: figures for the module's README.

@@ -28,8 +28,8 @@ ExitEvent Exit(uint32_t pid, uint32_t tid, uint64_t tick) {
 CommEvent Exec(uint32_t pid, uint64_t tick, std::string comm = "new") {
   return {Tick(tick), Pid(pid), Tid(pid), true, std::move(comm)};
 }
-ObjectMapping Text(ObjectId object) {
-  return {Address(0x1000), Address(0x2000), object, 0};
+CodeMapping Text(ObjectId object) {
+  return {{Address(0x1000), Address(0x2000), object, 0}};
 }
 
 ScannedProcess Scanned(uint32_t pid, uint64_t start, uint64_t read_at) {
@@ -168,6 +168,15 @@ TEST_F(ProcessTableTest, CountsAnExecBetweenTaskRecordAndScan) {
   table_.Add(Scanned(300, 3, 50), {Text(kNew)}, &task);
   table_.Apply(Exec(300, 45));
   EXPECT_EQ(ObjectOf(300, 3, 9, 60), kNew);
+}
+
+TEST_F(ProcessTableTest, TakesNoExecForAChangeWithinAProgram) {
+  const TaskRecord task = Task(300, 3, 8, 40);
+  table_.Add(Scanned(300, 3, 45), {Text(kOld)}, &task);
+  table_.Add(Scanned(300, 3, 50), {Text(kNew)}, nullptr);
+  EXPECT_FALSE(table_.Living(Pid(300))->program().space.shifting().empty());
+  table_.Apply(Exec(300, 47));
+  EXPECT_TRUE(table_.Living(Pid(300))->program().space.shifting().empty());
 }
 
 TEST_F(ProcessTableTest, LearnsTheExecOfAScannedChildFromItsFork) {

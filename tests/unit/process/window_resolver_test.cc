@@ -26,12 +26,12 @@ Frame InBar(uint64_t offset) {
 class WindowResolverTest : public testing::Test {
  protected:
   WindowResolverTest() {
-    Add(100, {{Address(0x10000), Address(0x20000), kFoo, 0x10000},
-              {Address(0x50000), Address(0x60000), ObjectId(0), 0}});
-    Add(200, {{Address(0x10000), Address(0x20000), kBar, 0xf000}});
+    Add(100, {{{Address(0x10000), Address(0x20000), kFoo, 0x10000}},
+              {{Address(0x50000), Address(0x60000), ObjectId(0), 0}}});
+    Add(200, {{{Address(0x10000), Address(0x20000), kBar, 0xf000}}});
   }
 
-  void Add(uint32_t pid, const std::vector<ObjectMapping>& mappings) {
+  void Add(uint32_t pid, const std::vector<CodeMapping>& mappings) {
     ScannedProcess process;
     process.key = {Pid(pid), StartTime(1)};
     process.threads = {Tid(pid)};
@@ -49,13 +49,21 @@ class WindowResolverTest : public testing::Test {
     return static_cast<uint32_t>(window_.stacks.size() - 1);
   }
 
-  void AddSample(uint32_t pid, uint32_t stack) {
+  void AddSample(uint32_t pid, uint32_t stack, uint64_t first = 1000, uint64_t last = 1000) {
     Sample sample;
     sample.process = {Pid(pid), StartTime(1)};
     sample.stack = stack;
     sample.count = 1;
-    sample.first_seen = MonotonicTime(1000);
+    sample.first_seen = MonotonicTime(first);
+    sample.last_seen = MonotonicTime(last);
     window_.samples.push_back(sample);
+  }
+
+  // At 2000 libbar took libfoo's place in process 100.
+  AddressSpace& Replace() {
+    AddressSpace& space = processes_.Living(Pid(100))->program().space;
+    space.Map({{Address(0x10000), Address(0x20000), kBar, 0xf000}}, MonotonicTime(2000));
+    return space;
   }
 
   void Resolve() { window_ = ResolveWindow(std::move(window_), processes_, tally_); }
@@ -138,6 +146,102 @@ TEST_F(WindowResolverTest, KeepsAddressesThatDoNotFitIntoAnObjectFrame) {
   AddSample(300, AddStack({User(0x10001)}));
   Resolve();
   EXPECT_THAT(FramesOf(0), ElementsAre(User(0x10001)));
+}
+
+TEST_F(WindowResolverTest, CorrectsFramesOfAMappingThatHadEnded) {
+  Replace();
+  AddSample(100, AddStack({kKernel, InFoo(0x123), InBar(5)}, 1), 2000, 2500);
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(kKernel, InBar(0x1123)));
+  EXPECT_EQ(StackOf(0).user_frames, 1);
+  EXPECT_EQ(StackOf(0).end, StackEnd::kNotReady);
+  EXPECT_EQ(tally_.outdated_frames, 1U);
+  EXPECT_EQ(tally_.doubtful_frames, 0U);
+}
+
+TEST_F(WindowResolverTest, NamesNothingIfTheMappingEndedBetweenTheTicks) {
+  Replace();
+  AddSample(100, AddStack({User(0x50010), InFoo(0x123), InBar(5)}), 1999, 2000);
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(User(0x50010), User(0x10123)));
+  EXPECT_EQ(StackOf(0).end, StackEnd::kNotReady);
+  EXPECT_EQ(tally_.outdated_frames, 0U);
+  EXPECT_EQ(tally_.doubtful_frames, 1U);
+}
+
+TEST_F(WindowResolverTest, KeepsFramesFromBeforeTheMappingEnded) {
+  Replace();
+  AddSample(100, AddStack({InFoo(0x123), InBar(5)}), 1000, 1999);
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(InFoo(0x123), InBar(5)));
+  EXPECT_EQ(StackOf(0).end, StackEnd::kComplete);
+  EXPECT_EQ(tally_.outdated_frames + tally_.doubtful_frames, 0U);
+}
+
+TEST_F(WindowResolverTest, KeepsFramesOnceTheKernelSideIsTold) {
+  AddressSpace& space = Replace();
+  space.NoteTold(MonotonicTime(3000));
+  // libfoo is somewhere else by then.
+  space.Map({{Address(0x90000), Address(0xa0000), kFoo, 0x90000}}, MonotonicTime(4000));
+  AddSample(100, AddStack({InFoo(0x123)}), 20'000'000, 30'000'000);
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(InFoo(0x123)));
+}
+
+TEST_F(WindowResolverTest, NamesNothingThatMayHaveBeenInTwoPlaces) {
+  AddressSpace& space = Replace();
+  space.Map({{Address(0x90000), Address(0xa0000), kFoo, 0x90000}}, MonotonicTime(2100));
+  AddSample(100, AddStack({InFoo(0x123)}), 2200, 2200);
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(User(0x10123)));
+  EXPECT_EQ(tally_.doubtful_frames, 1U);
+}
+
+TEST_F(WindowResolverTest, KeepsFramesOfAMappingThatCameBack) {
+  Replace().Map({{Address(0x10000), Address(0x20000), kFoo, 0x10000}}, MonotonicTime(3000));
+  const uint32_t stack = AddStack({InFoo(0x123), InBar(5)});
+  AddSample(100, stack, 3000, 4000);
+  AddSample(100, stack, 1000, 4000);
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(InFoo(0x123), InBar(5)));
+  EXPECT_THAT(FramesOf(1), ElementsAre(User(0x10123)));
+}
+
+TEST_F(WindowResolverTest, SplitsASharedStackOfWhichSomeWereOutdated) {
+  Replace();
+  const uint32_t shared = AddStack({InFoo(0x123), InBar(5)});
+  AddSample(100, shared, 1000, 1500);
+  AddSample(100, shared, 2000, 2500);
+  AddSample(200, shared, 2000, 2500);
+  AddSample(100, shared, 1500, 2500);
+  AddSample(100, shared, 2100, 2100);
+  Resolve();
+  EXPECT_EQ(window_.samples[0].stack, shared);
+  EXPECT_THAT(FramesOf(0), ElementsAre(InFoo(0x123), InBar(5)));
+  EXPECT_EQ(StackOf(0).end, StackEnd::kComplete);
+  EXPECT_THAT(FramesOf(1), ElementsAre(InBar(0x1123)));
+  EXPECT_EQ(window_.samples[2].stack, shared);
+  EXPECT_THAT(FramesOf(3), ElementsAre(User(0x10123)));
+  EXPECT_EQ(window_.samples[4].stack, window_.samples[1].stack);
+}
+
+TEST_F(WindowResolverTest, NamesNothingWhereAMappingEndedWithoutASuccessor) {
+  AddressSpace& space = processes_.Living(Pid(100))->program().space;
+  space.Replace({}, MonotonicTime(2000));
+  AddSample(100, AddStack({InFoo(0x123), InBar(5)}), 2000, 2500);
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(User(0x10123)));
+  EXPECT_EQ(tally_.outdated_frames, 1U);
+}
+
+TEST_F(WindowResolverTest, CorrectsFramesOfAChildThatInheritedWhatWasOutdated) {
+  Replace();
+  processes_.Apply(ForkEvent{MonotonicTime(2100), Pid(300), Tid(300), Pid(100)});
+  const StartTime start = processes_.Living(Pid(300))->key.start_time;
+  AddSample(300, AddStack({InFoo(0x123)}), 2200, 2200);
+  window_.samples[0].process.start_time = start;
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(InBar(0x1123)));
 }
 
 TEST_F(WindowResolverTest, DoesNotTouchStacksWithoutAddresses) {

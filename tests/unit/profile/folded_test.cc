@@ -26,10 +26,10 @@ TEST(EncodeFolded, StartsCutStacksBelowAMarker) {
   MadeProfile made;
   const LocationRef leaf = MakeLocation("leaf");
   made.Add({leaf}, 1).Add({leaf}, 2, {.end = StackEnd::kTruncated});
-  made.Add({leaf}, 3, {.end = StackEnd::kBadFramePointer});
+  made.Add({leaf}, 3, {.end = StackEnd::kNoUnwindInfo});
   EXPECT_EQ(EncodeFolded(made.profile()),
-            "app;[stack cut: bad frame pointer];leaf 3\n"
             "app;[truncated];leaf 2\n"
+            "app;[unwind stopped: no unwind information];leaf 3\n"
             "app;leaf 1\n");
 }
 
@@ -63,7 +63,8 @@ TEST(EncodeFolded, MergesLinesThatReadTheSame) {
 TEST(EncodeFolded, KeepsASampleWithoutFrames) {
   MadeProfile made;
   made.Add({}, 2, {.end = StackEnd::kUnreadable}).Add({}, 3, {.comm = ""});
-  EXPECT_EQ(EncodeFolded(made.profile()), "[unknown] 3\napp;[stack cut: stack unreadable] 2\n");
+  EXPECT_EQ(EncodeFolded(made.profile()),
+            "[unknown] 3\napp;[unwind stopped: stack unreadable] 2\n");
 }
 
 TEST(EncodeFolded, NamesFramesThatHaveNone) {

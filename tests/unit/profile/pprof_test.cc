@@ -202,7 +202,7 @@ TEST(EncodePprof, GivesACutStackARootThatSaysSo) {
   made.Add({leaf}, 4);
   const pprof::Profile p = Decode(made.profile());
   EXPECT_THAT(NamesOf(p, p.sample(0)), ElementsAre("leaf", "[truncated]"));
-  EXPECT_THAT(NamesOf(p, p.sample(1)), ElementsAre("leaf", "[stack cut: stack unreadable]"));
+  EXPECT_THAT(NamesOf(p, p.sample(1)), ElementsAre("leaf", "[unwind stopped: stack unreadable]"));
   EXPECT_EQ(p.sample(2).location_id(1), p.sample(0).location_id(1));
   EXPECT_THAT(NamesOf(p, p.sample(3)), ElementsAre("leaf"));
   EXPECT_EQ(Text(p, p.comment(1)), "4 of 8 samples have a stack that was cut");

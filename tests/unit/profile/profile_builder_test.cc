@@ -39,7 +39,8 @@ class MadeWindow {
          .thread = std::move(thread),
          .stack = static_cast<uint32_t>(named_.window.stacks.size() - 1),
          .count = count,
-         .first_seen = {}});
+         .first_seen = {},
+         .last_seen = {}});
     return *this;
   }
 

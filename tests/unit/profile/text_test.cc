@@ -94,7 +94,7 @@ TEST(BaseName, IsWhatFollowsTheLastSlash) {
 
 TEST(CutMarker, NamesTheReasonAndIsEmptyForAWholeStack) {
   EXPECT_EQ(CutMarker(StackEnd::kTruncated), "[truncated]");
-  EXPECT_EQ(CutMarker(StackEnd::kBadFramePointer), "[stack cut: bad frame pointer]");
+  EXPECT_EQ(CutMarker(StackEnd::kNoUnwindInfo), "[unwind stopped: no unwind information]");
   EXPECT_EQ(CutMarker(StackEnd::kComplete), "");
   EXPECT_EQ(CutMarker(StackEnd::kNoUserStack), "");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "sampler/mapping_upload.h"
+#include "sampler/free_ranges.h"
 
 namespace pyrometer {
 namespace {

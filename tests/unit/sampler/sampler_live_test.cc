@@ -97,22 +97,34 @@ class SamplerLive : public testing::Test {
       work();
       done = true;
     });
+    uint64_t cold = 0;
     while (!done) {
       std::this_thread::sleep_for(milliseconds(100));  // windows of about that length
       EXPECT_TRUE(sampler->Drain().has_value());
+      cold += sampler->TakeCold().size();
     }
     worker.join();
     sampler->Stop();
     EXPECT_TRUE(sampler->Drain().has_value());
+    cold += sampler->TakeCold().size();
     const Accounting books = sampler->accounting();
     EXPECT_EQ(RunsOf(sampler->tick_program_id()), books.Ticks());
-    EXPECT_EQ(sampler->drained(), books.exported);
+    EXPECT_EQ(sampler->drained() + cold, books.exported);
+    const ColdCounters counters = sampler->cold_counters();
+    EXPECT_EQ(cold, counters.unknown_process + counters.unknown_place + counters.exotic_rule +
+                        counters.hand_written);
     return books;
   }
 
  private:
   UniqueFd statistics_;
 };
+
+// Nobody tells the kernel side of any mapping here. This leaves all it cannot unwind to it.
+Sampler::Options WithoutColdSamples(Sampler::Options options) {
+  options.cold_per_second = 0;
+  return options;
+}
 
 TEST_F(SamplerLive, AccountsForEveryRunWithTwoBusyProcesses) {
   const Accounting books = Record({.frequency = {999}}, [] {
@@ -205,7 +217,7 @@ TEST_F(SamplerLive, FollowsCpusThatComeAndGo) {
     return (due() - before) / std::chrono::duration<double>(steady_clock::now() - began).count();
   };
   set_online("0\n");
-  Sampler::Options options{.frequency = {999}};
+  Sampler::Options options = WithoutColdSamples({.frequency = {999}});
   options.procfs.sys = sys;
   const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
   ASSERT_TRUE(sampler && sampler->Start());
@@ -226,7 +238,7 @@ TEST_F(SamplerLive, FollowsCpusThatComeAndGo) {
 TEST_F(SamplerLive, FiltersBeforeAnythingElse) {
   const pid_t wanted = Fork([] { SpinFor(seconds(60)); });
   const pid_t other = Fork([] { SpinFor(seconds(60)); });
-  Sampler::Options options{.frequency = {999}};
+  Sampler::Options options = WithoutColdSamples({.frequency = {999}});
   options.filter.pids = {Pid(static_cast<uint32_t>(wanted))};
   const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
   ASSERT_TRUE(sampler && sampler->Start());
@@ -246,7 +258,7 @@ TEST_F(SamplerLive, FiltersBeforeAnythingElse) {
 }
 
 TEST_F(SamplerLive, FollowsChildrenOfAWantedProcess) {
-  Sampler::Options options{.frequency = {999}};
+  Sampler::Options options = WithoutColdSamples({.frequency = {999}});
   options.filter.pids = {Pid(static_cast<uint32_t>(getpid()))};
   const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
   ASSERT_TRUE(sampler && sampler->Start());
@@ -306,7 +318,7 @@ class SamplerLiveInSystemCalls : public SamplerLive, public testing::WithParamIn
 
 TEST_P(SamplerLiveInSystemCalls, SeesTheWholeUserStack) {
   const pid_t child = Fork([] { Root(GetParam()); });
-  Sampler::Options options{.frequency = {199}};
+  Sampler::Options options = WithoutColdSamples({.frequency = {199}});
   options.filter.pids = {Pid(static_cast<uint32_t>(child))};
   const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
   ASSERT_TRUE(sampler && sampler->Start());
@@ -326,7 +338,7 @@ TEST_P(SamplerLiveInSystemCalls, SeesTheWholeUserStack) {
     if (stack.kernel_frames == 0 || user.empty() || !LiesIn(user[0], &syscall)) continue;
     in_system_call += sample.count;
     // syscall() has no frame of its own: its caller is what a frame pointer walk leaves out.
-    if (stack.end == StackEnd::kComplete && user.size() == 4 && LiesIn(user[1], &Middle) &&
+    if (stack.end == StackEnd::kNotReady && user.size() == 4 && LiesIn(user[1], &Middle) &&
         LiesIn(user[2], &Root)) {
       whole += sample.count;
     }
@@ -339,6 +351,51 @@ INSTANTIATE_TEST_SUITE_P(Calls, SamplerLiveInSystemCalls,
                          testing::Values(Call::kShort, Call::kLong), [](const auto& test) {
                            return test.param == Call::kShort ? "Short" : "Long";
                          });
+
+TEST_F(SamplerLive, ShipsWhatItCannotUnwind) {
+  const pid_t child = Fork([] { SpinFor(milliseconds(60000)); });
+  Sampler::Options options{.frequency = {199}};
+  options.filter.pids = {Pid(static_cast<uint32_t>(child))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  EXPECT_TRUE(WaitFor([&] { return sampler->cold_counters().unknown_process >= 20; }));
+  sampler->Stop();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  uint64_t spinning = 0;
+  const std::vector<ColdSample> samples = sampler->TakeCold();
+  for (const ColdSample& sample : samples) {
+    EXPECT_EQ(sample.process.pid, Pid(static_cast<uint32_t>(child)));
+    EXPECT_GT(sample.exec_pages, 0U);
+    EXPECT_FALSE(sample.stack.empty());
+    // The stack holds a return address into SpinFor's caller, which lies in this test.
+    spinning += LiesIn(Frame::User(sample.pc), &SpinFor) ? 1 : 0;
+  }
+  EXPECT_GE(samples.size(), 20U);
+  EXPECT_GT(spinning, 0U);
+}
+
+TEST_F(SamplerLive, ShipsNoMoreThanItMay) {
+  Sampler::Options options{.frequency = {999}};
+  options.cold_per_second_of_process = 20;
+  const pid_t child = Fork([] { SpinFor(milliseconds(60000)); });
+  options.filter.pids = {Pid(static_cast<uint32_t>(child))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  EXPECT_TRUE(WaitFor([&] { return sampler->cold_counters().refused >= 100; }));
+  sampler->Stop();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  const Result<Window> window = sampler->Drain();
+  ASSERT_TRUE(window.has_value());
+  uint64_t stayed = 0;
+  for (const Sample& sample : window->samples) {
+    const Stack& stack = window->stacks[sample.stack];
+    if (stack.end == StackEnd::kNotReady) stayed += sample.count;
+    EXPECT_TRUE(stack.end != StackEnd::kComplete) << "a stack that stops early says so";
+  }
+  EXPECT_EQ(stayed, sampler->cold_counters().refused);
+}
 
 TEST_F(SamplerLive, ListsItselfAmongTheTasks) {
   const std::unique_ptr<Sampler> sampler = LoadOrFail({});

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Samples that cannot be unwound here are shipped to user space, as registers and stack bytes.
+ */
+#ifndef PYROMETER_COLD_BPF_H
+#define PYROMETER_COLD_BPF_H
+
+#include "maps.bpf.h"
+#include "registers.bpf.h"
+#include "unwinder.bpf.h"
+
+/* At most so many a second and CPU, in all and of one process (by a hash of its pid); set at load.
+ */
+const volatile __u32 cold_per_second = 0;
+const volatile __u32 cold_per_second_of_process = 0;
+
+/* By enum pyro_cold_reason, and those that had to stay in the kernel; read by user space. */
+__u64 cold_shipped[PYRO_COLD_REASONS] = {};
+__u64 cold_refused = 0;
+
+/* Counts one more cold sample of `pid`, if the limits allow it. Seconds are 2^30 ns here. */
+static __always_inline bool pyro_may_ship(__u32 pid, __u64 now_ns)
+{
+  const __u32 zero = 0;
+  struct pyro_cold_rates *rates = bpf_map_lookup_elem(&cold_rates, &zero);
+  if (!rates) return false;
+  const __u64 second = now_ns >> 30;
+  if (rates->second != second) {
+    rates->second = second;
+    rates->total = 0;
+  }
+  const __u32 slot = (pid ^ (pid >> 8)) & (PYRO_COLD_COUNTERS - 1);
+  if (rates->by_process[slot].second != (__u32)second) {
+    rates->by_process[slot].second = (__u32)second;
+    rates->by_process[slot].count = 0;
+  }
+  if (rates->total >= cold_per_second) return false;
+  if (rates->by_process[slot].count >= cold_per_second_of_process) return false;
+  rates->total++;
+  rates->by_process[slot].count++;
+  return true;
+}
+
+/* Reads the stack from `sp` on, page by page as far as it goes, `limit` bytes at most. Returns the
+ * number of bytes. */
+static __always_inline __u32 pyro_copy_stack(struct pyro_cold_buffer *buffer, __u64 sp, __u32 limit)
+{
+  __u32 size = 0;
+  for (int piece = 0; piece <= PYRO_COLD_LARGE_STACK_BYTES / PYRO_COLD_PIECE; ++piece) {
+    const __u32 at = size & (PYRO_COLD_LARGE_STACK_BYTES - 1);
+    const __u64 from = sp + size;
+    const __u32 rest = PYRO_COLD_PIECE - (__u32)(from & (PYRO_COLD_PIECE - 1));
+    if (size >= limit || !rest || rest > PYRO_COLD_PIECE) break;
+    if (bpf_probe_read_user(buffer->stack + at, rest, (const void *)from)) break;
+    size += rest;
+  }
+  return size > limit ? limit : size;
+}
+
+/* Ships the sample of `walk`, whose kernel frames are in its stack. False if that was not allowed
+ * or there was no room. */
+static __always_inline bool pyro_ship(struct bpf_perf_event_data *ctx, struct pyro_walk *walk,
+                                      __u32 reason)
+{
+  const __u32 cpu = bpf_get_smp_processor_id();
+  struct pyro_cold_buffer *buffer = bpf_map_lookup_elem(&cold_buffers, &cpu);
+  if (!buffer) return false;
+  struct pyro_cold_sample *sample = &buffer->sample;
+  struct pyro_interrupted interrupted;
+
+  sample->time_ns = bpf_ktime_get_ns();
+  if (!pyro_may_ship(walk->key.pid, sample->time_ns)) return false;
+  if (!pyro_user_registers(ctx, sample->registers, &interrupted)) return false;
+  sample->key = walk->key;
+  sample->pc = interrupted.pc;
+  sample->after_call = interrupted.after_call;
+  sample->reason = reason;
+  sample->exec_pages = walk->exec_pages;
+  sample->kernel_frames = walk->stack.head.kernel_frames;
+  __builtin_memcpy(sample->kernel_stack, walk->stack.frames, sizeof(sample->kernel_stack));
+  const __u32 limit =
+      reason == PYRO_COLD_HAND_WRITTEN ? PYRO_COLD_LARGE_STACK_BYTES : PYRO_COLD_STACK_BYTES;
+  __u32 size = pyro_copy_stack(buffer, sample->registers[PYRO_REGISTER_SP], limit);
+  sample->stack_bytes = size;
+  if (size > PYRO_COLD_LARGE_STACK_BYTES) size = PYRO_COLD_LARGE_STACK_BYTES;
+  return bpf_ringbuf_output(&cold_samples, buffer, sizeof(*sample) + size, BPF_RB_NO_WAKEUP) == 0;
+}
+
+#endif

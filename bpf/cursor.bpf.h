@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where the unwinder stands.
+ */
+#ifndef PYROMETER_CURSOR_BPF_H
+#define PYROMETER_CURSOR_BPF_H
+
+#include "pyrometer/abi/sampler.h"
+
+/* Words of the user stack that are read in one go. */
+#define PYRO_STACK_WINDOW 32
+
+/* One frame: what is known of the registers when it was interrupted, or has called. */
+struct pyro_cursor {
+  __u64 pc; /* to look up: interrupted pc, or the return address minus one */
+  __u64 sp;
+  __u64 fp;
+  __u64 rbx;
+  __u64 registers[PYRO_REGISTERS]; /* of the leaf, or of what a signal interrupted */
+  __u8 has_registers;              /* nothing has been called from here: `registers` are valid */
+  __u8 fp_known;
+  __u8 rbx_known;
+  __u8 by_frame_pointer; /* the last step went by it: the return address is not sure */
+  __u8 first;
+  __u8 has_callee_registers; /* `registers` are those of the function called from here */
+  __u8 hand_written;         /* a leaf's caller of its kind: without any rule, and no leaf */
+  __u8 pad;
+};
+
+#endif

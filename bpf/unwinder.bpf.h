@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The unwinder: from one frame of a user stack to its caller's. One source for the kernel side and,
+ * compiled as C++ by src/unwind, for user space.
+ *
+ * Order per frame: call frame information (an unwind table's rule), then, where none covers the pc,
+ * a validated frame pointer, then a stop with a reason.
+ *
+ * Whoever includes this has defined struct pyro_walk, with these members:
+ *   struct pyro_cursor cursor;
+ *   __u64 window[PYRO_STACK_WINDOW]; __u64 window_start;   a piece of the user stack
+ *   __u32 user_frames;
+ * and four functions, declared below: pyro_read_user, pyro_read_code, pyro_find_rule,
+ * pyro_push_frame.
+ */
+#ifndef PYROMETER_UNWINDER_BPF_H
+#define PYROMETER_UNWINDER_BPF_H
+
+#include "call_site.bpf.h"
+#include "cursor.bpf.h"
+#include "pyrometer/abi/sampler.h"
+#include "pyrometer/abi/unwind.h"
+
+/* No single frame that is found by its frame pointer is larger than that. */
+#define PYRO_MAX_FRAME_SIZE (8ULL << 20)
+/* The lowest address that the kernel lets anyone map by default (vm.mmap_min_addr). */
+#define PYRO_MIN_USER_ADDRESS 4096ULL
+/* Five levels of page tables: 2^56; nothing of user space lies above. */
+#define PYRO_MAX_USER_ADDRESS (1ULL << 56)
+/* No address is that high, so nothing lies in a window that starts there. */
+#define PYRO_NO_WINDOW (1ULL << 63)
+
+/* DWARF numbers, and where the kernel leaves the registers of what a signal interrupted: relative
+ * to the stack pointer after the handler has returned into the signal frame (struct rt_sigframe).
+ */
+#if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
+#define PYRO_REGISTER_FP 6
+#define PYRO_REGISTER_SP 7
+#define PYRO_REGISTER_RBX 3
+#define PYRO_SIGNAL_REGISTERS 40
+#define PYRO_SIGNAL_WORDS 17
+/* Those that a called function need not preserve: rax, rdx, rcx, rsi, rdi, r8 to r11. */
+#define PYRO_VOLATILE_REGISTERS 0x0f37U
+#elif defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#define PYRO_REGISTER_FP 29
+#define PYRO_REGISTER_LR 30
+#define PYRO_REGISTER_SP 31
+#define PYRO_SIGNAL_REGISTERS 312
+#define PYRO_SIGNAL_WORDS 33
+#define PYRO_VOLATILE_REGISTERS 0x0007ffffU /* x0 to x18 */
+#else
+#error "unknown architecture"
+#endif
+
+/* What a step returns if it was not the last one; else it returns enum pyro_stack_end. */
+#define PYRO_WALK_ON (-1)
+/* This frame's place is not known here; the frame has not been pushed. */
+#define PYRO_WALK_UNKNOWN (-2)
+/* Its rule is PYRO_RULE_EXOTIC; the frame has been pushed. */
+#define PYRO_WALK_EXOTIC (-3)
+/* It is the leaf, in code that was written by hand and has neither rule nor (probably) frame
+ * pointer; the frame has been pushed. pyro_try_caller may find its caller. */
+#define PYRO_WALK_HAND_WRITTEN (-4)
+
+/* What pyro_find_rule says of an address. */
+enum pyro_place {
+  PYRO_PLACE_NOWHERE,   /* no executable memory: no return address leads there */
+  PYRO_PLACE_UNKNOWN,   /* cannot be told now */
+  PYRO_PLACE_ANONYMOUS, /* executable and no file: JIT code, without call frame information */
+  PYRO_PLACE_OBJECT,    /* a file's code; its rule is given. No rule: compiled with frame pointers.
+                         * PYRO_RULE_NONE: code without any, in a file that has rules elsewhere */
+};
+
+/* Reads `size` bytes of the user's memory; 0 if it could. */
+static __always_inline long pyro_read_user(struct pyro_walk *walk, void *out, __u32 size,
+                                           __u64 address);
+/* The same for the text at an address. */
+static __always_inline long pyro_read_code(struct pyro_walk *walk, void *out, __u32 size,
+                                           __u64 address);
+/* Enum pyro_place; sets *rule if it is PYRO_PLACE_OBJECT. */
+static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
+                                          const struct pyro_unwind_rule **rule);
+/* Takes the frame at walk->cursor, whose place was looked up last. */
+static __always_inline void pyro_push_frame(struct pyro_walk *walk);
+
+static __always_inline __u64 pyro_strip(__u64 address)
+{
+#if defined(PYRO_REGISTER_LR)
+  /* Pointer authentication codes live above the 48 bits of a user address. */
+  return address & ((1ULL << 48) - 1);
+#else
+  return address;
+#endif
+}
+
+static __always_inline bool pyro_in_window(const struct pyro_walk *walk, __u64 address)
+{
+  return address - walk->window_start <= sizeof(walk->window) - sizeof(__u64);
+}
+
+/* Makes the window hold [low, high + 8), if they are as near to each other as usual.
+ *
+ * A helper call costs about 50 ns and much the same for 8 bytes as for 256, and stacks are read
+ * upwards: so a window of the stack is read at a time and the next frames mostly come out of it. */
+static __always_inline void pyro_look_at_stack(struct pyro_walk *walk, __u64 low, __u64 high)
+{
+  if (pyro_in_window(walk, low) && pyro_in_window(walk, high)) return;
+  walk->window_start = low;
+  /* The end of the stack may be near: then its words are read one by one. */
+  if (pyro_read_user(walk, walk->window, sizeof(walk->window), low))
+    walk->window_start = PYRO_NO_WINDOW;
+}
+
+/* The word at `address`, which is aligned; false if it cannot be read. */
+static __always_inline bool pyro_read_word(struct pyro_walk *walk, __u64 address, __u64 *out)
+{
+  if (pyro_in_window(walk, address)) {
+    *out = walk->window[((address - walk->window_start) >> 3) & (PYRO_STACK_WINDOW - 1)];
+    return true;
+  }
+  return pyro_read_user(walk, out, sizeof(*out), address) == 0;
+}
+
+/* The value of `reg` in the cursor's frame, for its CFA; false if it is not known.
+ *
+ * A function that has its CFA in a register which calls may change has call frame information that
+ * is only true if what it calls leaves that register alone. Hand-written code does so: OpenSSL's
+ * AES-GCM calls its inner loop with the CFA in RAX. So the leaf's value is good for its caller. */
+static __always_inline bool pyro_register(const struct pyro_cursor *cursor, __u32 reg, __u64 *out)
+{
+  if (reg == PYRO_REGISTER_SP) {
+    *out = cursor->sp;
+    return true;
+  }
+  if (reg == PYRO_REGISTER_FP) {
+    *out = cursor->fp;
+    return cursor->fp_known;
+  }
+#if defined(PYRO_REGISTER_RBX)
+  if (reg == PYRO_REGISTER_RBX) {
+    *out = cursor->rbx;
+    return cursor->rbx_known;
+  }
+#endif
+  reg &= PYRO_REGISTERS - 1;
+  *out = cursor->registers[reg];
+  return cursor->has_registers ||
+         (cursor->has_callee_registers && ((PYRO_VOLATILE_REGISTERS >> reg) & 1));
+}
+
+/* Where a step leads: the caller's frame. Returns PYRO_WALK_ON or how the stack ended. */
+static __always_inline int pyro_go_on(struct pyro_cursor *cursor, __u64 return_address, __u64 sp,
+                                      bool by_frame_pointer)
+{
+  const __u64 address = pyro_strip(return_address);
+  /* What a coroutine's first frame has. A leaf that reads a null is in the middle of something
+   * (glibc's swapcontext, when it has just switched stacks). */
+  if (!address) return cursor->has_registers ? PYRO_END_BAD_RETURN_ADDRESS : PYRO_END_COMPLETE;
+  if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS)
+    return by_frame_pointer ? PYRO_END_NO_UNWIND_INFO : PYRO_END_BAD_RETURN_ADDRESS;
+  /* The address to look up is that of the call, not of what follows it. */
+  cursor->pc = address - 1;
+  cursor->sp = sp;
+  cursor->has_callee_registers = cursor->has_registers;
+  cursor->has_registers = 0;
+  cursor->by_frame_pointer = by_frame_pointer;
+  cursor->hand_written = 0;
+  cursor->first = 0;
+  return PYRO_WALK_ON;
+}
+
+/* The canonical frame address by `rule`; enum pyro_stack_end if there is none, else PYRO_WALK_ON.
+ */
+static __always_inline int pyro_cfa(struct pyro_walk *walk, const struct pyro_unwind_rule *rule,
+                                    __u64 *out)
+{
+  const struct pyro_cursor *cursor = &walk->cursor;
+  __u64 cfa;
+  if (!pyro_register(cursor, rule->cfa_register, &cfa)) return PYRO_END_UNSUPPORTED;
+  cfa += (__s64)rule->cfa_offset;
+  if (rule->kind == PYRO_RULE_PLT) {
+    if ((cursor->pc & 15) >= (__u64)(__s64)rule->cfa_add) cfa += 8;
+  } else if (rule->kind == PYRO_RULE_DEREFERENCE) {
+    if (!pyro_read_word(walk, cfa, &cfa)) return PYRO_END_UNREADABLE;
+    cfa += (__s64)rule->cfa_add;
+  }
+  /* The stack grows downwards: a caller's frame lies above. A leaf may not have touched it. */
+  if ((cfa & 7) || cfa >= PYRO_MAX_USER_ADDRESS || cfa < cursor->sp + !cursor->has_registers)
+    return PYRO_END_BAD_CFA;
+  *out = cfa;
+  return PYRO_WALK_ON;
+}
+
+/* One step by call frame information. */
+static __always_inline int pyro_step_by_rule(struct pyro_walk *walk,
+                                             const struct pyro_unwind_rule *rule)
+{
+  struct pyro_cursor *cursor = &walk->cursor;
+  __u64 cfa;
+  const int failed = pyro_cfa(walk, rule, &cfa);
+  if (failed != PYRO_WALK_ON) return failed;
+
+  __s32 low = rule->ra == PYRO_SAVED_AT_CFA ? rule->ra_offset : -8;
+  if (rule->fp == PYRO_SAVED_AT_CFA && rule->fp_offset < low) low = rule->fp_offset;
+  pyro_look_at_stack(walk, cfa + (__s64)low, cfa - sizeof(__u64));
+
+  __u64 return_address;
+  if (rule->ra == PYRO_SAVED_AT_CFA) {
+    if (!pyro_read_word(walk, cfa + (__s64)rule->ra_offset, &return_address))
+      return PYRO_END_UNREADABLE;
+  } else {
+#if defined(PYRO_REGISTER_LR)
+    const __u32 reg = rule->ra == PYRO_SAVED_SAME ? PYRO_REGISTER_LR : (__u32)rule->ra_offset;
+#else
+    const __u32 reg = (__u32)rule->ra_offset;
+#endif
+    if (!cursor->has_registers) return PYRO_END_UNSUPPORTED;
+    return_address = cursor->registers[reg & (PYRO_REGISTERS - 1)];
+  }
+#if defined(PYRO_REGISTER_RBX)
+  if (rule->rbx_offset == PYRO_RBX_LOST)
+    cursor->rbx_known = 0;
+  else if (rule->rbx_offset != PYRO_RBX_SAME)
+    cursor->rbx_known = pyro_read_word(walk, cfa + (__s64)rule->rbx_offset, &cursor->rbx);
+#endif
+  if (rule->fp == PYRO_SAVED_AT_CFA)
+    cursor->fp_known = pyro_read_word(walk, cfa + (__s64)rule->fp_offset, &cursor->fp);
+  else if (rule->fp == PYRO_SAVED_AT_FP)
+    cursor->fp_known =
+        cursor->fp_known && pyro_read_word(walk, cursor->fp + (__s64)rule->fp_offset, &cursor->fp);
+  else if (rule->fp == PYRO_SAVED_LOST)
+    cursor->fp_known = 0;
+  return pyro_go_on(cursor, return_address, cfa, false);
+}
+
+/* One step by the frame pointer: {saved frame pointer, return address} lie at it, on x86_64 and
+ * arm64 alike. The chain ends with a null in either. `nothing`: the reason to give if there is no
+ * valid frame pointer.
+ *
+ * A null frame pointer marks the outermost frame, but code that is no function's caller (the leaf)
+ * may as well use the register for something else. */
+static __always_inline int pyro_step_by_frame_pointer(struct pyro_walk *walk, int nothing)
+{
+  struct pyro_cursor *cursor = &walk->cursor;
+  const __u64 fp = cursor->fp;
+  __u64 return_address, saved;
+
+  if (!cursor->fp_known) return nothing;
+  if (!fp && !cursor->has_registers) return PYRO_END_COMPLETE;
+  if ((fp & 7) || fp < cursor->sp || fp - cursor->sp > PYRO_MAX_FRAME_SIZE) return nothing;
+  pyro_look_at_stack(walk, fp, fp + sizeof(__u64));
+  if (!pyro_read_word(walk, fp, &saved) ||
+      !pyro_read_word(walk, fp + sizeof(__u64), &return_address))
+    return nothing;
+  cursor->fp = saved;
+  cursor->rbx_known = 0;
+  return pyro_go_on(cursor, return_address, fp + 2 * sizeof(__u64), true);
+}
+
+/* Out of a signal frame, to what the signal interrupted. */
+static __always_inline int pyro_step_signal(struct pyro_walk *walk)
+{
+  struct pyro_cursor *cursor = &walk->cursor;
+  const __u64 saved = cursor->sp + PYRO_SIGNAL_REGISTERS;
+#if defined(PYRO_REGISTER_LR)
+  __u64 rest[2];
+  if (pyro_read_user(walk, cursor->registers, 31 * sizeof(__u64), saved) ||
+      pyro_read_user(walk, rest, sizeof(rest), saved + 31 * sizeof(__u64)))
+    return PYRO_END_UNREADABLE;
+  cursor->sp = cursor->registers[PYRO_REGISTER_SP] = rest[0];
+  cursor->pc = rest[1];
+#else
+  /* struct sigcontext: r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip. */
+  walk->window_start = PYRO_NO_WINDOW;
+  if (pyro_read_user(walk, walk->window, PYRO_SIGNAL_WORDS * sizeof(__u64), saved))
+    return PYRO_END_UNREADABLE;
+  const __u64 *from = walk->window;
+  __u64 *to = cursor->registers;
+  to[8] = from[0], to[9] = from[1], to[10] = from[2], to[11] = from[3];
+  to[12] = from[4], to[13] = from[5], to[14] = from[6], to[15] = from[7];
+  to[5] = from[8], to[4] = from[9], to[6] = from[10], to[3] = from[11];
+  to[1] = from[12], to[0] = from[13], to[2] = from[14], to[7] = from[15];
+  cursor->sp = from[15];
+  cursor->pc = from[16];
+  cursor->rbx = to[PYRO_REGISTER_RBX];
+  cursor->rbx_known = 1;
+#endif
+  cursor->fp = cursor->registers[PYRO_REGISTER_FP];
+  cursor->fp_known = 1;
+  cursor->has_registers = 1;
+  cursor->by_frame_pointer = 0;
+  return PYRO_WALK_ON;
+}
+
+/* True if a call instruction lies in front of `return_address`. */
+static __always_inline bool pyro_follows_call(struct pyro_walk *walk, __u64 return_address)
+{
+  __u8 code[PYRO_CALL_SITE_BYTES];
+  if (pyro_read_code(walk, code, sizeof(code), return_address - sizeof(code))) return false;
+  return pyro_is_call(code);
+}
+
+/* Whether a word can be the return address of the cursor's frame after a step by `rule`. */
+static __always_inline bool pyro_leads_on(struct pyro_walk *walk,
+                                          const struct pyro_unwind_rule *rule)
+{
+  const struct pyro_unwind_rule *next = 0;
+  __u64 cfa, return_address;
+  if (rule->kind == PYRO_RULE_END) return true;
+  if (rule->kind < PYRO_RULE_REGISTER || rule->ra != PYRO_SAVED_AT_CFA) return false;
+  if (pyro_cfa(walk, rule, &cfa) != PYRO_WALK_ON) return false;
+  if (!pyro_read_word(walk, cfa + (__s64)rule->ra_offset, &return_address)) return false;
+  return_address = pyro_strip(return_address);
+  const int place = pyro_find_rule(walk, return_address - 1, &next);
+  if (place == PYRO_PLACE_ANONYMOUS) return true;
+  return place == PYRO_PLACE_OBJECT && pyro_follows_call(walk, return_address);
+}
+
+/* The words above the stack pointer in which the return address of hand-written code is looked
+ * for: such functions (codecs, cryptography, _init) push some registers, make room for some values,
+ * and nobody says how much. */
+#define PYRO_SCAN_WORDS 128
+/* How far such a function reaches behind the target of the call that leads to it. */
+#define PYRO_LONGEST_FUNCTION 65536
+/* How many of them call each other. */
+#define PYRO_MAX_HAND_WRITTEN 4
+
+enum pyro_candidate {
+  PYRO_CANDIDATE_NONE,   /* no return address */
+  PYRO_CANDIDATE_TAKEN,  /* the cursor is the caller's now */
+  PYRO_CANDIDATE_UNSURE, /* it looks like one and cannot be confirmed: what lies above must not be
+                          * taken either, or this frame might be left out */
+};
+
+/* Whether the word at `slot`, which is `word`, is the return address of the cursor's frame, a
+ * function without any rule. It must lie behind a call instruction, in a function with a rule, and
+ * so must the return address that this rule leads to. Or it lies in hand-written code again, behind
+ * a direct call of the very function. What earlier calls left on the stack hardly passes that, for
+ * the stack it belonged to is gone. */
+static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, __u64 word)
+{
+  struct pyro_cursor *cursor = &walk->cursor;
+  const struct pyro_unwind_rule *rule = 0;
+  const __u64 address = pyro_strip(word);
+  __u8 code[PYRO_CALL_SITE_BYTES];
+  if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS)
+    return PYRO_CANDIDATE_NONE;
+  if (pyro_find_rule(walk, address - 1, &rule) != PYRO_PLACE_OBJECT || !rule)
+    return PYRO_CANDIDATE_NONE;
+  if (pyro_read_code(walk, code, sizeof(code), address - sizeof(code))) return PYRO_CANDIDATE_NONE;
+  if (!pyro_is_call(code)) return PYRO_CANDIDATE_NONE;
+  const bool hand_written = rule->kind == PYRO_RULE_NONE;
+  if (hand_written && (!pyro_is_direct_call(code) ||
+                       cursor->pc - pyro_call_target(code, address) >= PYRO_LONGEST_FUNCTION))
+    return PYRO_CANDIDATE_NONE;
+
+  const __u64 pc = cursor->pc;
+  const __u64 sp = cursor->sp;
+  const __u64 fp = cursor->fp;
+  const __u8 rbx_known = cursor->rbx_known;
+  const __u8 has_registers = cursor->has_registers;
+  cursor->pc = address - 1;
+  cursor->sp = slot + sizeof(__u64);
+  cursor->has_registers = 0;
+  cursor->has_callee_registers = 0;
+  cursor->rbx_known = 0;
+  cursor->by_frame_pointer = 0;
+  cursor->first = 0;
+  cursor->hand_written = hand_written;
+  if (hand_written || pyro_leads_on(walk, rule)) return PYRO_CANDIDATE_TAKEN;
+  /* The caller needs its frame pointer, which the function has pushed first. */
+  if (slot > sp && rule->cfa_register == PYRO_REGISTER_FP &&
+      pyro_read_word(walk, slot - sizeof(__u64), &cursor->fp) && pyro_leads_on(walk, rule))
+    return PYRO_CANDIDATE_TAKEN;
+  cursor->pc = pc;
+  cursor->sp = sp;
+  cursor->fp = fp;
+  cursor->has_registers = has_registers;
+  cursor->hand_written = !has_registers;
+  cursor->rbx_known = rbx_known;
+  return PYRO_CANDIDATE_UNSURE;
+}
+
+/* The cursor's frame is taken, and the cursor goes to its caller. Returns PYRO_WALK_ON or another
+ * of its kind, or enum pyro_stack_end if the stack ended. */
+static __always_inline int pyro_step(struct pyro_walk *walk)
+{
+  struct pyro_cursor *cursor = &walk->cursor;
+  const struct pyro_unwind_rule *rule = 0;
+  const int place = pyro_find_rule(walk, cursor->pc, &rule);
+
+  if (place == PYRO_PLACE_UNKNOWN) return PYRO_WALK_UNKNOWN;
+  if (place == PYRO_PLACE_NOWHERE && !cursor->first)
+    return cursor->by_frame_pointer ? PYRO_END_NO_UNWIND_INFO : PYRO_END_BAD_RETURN_ADDRESS;
+  if (walk->user_frames >= PYRO_MAX_USER_FRAMES) return PYRO_END_TRUNCATED;
+  pyro_push_frame(walk);
+  if (place == PYRO_PLACE_ANONYMOUS) return pyro_step_by_frame_pointer(walk, PYRO_END_JIT);
+  if (place == PYRO_PLACE_NOWHERE || !rule)
+    return pyro_step_by_frame_pointer(walk, PYRO_END_NO_UNWIND_INFO);
+  switch (rule->kind) {
+    case PYRO_RULE_NONE:
+      if (cursor->has_registers || cursor->hand_written) return PYRO_WALK_HAND_WRITTEN;
+      return pyro_step_by_frame_pointer(walk, PYRO_END_NO_UNWIND_INFO);
+    case PYRO_RULE_END:
+      return PYRO_END_COMPLETE;
+    case PYRO_RULE_SIGNAL:
+      return pyro_step_signal(walk);
+    case PYRO_RULE_EXOTIC:
+      return PYRO_WALK_EXOTIC;
+    default:
+      return pyro_step_by_rule(walk, rule);
+  }
+}
+
+#endif

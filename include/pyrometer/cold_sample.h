@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pyrometer/abi/sampler.h"
+#include "pyrometer/frame.h"
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+// A tick that the kernel side could not unwind: all it takes to do that in user space.
+struct ColdSample {
+  ProcessKey process;
+  ExecId exec;
+  std::string comm;    // of the process (group leader)
+  std::string thread;  // of the thread
+  MonotonicTime when;
+  uint32_t exec_pages = 0;  // mm->exec_vm then; see pyro_process
+  std::vector<Frame> kernel_frames;
+  Address pc;
+  bool after_call = false;                           // pc follows a system call instruction
+  std::array<uint64_t, PYRO_REGISTERS> registers{};  // by DWARF number
+  std::vector<std::byte> stack;                      // from the stack pointer upwards
+};
+
+}  // namespace pyrometer

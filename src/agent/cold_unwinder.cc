@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/cold_unwinder.h"
+
+#include <pthread.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace pyrometer {
+namespace {
+
+// Often enough that the ring buffer holds what comes meanwhile, and that a new program's libraries
+// have their tables soon; a wakeup that finds nothing costs some microseconds.
+constexpr std::chrono::milliseconds kInterval(50);
+// Tables that are needed here; the largest library's takes 4 MB.
+constexpr size_t kTableBytes = size_t{12} << 20;
+
+uint32_t AddStack(Window& window, const ColdSample& sample, const ColdStack& stack) {
+  window.stacks.push_back({.first_frame = static_cast<uint32_t>(window.frames.size()),
+                           .kernel_frames = static_cast<uint16_t>(sample.kernel_frames.size()),
+                           .user_frames = static_cast<uint16_t>(stack.frames.size()),
+                           .end = stack.end});
+  window.frames.insert(window.frames.end(), sample.kernel_frames.begin(),
+                       sample.kernel_frames.end());
+  window.frames.insert(window.frames.end(), stack.frames.begin(), stack.frames.end());
+  return static_cast<uint32_t>(window.stacks.size() - 1);
+}
+
+}  // namespace
+
+ColdUnwinder::ColdUnwinder(Sampler& sampler, ProcessTracker& tracker, Indexer& indexer)
+    : sampler_(sampler), tracker_(tracker), tables_(tracker, indexer, kTableBytes) {
+  {
+    // What is mapped now has its tables before the first tick.
+    const absl::MutexLock lock(&work_);
+    LoadTables();
+  }
+  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+}
+
+ColdUnwinder::~ColdUnwinder() = default;
+
+void ColdUnwinder::Run(const std::stop_token& stop) {
+  ::pthread_setname_np(::pthread_self(), "cold-unwinder");
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  while (!stopped.wait_for(lock, stop, kInterval, [&] { return stop.stop_requested(); })) {
+    const absl::MutexLock work(&work_);
+    LoadTables();
+    UnwindSamples();
+  }
+}
+
+void ColdUnwinder::LoadTables() {
+  for (const ObjectId object : sampler_.TakeWantedTables()) {
+    sampler_.LoadTable(object, *tables_.Of(object));
+  }
+}
+
+void ColdUnwinder::UnwindSamples() {
+  for (ColdSample& sample : sampler_.TakeCold()) {
+    ColdStack stack = UnwindOne(sample);
+    sample.stack = {};
+    const absl::MutexLock lock(&done_mutex_);
+    done_.push_back({.sample = std::move(sample), .stack = std::move(stack)});
+  }
+}
+
+ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
+  std::optional<ProgramMappings> mappings =
+      tracker_.MappingsAt(sample.process, sample.exec, sample.when);
+  if (mappings && mappings->exec_pages != sample.exec_pages) {
+    // Something has been unmapped, of which nobody told us.
+    tracker_.Recheck(sample.process);
+    mappings = tracker_.MappingsAt(sample.process, sample.exec, sample.when);
+  }
+  std::optional<std::span<const ObjectMapping>> known;
+  if (mappings) known = mappings->mappings;
+  return UnwindColdSample(sample, known, tables_);
+}
+
+void ColdUnwinder::Finish() {
+  const absl::MutexLock work(&work_);
+  UnwindSamples();
+}
+
+void ColdUnwinder::MoveInto(Window& window) {
+  std::vector<Unwound> done;
+  {
+    const absl::MutexLock lock(&done_mutex_);
+    done = std::exchange(done_, {});
+    moved_ += done.size();
+  }
+  for (Unwound& unwound : done) {
+    ColdSample& sample = unwound.sample;
+    window.samples.push_back({.process = sample.process,
+                              .exec = sample.exec,
+                              .comm = std::move(sample.comm),
+                              .thread = std::move(sample.thread),
+                              .stack = AddStack(window, sample, unwound.stack),
+                              .count = 1,
+                              .first_seen = sample.when,
+                              .last_seen = sample.when});
+  }
+}
+
+uint64_t ColdUnwinder::moved() const {
+  const absl::MutexLock lock(&done_mutex_);
+  return moved_;
+}
+
+}  // namespace pyrometer

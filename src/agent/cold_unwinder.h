@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/cold_view.h"
+#include "agent/unwind_tables.h"
+#include "indexer/indexer.h"
+#include "process/process_tracker.h"
+#include "pyrometer/sample.h"
+#include "sampler/sampler.h"
+
+namespace pyrometer {
+
+// Keeps the kernel side in unwind tables, and unwinds what it could not: on a thread of its own,
+// which looks for both some twenty times a second.
+class ColdUnwinder {
+ public:
+  // All must outlive this.
+  ColdUnwinder(Sampler& sampler, ProcessTracker& tracker, Indexer& indexer);
+  ~ColdUnwinder();
+  ColdUnwinder(const ColdUnwinder&) = delete;
+  ColdUnwinder& operator=(const ColdUnwinder&) = delete;
+
+  // Adds to `window` the samples unwound since the last call.
+  void MoveInto(Window& window);
+
+  // Unwinds what was shipped before the call; for the last window.
+  void Finish();
+
+  // Samples that were added to windows so far.
+  uint64_t moved() const;
+
+ private:
+  struct Unwound {
+    ColdSample sample;  // without its stack bytes
+    ColdStack stack;
+  };
+
+  void Run(const std::stop_token& stop);
+  void LoadTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
+  void UnwindSamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
+  ColdStack UnwindOne(const ColdSample& sample) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
+
+  Sampler& sampler_;
+  ProcessTracker& tracker_;
+  absl::Mutex work_ ABSL_ACQUIRED_BEFORE(done_mutex_);
+  UnwindTables tables_ ABSL_GUARDED_BY(work_);
+  mutable absl::Mutex done_mutex_;
+  std::vector<Unwound> done_ ABSL_GUARDED_BY(done_mutex_);
+  uint64_t moved_ ABSL_GUARDED_BY(done_mutex_) = 0;
+  std::jthread thread_;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "pyrometer/cold_sample.h"
+#include "pyrometer/frame.h"
+#include "pyrometer/mapping.h"
+#include "pyrometer/unwind_table.h"
+#include "unwind/unwinder.h"
+
+namespace pyrometer {
+
+// Where the tables come from that a ColdView leads to.
+class UnwindTableSource {
+ public:
+  virtual ~UnwindTableSource() = default;
+  // Never null; empty if there is no call frame information.
+  virtual std::shared_ptr<const UnwindTable> Of(ObjectId object) = 0;
+  // Bytes of the object's text; false if they are not to be had.
+  virtual bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) = 0;
+};
+
+// A process as it was when a cold sample was taken: its mappings then, and the stack bytes that the
+// kernel side copied.
+class ColdView : public UnwindView {
+ public:
+  // `mappings`: ascending; nothing if they are not known. All must outlive the view.
+  ColdView(const ColdSample& sample, std::optional<std::span<const ObjectMapping>> mappings,
+           UnwindTableSource& tables)
+      : sample_(sample), mappings_(mappings), tables_(tables) {}
+
+  Found Find(Address pc) override;
+  bool Read(Address address, std::span<std::byte> out) override;
+  bool ReadCode(Address address, std::span<std::byte> out) override;
+
+  // The frame of an address: an object's, or the address itself where it is in none.
+  Frame FrameOf(Address pc) const;
+
+  // True if a read failed because no more of the stack was copied.
+  bool ran_out() const { return ran_out_; }
+
+ private:
+  const ObjectMapping* At(Address pc) const;
+
+  const ColdSample& sample_;
+  std::optional<std::span<const ObjectMapping>> mappings_;
+  UnwindTableSource& tables_;
+  std::vector<std::shared_ptr<const UnwindTable>> held_;  // as long as the view lives
+  bool ran_out_ = false;
+};
+
+// A cold sample's user stack, leaf first.
+struct ColdStack {
+  std::vector<Frame> frames;
+  StackEnd end = StackEnd::kNotReady;
+};
+ColdStack UnwindColdSample(const ColdSample& sample,
+                           std::optional<std::span<const ObjectMapping>> mappings,
+                           UnwindTableSource& tables);
+
+}  // namespace pyrometer

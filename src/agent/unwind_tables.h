@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "agent/cold_view.h"
+#include "base/unique_fd.h"
+#include "indexer/indexer.h"
+#include "process/process_tracker.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/unwind_table.h"
+
+namespace pyrometer {
+
+// Unwind tables of objects, made when they are asked for. Those used last stay, up to a number of
+// bytes; another is made again, at 10 million rows a second. Thread-compatible.
+class UnwindTables : public UnwindTableSource {
+ public:
+  UnwindTables(ProcessTracker& tracker, Indexer& indexer, size_t budget)
+      : tracker_(tracker), indexer_(indexer), budget_(budget) {}
+
+  // Empty if the object's file is gone, is no ELF file, or has no call frame information.
+  std::shared_ptr<const UnwindTable> Of(ObjectId object) override;
+  bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override;
+
+  // Objects whose call frame information could not be read although the file was there.
+  uint64_t failed() const { return failed_; }
+  // Functions left out because their call frame information is malformed.
+  uint64_t bad_functions() const { return bad_functions_; }
+
+ private:
+  struct Entry {
+    ObjectId object;
+    std::shared_ptr<const UnwindTable> table;
+  };
+  using Entries = std::list<Entry>;  // used last in front
+
+  std::shared_ptr<const UnwindTable> Make(ObjectId object);
+  Result<UnwindTable> Read(ObjectId object);
+  void Shrink();
+
+  // The file whose code was read last.
+  struct CodeFile {
+    ObjectId object;
+    UniqueFd file;
+    std::vector<Segment> segments;
+  };
+
+  ProcessTracker& tracker_;
+  Indexer& indexer_;
+  const size_t budget_;
+  Entries entries_;
+  absl::flat_hash_map<ObjectId, Entries::iterator> by_object_;
+  size_t bytes_ = 0;
+  std::optional<CodeFile> code_;
+  uint64_t failed_ = 0;
+  uint64_t bad_functions_ = 0;
+};
+
+}  // namespace pyrometer

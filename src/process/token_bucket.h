@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+// Allows so many at once, and after that one more in each interval. Thread-compatible.
+class TokenBucket {
+ public:
+  TokenBucket(uint32_t burst, std::chrono::nanoseconds interval)
+      : burst_(burst), interval_ns_(static_cast<uint64_t>(interval.count())), tokens_(burst) {}
+
+  // True if there is one for `now`, which is taken. REQUIRES: `now` not before an earlier call's.
+  bool Take(MonotonicTime now) {
+    if (tokens_ == burst_) filled_at_ = now;  // what a full bucket waited for does not count
+    const uint64_t due = (now.value() - filled_at_.value()) / interval_ns_;
+    filled_at_ = MonotonicTime(filled_at_.value() + due * interval_ns_);
+    tokens_ = static_cast<uint32_t>(std::min<uint64_t>(burst_, tokens_ + due));
+    if (tokens_ == 0) return false;
+    --tokens_;
+    return true;
+  }
+
+ private:
+  uint32_t burst_;
+  uint64_t interval_ns_;
+  uint32_t tokens_;
+  MonotonicTime filled_at_;  // when the last token came
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <span>
+
+#include "base/unique_fd.h"
+#include "sampler/row_chunks.h"
+
+namespace pyrometer {
+
+// Chunks as inner maps of the kernel's `chunks`. Their pages are ours only while they are written:
+// mapped for good they would count twice, as the kernel's memory and as this process's.
+class ChunkMaps : public ChunkMemory {
+ public:
+  explicit ChunkMaps(int outer_fd) : outer_fd_(outer_fd) {}
+
+  Result<void> Make(uint16_t slot) override;
+  void Remove(uint16_t slot) override;
+  Result<void> Write(uint16_t slot, uint16_t first, std::span<const pyro_unwind_row> rows) override;
+
+  // Kernel memory of all chunks, in bytes.
+  uint64_t Bytes() const { return maps_.size() * (sizeof(pyro_unwind_chunk) + kHeaderBytes); }
+
+ private:
+  static constexpr uint64_t kHeaderBytes = 4096;  // a page for struct bpf_array in front
+
+  int outer_fd_;
+  std::map<uint16_t, UniqueFd> maps_;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/cold_ring.h"
+
+#include <bpf/libbpf.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/system_error.h"
+
+namespace pyrometer {
+namespace {
+
+std::string Text(const char (&comm)[PYRO_COMM_LEN]) {
+  return {comm, strnlen(comm, sizeof(comm))};
+}
+
+ColdSample FromAbi(const pyro_cold_sample& record, std::span<const std::byte> stack) {
+  const pyro_sample_key& key = record.key;
+  ColdSample sample{
+      .process = {Pid(key.pid), StartTime(key.start_boottime_ns / PYRO_CLOCK_TICK_NS)},
+      .exec = ExecId(key.exec_id),
+      .comm = Text(key.comm),
+      .thread = Text(key.thread),
+      .when = MonotonicTime(record.time_ns),
+      .exec_pages = record.exec_pages,
+      .kernel_frames = {},
+      .pc = Address(record.pc),
+      .after_call = record.after_call != 0,
+      .stack = {stack.begin(), stack.end()}};
+  std::ranges::copy(record.registers, sample.registers.begin());
+  const size_t frames = std::min<size_t>(record.kernel_frames, std::size(record.kernel_stack));
+  for (size_t i = 0; i < frames; ++i) {
+    sample.kernel_frames.emplace_back(i == 0 ? record.kernel_stack[i] : record.kernel_stack[i] - 1);
+  }
+  return sample;
+}
+
+int OnRecord(void* taken, void* data, size_t size) {
+  if (size < sizeof(pyro_cold_sample)) return 0;
+  const auto& record = *static_cast<const pyro_cold_sample*>(data);
+  const std::span<const std::byte> stack(
+      static_cast<const std::byte*>(data) + sizeof(record),
+      std::min<size_t>(record.stack_bytes, size - sizeof(record)));
+  static_cast<std::vector<ColdSample>*>(taken)->push_back(FromAbi(record, stack));
+  return 0;
+}
+
+}  // namespace
+
+void ColdRing::Close::operator()(ring_buffer* ring) const {
+  ring_buffer__free(ring);
+}
+
+Result<ColdRing> ColdRing::Open(int map_fd) {
+  ColdRing ring;
+  ring.ring_.reset(ring_buffer__new(map_fd, OnRecord, ring.taken_.get(), nullptr));
+  if (!ring.ring_) return SystemError(errno, "opening the ring buffer of cold samples");
+  return ring;
+}
+
+std::vector<ColdSample> ColdRing::Take() {
+  ring_buffer__consume(ring_.get());
+  return std::exchange(*taken_, {});
+}
+
+}  // namespace pyrometer

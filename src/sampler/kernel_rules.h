@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "pyrometer/abi/unwind.h"
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+// The rules of all tables in the kernel: each distinct one is there once, as long as a table uses
+// it. When all places are taken, a further rule becomes PYRO_RULE_INDEX_EXOTIC: user space unwinds
+// what needs it, and nothing is wrong. All 2,501 ELF files of a Debian machine have some 4,000.
+class KernelRules {
+ public:
+  // `rules`: the map's memory.
+  explicit KernelRules(std::span<pyro_unwind_rule> rules);
+
+  // The numbers of a table's rules, in their order; each is held until it is released.
+  std::vector<uint16_t> Acquire(std::span<const pyro_unwind_rule> rules, MonotonicTime now);
+  void Release(std::span<const uint16_t> indices, MonotonicTime now);
+
+  size_t size() const { return index_of_.size(); }
+  // Rules that found no place.
+  uint64_t refused() const { return refused_; }
+
+ private:
+  struct Key {
+    uint64_t low;
+    uint64_t high;
+    bool operator==(const Key&) const = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const Key& k) {
+      return H::combine(std::move(h), k.low, k.high);
+    }
+  };
+  struct Retired {
+    MonotonicTime when;
+    uint16_t index = 0;
+  };
+
+  static Key KeyOf(const pyro_unwind_rule& rule);
+  uint16_t AcquireOne(const pyro_unwind_rule& rule, MonotonicTime now);
+
+  std::span<pyro_unwind_rule> rules_;
+  std::vector<uint32_t> references_;  // by index
+  absl::flat_hash_map<Key, uint16_t> index_of_;
+  std::deque<Retired> retired_;  // free, once no program can be reading them any more
+  uint32_t next_ = 0;            // never used yet
+  uint64_t refused_ = 0;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/table_upload.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "sampler/quarantine.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr pyro_table_page kEmptyPage{};
+// A count that is not 0 tells it from an empty page.
+constexpr pyro_table_page kEvictedPage{
+    .chunk = PYRO_PAGE_EVICTED, .first = 0, .count = 1, .used = 0, .pad = 0};
+
+}  // namespace
+
+TableUpload::TableUpload(const Memory& memory, ChunkMemory& chunks, size_t max_chunks)
+    : memory_(memory),
+      chunks_(chunks, std::min<size_t>(max_chunks, PYRO_MAX_CHUNKS)),
+      rules_(memory.rules),
+      free_slots_(static_cast<uint32_t>(memory.tables.size())),
+      free_pages_(static_cast<uint32_t>(memory.pages.size())) {
+  free_slots_.Take(1);  // table 0 is for objects that have no place
+}
+
+std::optional<uint32_t> TableUpload::Hold(ObjectId object, MonotonicTime now) {
+  const absl::MutexLock lock(&mutex_);
+  if (const auto known = objects_.find(object); known != objects_.end()) {
+    ++known->second.holders;
+    return known->second.slot;
+  }
+  Reuse(now);
+  const std::optional<uint32_t> slot = free_slots_.Take(1);
+  if (!slot) {
+    ++refused_;
+    return std::nullopt;
+  }
+  Object& entry = objects_[object];
+  entry.slot = *slot;
+  entry.holders = 1;
+  clock_.push_back(object);
+  return slot;
+}
+
+void TableUpload::Release(ObjectId object, MonotonicTime now) {
+  const absl::MutexLock lock(&mutex_);
+  const auto it = objects_.find(object);
+  if (it == objects_.end() || --it->second.holders > 0) return;
+  Unload(it->second, now);
+  objects_.erase(it);
+  std::erase(clock_, object);
+}
+
+std::vector<ObjectId> TableUpload::TakeWanted() {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<ObjectId> wanted;
+  for (auto& [id, object] : objects_) {
+    if (object.state != State::kWanted && !IsMissed(object)) continue;
+    if (object.state == State::kWanted) object.state = State::kRequested;
+    wanted.push_back(id);
+  }
+  return wanted;
+}
+
+// True if samples went to user space because rows of it had been evicted.
+bool TableUpload::IsMissed(const Object& object) const {
+  if (object.state != State::kLoaded) return false;
+  for (size_t i = 0; i < object.ranges.size(); ++i) {
+    const pyro_table_page& page = memory_.pages[object.first_page + i];
+    if (page.chunk == PYRO_PAGE_EVICTED && page.used != 0) return true;
+  }
+  return false;
+}
+
+void TableUpload::Load(ObjectId id, const UnwindTable& table, MonotonicTime now) {
+  const absl::MutexLock lock(&mutex_);
+  const auto it = objects_.find(id);
+  if (it == objects_.end()) return;
+  Reuse(now);
+  Object& object = it->second;
+  const bool again = object.state == State::kLoaded;
+  if (!again && !Begin(object, table, now)) return;
+  for (uint32_t i = 0; i < object.ranges.size() && i < table.pages.size(); ++i) {
+    const pyro_table_page& page = memory_.pages[object.first_page + i];
+    if (again && (page.chunk != PYRO_PAGE_EVICTED || page.used == 0)) continue;
+    LoadPage(object, table, i, now);
+  }
+}
+
+// Finds room for everything but the rows, whose pages are evicted so far.
+bool TableUpload::Begin(Object& object, const UnwindTable& table, MonotonicTime now) {
+  pyro_object_table& entry = memory_.tables[object.slot];
+  std::atomic_ref<__u32> state(entry.state);
+  if (table.empty()) {
+    object.state = State::kRefused;
+    state.store(PYRO_TABLE_EMPTY, std::memory_order_release);
+    return false;
+  }
+  const auto count = static_cast<uint32_t>(table.pages.size());
+  const std::optional<uint32_t> first = free_pages_.Take(count);
+  if (!first) {
+    object.state = State::kRefused;
+    ++refused_;
+    return false;
+  }
+  object.state = State::kLoaded;
+  object.first_page = *first;
+  object.ranges.assign(count, {});
+  object.rules = rules_.Acquire(table.rules, now);
+  for (uint32_t i = 0; i < count; ++i) {
+    SetPage(*first + i, table.pages[i].row_count == 0 ? kEmptyPage : kEvictedPage);
+  }
+  entry.first_text_page = static_cast<uint32_t>(table.first_page);
+  entry.first_page = *first;
+  entry.page_count = count;
+  state.store(table.sparse ? PYRO_TABLE_SPARSE : PYRO_TABLE_LOADED, std::memory_order_release);
+  return true;
+}
+
+void TableUpload::LoadPage(Object& object, const UnwindTable& table, uint32_t page,
+                           MonotonicTime now) {
+  const UnwindTable::Page& from = table.pages[page];
+  if (from.row_count == 0) return;
+  std::vector<pyro_unwind_row> rows(from.row_count);
+  for (uint32_t i = 0; i < from.row_count; ++i) {
+    const pyro_unwind_row& row = table.rows[from.first_row + i];
+    rows[i] = {.pc_low = row.pc_low, .rule = object.rules[row.rule]};
+  }
+  const Result<RowChunks::Range> range = chunks_.Store(rows, now);
+  if (!range) {
+    // What is evicted now has room the next time.
+    if (range.error().code() == ErrorCode::kExhausted && rows.size() <= PYRO_CHUNK_ROWS) {
+      Evict(rows.size(), now);
+    }
+    return;
+  }
+  object.ranges[page] = *range;
+  SetPage(
+      object.first_page + page,
+      {.chunk = range->chunk, .first = range->first, .count = range->count, .used = 1, .pad = 0});
+}
+
+// The clock algorithm, an object at a time: pages that were used since the hand last passed get
+// another round.
+void TableUpload::Evict(size_t rows, MonotonicTime now) {
+  size_t evicted = 0;
+  for (size_t passed = 0; evicted < rows && passed < 2 * clock_.size(); ++passed) {
+    const ObjectId id = clock_.front();
+    clock_.pop_front();
+    clock_.push_back(id);
+    evicted += EvictFrom(objects_.at(id), now);
+  }
+}
+
+size_t TableUpload::EvictFrom(Object& object, MonotonicTime now) {
+  size_t evicted = 0;
+  for (uint32_t i = 0; i < object.ranges.size(); ++i) {
+    RowChunks::Range& range = object.ranges[i];
+    pyro_table_page& page = memory_.pages[object.first_page + i];
+    if (range.count == 0) continue;
+    if (page.used != 0) {
+      page.used = 0;
+      continue;
+    }
+    SetPage(object.first_page + i, kEvictedPage);
+    chunks_.Retire(range, now);
+    evicted += range.count;
+    range = {};
+    ++evicted_;
+  }
+  return evicted;
+}
+
+void TableUpload::Unload(Object& object, MonotonicTime now) {
+  std::atomic_ref<__u32>(memory_.tables[object.slot].state)
+      .store(PYRO_TABLE_ABSENT, std::memory_order_release);
+  for (const RowChunks::Range& range : object.ranges) {
+    if (range.count > 0) chunks_.Retire(range, now);
+  }
+  rules_.Release(object.rules, now);
+  retired_.push_back({.when = now,
+                      .slot = object.slot,
+                      .first_page = object.first_page,
+                      .page_count = static_cast<uint32_t>(object.ranges.size())});
+}
+
+void TableUpload::Reuse(MonotonicTime now) {
+  chunks_.Reuse(now);
+  while (!retired_.empty() && IsOver(kReaderQuarantine, retired_.front().when, now)) {
+    const Retired& retired = retired_.front();
+    free_slots_.GiveBack(retired.slot, 1);
+    if (retired.page_count > 0) free_pages_.GiveBack(retired.first_page, retired.page_count);
+    retired_.pop_front();
+  }
+}
+
+// In one store: the sampling program reads it in one load.
+void TableUpload::SetPage(uint32_t index, const pyro_table_page& page) {
+  static_assert(sizeof(pyro_table_page) == sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &page, sizeof(bits));
+  auto* const at = reinterpret_cast<uint64_t*>(&memory_.pages[index]);
+  std::atomic_ref<uint64_t>(*at).store(bits, std::memory_order_release);
+}
+
+TableUpload::Counters TableUpload::counters() const {
+  const absl::MutexLock lock(&mutex_);
+  Counters counters{.rows = chunks_.rows(),
+                    .chunks = chunks_.chunks(),
+                    .rules = rules_.size(),
+                    .evicted_pages = evicted_,
+                    .refused_objects = refused_,
+                    .refused_rules = rules_.refused()};
+  for (const auto& [id, object] : objects_) {
+    if (object.state == State::kLoaded) ++counters.tables;
+  }
+  return counters;
+}
+
+}  // namespace pyrometer

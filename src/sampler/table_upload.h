@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "pyrometer/abi/unwind.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/unwind_table.h"
+#include "sampler/free_ranges.h"
+#include "sampler/kernel_rules.h"
+#include "sampler/row_chunks.h"
+
+namespace pyrometer {
+
+// The user-space side of the kernel's unwind tables: which objects have one, within a byte budget
+// for rows. An object is held by the mapping arrays that name it. Its table is wanted from then on,
+// not from its first sample. When rows exceed the budget, pages that no sample went through lately
+// are evicted, and come back when one does.
+//
+// Thread-safe: the thread that tracks processes holds and releases, another loads.
+class TableUpload {
+ public:
+  struct Memory {
+    std::span<pyro_object_table> tables;
+    std::span<pyro_table_page> pages;
+    std::span<pyro_unwind_rule> rules;
+  };
+  struct Counters {
+    uint64_t tables = 0;           // objects in the kernel now
+    uint64_t rows = 0;             // in chunks now
+    uint64_t chunks = 0;           // likewise
+    uint64_t rules = 0;            // distinct ones now
+    uint64_t evicted_pages = 0;    // since the beginning
+    uint64_t refused_objects = 0;  // that found no room in the fixed arrays
+    uint64_t refused_rules = 0;
+  };
+
+  // `memory` is the maps'; `chunks` must outlive this.
+  TableUpload(const Memory& memory, ChunkMemory& chunks, size_t max_chunks);
+
+  // The place of the object's table, which a mapping refers to. Until the matching Release() it
+  // stays. Nothing if no place is left: the object's frames are unwound in user space.
+  std::optional<uint32_t> Hold(ObjectId object, MonotonicTime now);
+  void Release(ObjectId object, MonotonicTime now);
+
+  // Held objects whose table is to be given to Load(): each once, until pages that were evicted are
+  // needed again.
+  std::vector<ObjectId> TakeWanted();
+
+  // Ignored if nobody holds the object any more. An empty table says that frame pointers are all
+  // there is. What does not fit is left out, to be tried again when a sample needs it.
+  void Load(ObjectId object, const UnwindTable& table, MonotonicTime now);
+
+  Counters counters() const;
+
+ private:
+  enum class State : uint8_t { kWanted, kRequested, kLoaded, kRefused };
+  struct Object {
+    uint32_t slot = 0;
+    uint32_t holders = 0;
+    State state = State::kWanted;
+    uint32_t first_page = 0;               // of kLoaded
+    std::vector<RowChunks::Range> ranges;  // by page; count 0: none in the kernel
+    std::vector<uint16_t> rules;           // held in rules_
+  };
+  struct Retired {
+    MonotonicTime when;
+    uint32_t slot = 0;
+    uint32_t first_page = 0;
+    uint32_t page_count = 0;
+  };
+
+  bool Begin(Object& object, const UnwindTable& table, MonotonicTime now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LoadPage(Object& object, const UnwindTable& table, uint32_t page, MonotonicTime now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsMissed(const Object& object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Evict(size_t rows, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t EvictFrom(Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unload(Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetPage(uint32_t index, const pyro_table_page& page);
+
+  const Memory memory_;
+  mutable absl::Mutex mutex_;
+  RowChunks chunks_ ABSL_GUARDED_BY(mutex_);
+  KernelRules rules_ ABSL_GUARDED_BY(mutex_);
+  FreeRanges free_slots_ ABSL_GUARDED_BY(mutex_);
+  FreeRanges free_pages_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<ObjectId, Object> objects_ ABSL_GUARDED_BY(mutex_);
+  std::deque<ObjectId> clock_ ABSL_GUARDED_BY(mutex_);  // in which order objects lose pages
+  std::deque<Retired> retired_ ABSL_GUARDED_BY(mutex_);
+  uint64_t evicted_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace pyrometer

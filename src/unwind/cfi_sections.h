@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "binary/elf_file.h"
+#include "pyrometer/result.h"
+#include "unwind/call_frame_info.h"
+
+namespace pyrometer {
+
+// .eh_frame of `elf`: by its section, or else by the program header PT_GNU_EH_FRAME, as the C++
+// runtime finds it. Errors: kNotFound if there is none (or none left, as in separate debug files);
+// kMalformed; kExhausted beyond 256 MiB.
+Result<CfiSection> ReadEhFrame(const ElfFile& elf);
+
+// .debug_frame of `elf`, decompressed. Errors: as above; kUnsupported for a compression other than
+// zlib.
+Result<CfiSection> ReadDebugFrame(const ElfFile& elf);
+
+}  // namespace pyrometer

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/fde_ranges.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "binary/segments.h"
+
+namespace pyrometer {
+namespace {
+
+bool BeginsBefore(const Fde& a, const Fde& b) {
+  return a.from < b.from;
+}
+
+}  // namespace
+
+void KeepCode(std::vector<Fde>& fdes, std::span<const Segment> segments) {
+  const Segment* text = nullptr;
+  const auto lies_in = [](const Segment& s, uint64_t address) {
+    return address >= s.address.value() && address - s.address.value() < s.file_size;
+  };
+  std::erase_if(fdes, [&](Fde& fde) {
+    if (text == nullptr || !lies_in(*text, fde.begin)) {
+      text = ExecutableSegmentAt(segments, ElfAddress(fde.begin));
+      if (text == nullptr || !lies_in(*text, fde.begin)) return true;
+    }
+    fde.end = std::min(fde.end, text->address.value() + text->file_size);
+    return false;
+  });
+}
+
+uint32_t ResolveOverlaps(std::vector<Fde>& fdes) {
+  if (!std::ranges::is_sorted(fdes, BeginsBefore)) std::ranges::stable_sort(fdes, BeginsBefore);
+  uint32_t overlaps = 0;
+  size_t kept = 0;
+  for (const Fde& fde : fdes) {
+    if (kept > 0) {
+      Fde& before = fdes[kept - 1];
+      if (before.end > fde.from) ++overlaps;
+      if (before.from == fde.from) continue;
+      before.end = std::min(before.end, fde.from);
+    }
+    fdes[kept++] = fde;
+  }
+  fdes.resize(kept);
+  return overlaps;
+}
+
+std::vector<Fde> Uncovered(std::span<const Fde> fdes, std::span<const Fde> covered) {
+  std::vector<Fde> rest;
+  auto next = covered.begin();  // the first that ends behind the FDE's beginning
+  for (Fde fde : fdes) {
+    while (next != covered.end() && next->end <= fde.from) ++next;
+    for (auto c = next; c != covered.end() && c->from <= fde.from && fde.from < fde.end; ++c) {
+      fde.from = c->end;
+    }
+    const auto after = std::ranges::upper_bound(covered, fde, BeginsBefore);
+    if (after != covered.end()) fde.end = std::min(fde.end, after->from);
+    if (fde.from < fde.end) rest.push_back(fde);
+  }
+  return rest;
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pyrometer {
+
+// Registers are named by their DWARF numbers; those from here on (vector and state registers) are
+// in no rule of ours.
+inline constexpr size_t kCfiRegisters = 32;
+
+// The registers of a machine that have a part in unwinding.
+struct Machine {
+  uint8_t frame_pointer = 0;
+  uint8_t stack_pointer = 0;
+  // What call frame information calls the return address: a real register on arm64, a mere
+  // column on x86_64.
+  uint8_t return_address = 0;
+  uint8_t general_registers = 0;  // all have numbers below this
+  uint32_t preserved = 0;         // bit n: a called function gives register n back unchanged
+
+  constexpr bool HasLinkRegister() const { return return_address < general_registers; }
+  constexpr bool Preserves(uint8_t reg) const { return ((preserved >> reg) & 1) != 0; }
+};
+
+// System V ABI, AMD64 supplement, figures 3.4 and 3.36.
+inline constexpr uint8_t kRbx = 3;
+inline constexpr Machine kAmd64 = {.frame_pointer = 6,
+                                   .stack_pointer = 7,
+                                   .return_address = 16,
+                                   .general_registers = 16,
+                                   .preserved = 0xf048};  // rbx, rbp, r12 to r15
+// DWARF for the Arm 64-bit Architecture, table 1; Procedure Call Standard, section 6.1.1.
+inline constexpr Machine kArm64 = {.frame_pointer = 29,
+                                   .stack_pointer = 31,
+                                   .return_address = 30,
+                                   .general_registers = 32,
+                                   .preserved = 0x3ff80000};  // x19 to x29
+
+}  // namespace pyrometer

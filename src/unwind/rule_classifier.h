@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "pyrometer/abi/unwind.h"
+#include "pyrometer/unwind_table.h"
+#include "unwind/call_frame_info.h"
+#include "unwind/expression_shapes.h"
+#include "unwind/registers.h"
+
+namespace pyrometer {
+
+// Says call frame information in the terms of pyro_unwind_rule.
+class RuleClassifier {
+ public:
+  explicit RuleClassifier(const Machine& machine) : machine_(machine) {}
+
+  // Nothing if `rules`, of a function of `cie`, have no CFA where there must be one. What a rule
+  // cannot express is PYRO_RULE_EXOTIC, with cfa_offset 0: see MakeExotic.
+  std::optional<pyro_unwind_rule> Classify(const FrameRules& rules, const Cie& cie) const;
+
+ private:
+  pyro_unwind_rule ClassifySignalFrame(const FrameRules& rules, const Cie& cie) const;
+  // Each of these fills in its part of `rule`; false if that cannot express it.
+  bool SetAll(const FrameRules& rules, const Cie& cie, pyro_unwind_rule& rule) const;
+  bool SetCfa(const CfiRule& cfa, const Cie& cie, pyro_unwind_rule& rule) const;
+  bool SetCfaByExpression(Expression expression, pyro_unwind_rule& rule) const;
+  bool SetCfaBase(const RegisterPlus& base, pyro_unwind_rule& rule) const;
+  bool SetFramePointer(const FrameRules& rules, const Cie& cie, pyro_unwind_rule& rule) const;
+  bool SetReturnAddress(const FrameRules& rules, const Cie& cie, pyro_unwind_rule& rule) const;
+  // The offset from the frame pointer, if that is where `saved` says a register is.
+  std::optional<int16_t> FramePointerOffset(const CfiRule& saved, const FrameRules& rules,
+                                            const Cie& cie) const;
+  int16_t RbxOffset(const FrameRules& rules) const;
+  bool IsGeneral(uint8_t reg) const { return reg < machine_.general_registers; }
+
+  Machine machine_;
+};
+
+// All of `rules`. Nothing if an expression is longer than any that makes sense (128 bytes).
+std::optional<ExoticRule> MakeExotic(const FrameRules& rules, const Cie& cie);
+
+}  // namespace pyrometer

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "pyrometer/abi/unwind.h"
+#include "pyrometer/unwind_table.h"
+
+namespace pyrometer {
+
+// The distinct rules of a table, numbered. Rule 0 is PYRO_RULE_NONE.
+class RuleSet {
+ public:
+  // Some objects have a few; the bound is for those that want to fill our memory.
+  static constexpr size_t kMaxExotic = 4096;
+
+  RuleSet();
+
+  // The number of `rule`; nothing if there is no room for another one.
+  std::optional<uint16_t> Intern(const pyro_unwind_rule& rule);
+  std::optional<uint16_t> InternExotic(const ExoticRule& rule);
+
+  // Fills in the rules.
+  void Finish(UnwindTable& table) &&;
+
+ private:
+  struct Bits {  // of a rule
+    uint64_t low = 0;
+    uint64_t high = 0;
+    bool operator==(const Bits&) const = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const Bits& bits) {
+      return H::combine(std::move(h), bits.low, bits.high);
+    }
+  };
+  struct Recent {
+    Bits bits;
+    uint16_t number = 0;
+  };
+  struct ExoticHash {
+    size_t operator()(const ExoticRule& rule) const;
+  };
+
+  // Nearly every row has a rule that was used a moment ago.
+  static constexpr size_t kRecent = 512;
+  static size_t SlotOf(const Bits& bits);
+  std::optional<uint16_t> InternSlowly(const pyro_unwind_rule& rule, const Bits& bits);
+
+  std::array<Recent, kRecent> recent_{};
+  std::vector<pyro_unwind_rule> rules_;
+  absl::flat_hash_map<Bits, uint16_t> numbers_;
+  std::vector<ExoticRule> exotic_;
+  absl::flat_hash_map<ExoticRule, uint16_t, ExoticHash> exotic_numbers_;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/table_builder.h"
+
+#include <utility>
+
+namespace pyrometer {
+namespace {
+
+constexpr uint16_t kNone = 0;
+
+uint64_t PageOf(uint64_t address) {
+  return address >> PYRO_UNWIND_PAGE_SHIFT;
+}
+
+uint64_t StartOf(uint64_t page) {
+  return page << PYRO_UNWIND_PAGE_SHIFT;
+}
+
+}  // namespace
+
+void TableBuilder::Cover(uint64_t begin, uint64_t end, uint16_t rule) {
+  if (pages_.empty()) {
+    first_page_ = PageOf(begin);
+    end_ = begin;
+  }
+  const bool padding = begin - end_ < kAlignment && begin % kAlignment == 0;
+  if (begin != end_ && !padding) SwitchTo(end_, kNone);
+  SwitchTo(begin, rule);
+  end_ = end;
+}
+
+// What held until `address` goes on to hold at the start of each page between.
+void TableBuilder::SwitchTo(uint64_t address, uint16_t rule) {
+  if (rule == rule_) return;
+  const uint64_t page = PageOf(address);
+  while (first_page_ + pages_.size() < page + (address != StartOf(page) ? 1 : 0)) {
+    const uint64_t next = first_page_ + pages_.size();
+    pages_.push_back({.first_row = static_cast<uint32_t>(rows_.size()), .row_count = 0});
+    if (rule_ != kNone || next == page) Append(StartOf(next), rule_);
+  }
+  rule_ = rule;
+  if (address != StartOf(page)) {
+    Append(address, rule);
+  } else if (rule != kNone) {
+    pages_.push_back({.first_row = static_cast<uint32_t>(rows_.size()), .row_count = 0});
+    Append(address, rule);
+  }
+}
+
+void TableBuilder::Append(uint64_t address, uint16_t rule) {
+  rows_.push_back({.pc_low = static_cast<uint16_t>(address), .rule = rule});
+  ++pages_.back().row_count;
+}
+
+void TableBuilder::Finish(UnwindTable& table) && {
+  SwitchTo(end_, kNone);
+  rows_.shrink_to_fit();
+  table.first_page = first_page_;
+  table.pages = std::move(pages_);
+  table.rows = std::move(rows_);
+}
+
+}  // namespace pyrometer

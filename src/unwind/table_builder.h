@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pyrometer/unwind_table.h"
+
+namespace pyrometer {
+
+// Lays out the rows of an UnwindTable and its pages.
+class TableBuilder {
+ public:
+  // Up to this many bytes between the end of one function and the aligned beginning of the next
+  // are taken for padding. Nobody executes it, so it costs no row: it keeps the rule before it.
+  static constexpr uint64_t kAlignment = 16;
+
+  // `rule` holds for the ELF addresses [begin, end), which is not empty.
+  // REQUIRES: `begin` is not before an earlier call's `end`.
+  void Cover(uint64_t begin, uint64_t end, uint16_t rule);
+
+  // Fills in pages and rows.
+  void Finish(UnwindTable& table) &&;
+
+ private:
+  void SwitchTo(uint64_t address, uint16_t rule);
+  void Append(uint64_t address, uint16_t rule);
+
+  uint64_t first_page_ = 0;
+  std::vector<UnwindTable::Page> pages_;
+  std::vector<pyro_unwind_row> rows_;
+  uint16_t rule_ = 0;  // from the last switch on
+  uint64_t end_ = 0;   // of what is covered
+};
+
+}  // namespace pyrometer

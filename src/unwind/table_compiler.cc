@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/table_compiler.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "binary/segments.h"
+#include "unwind/call_frame_info.h"
+#include "unwind/cfa_machine.h"
+#include "unwind/cfi_reader.h"
+#include "unwind/cfi_sections.h"
+#include "unwind/fde_ranges.h"
+#include "unwind/rule_classifier.h"
+#include "unwind/rule_set.h"
+#include "unwind/table_builder.h"
+
+namespace pyrometer {
+namespace {
+
+// The pages between the first and the last function all have an entry. 4 GiB is twice what the
+// usual code models allow.
+constexpr uint64_t kMaxPages = 65536;
+
+// The call frame information of one object from all its sources, as disjoint functions.
+class Sources {
+ public:
+  explicit Sources(const ElfFile& elf) : elf_(elf) {}
+
+  // Adds what covers code that earlier sources have left out.
+  void Add(Result<CfiSection> section) {
+    if (!section) {
+      const bool absent = section.error().code() == ErrorCode::kNotFound;
+      if (!absent && !failure_) failure_ = std::move(section).error();
+      return;
+    }
+    const CfiSection& kept = sections_.emplace_back(*std::move(section));
+    std::vector<Fde> earlier = std::exchange(info_.fdes, {});
+    ReadCallFrameInfo(kept, info_);
+    KeepCode(info_.fdes, elf_.segments());
+    overlaps_ += ResolveOverlaps(info_.fdes);
+    if (earlier.empty()) return;
+    const std::vector<Fde> later = Uncovered(info_.fdes, earlier);
+    info_.fdes.resize(earlier.size() + later.size());
+    std::ranges::merge(earlier, later, info_.fdes.begin(), {}, &Fde::from, &Fde::from);
+  }
+
+  const CallFrameInfo& info() const { return info_; }
+  uint32_t overlaps() const { return overlaps_; }
+  const std::optional<Error>& failure() const { return failure_; }
+
+ private:
+  const ElfFile& elf_;
+  std::vector<CfiSection> sections_;  // info_ refers to their bytes, which stay where they are
+  CallFrameInfo info_;
+  uint32_t overlaps_ = 0;
+  std::optional<Error> failure_;  // the first
+};
+
+// Of the executable segments, in bytes.
+uint64_t TextOf(const ElfFile& elf) {
+  uint64_t text = 0;
+  for (const Segment& segment : elf.segments()) {
+    if (segment.executable) text += segment.file_size;
+  }
+  return text;
+}
+
+// See UnwindTable::sparse.
+bool IsSparse(const ElfFile& elf, const CallFrameInfo& info) {
+  constexpr uint64_t kSparseBelow = 10;  // percent
+  uint64_t covered = 0;
+  for (const Fde& fde : info.fdes) covered += fde.end - fde.from;
+  return covered < TextOf(elf) / 100 * kSparseBelow;
+}
+
+// Where a process begins, in files that do not say how to unwind it: no frame lies above. What is
+// not covered from there to the next function belongs to it (ld.so: _start and _dl_start_user, as
+// long as 64 bytes). Empty if there is no such code.
+struct EntryCode {
+  uint64_t from = 0;
+  uint64_t end = 0;
+};
+
+EntryCode FindEntryCode(const ElfFile& elf, const CallFrameInfo& info) {
+  constexpr uint64_t kLongest = 64;
+  const uint64_t entry = elf.header().e_entry;
+  if (ExecutableSegmentAt(elf.segments(), ElfAddress(entry)) == nullptr) return {};
+  EntryCode code{.from = entry, .end = entry + kLongest};
+  for (const Fde& fde : info.fdes) {
+    if (fde.from <= entry && entry < fde.end) return {};
+    if (fde.from > entry) {
+      code.end = std::min(code.end, fde.from);
+      break;
+    }
+  }
+  return code;
+}
+
+class TableCompiler {
+ public:
+  TableCompiler(const CallFrameInfo& info, const EntryCode& entry, const Machine& machine)
+      : info_(info), entry_(entry), classifier_(machine) {}
+
+  void AddAll() {
+    if (info_.fdes.empty()) return;
+    const uint64_t limit = (info_.fdes.front().from >> PYRO_UNWIND_PAGE_SHIFT) + kMaxPages;
+    bool entered = entry_.end == 0;
+    for (const Fde& fde : info_.fdes) {
+      if (!entered && fde.from >= entry_.end) {
+        CoverEntry();
+        entered = true;
+      }
+      if ((fde.end - 1) >> PYRO_UNWIND_PAGE_SHIFT >= limit || !ReadRows(fde)) {
+        ++table_.bad_functions;
+        continue;
+      }
+      for (const Row& row : function_) builder_.Cover(row.begin, row.end, row.rule);
+      ++table_.functions;
+    }
+    if (!entered && entry_.end >> PYRO_UNWIND_PAGE_SHIFT < limit) CoverEntry();
+  }
+
+  UnwindTable Finish() && {
+    std::move(builder_).Finish(table_);
+    std::move(rules_).Finish(table_);
+    return std::move(table_);
+  }
+
+ private:
+  struct Row {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    uint16_t rule = 0;
+  };
+
+  void CoverEntry() {
+    pyro_unwind_rule outermost{};
+    outermost.kind = PYRO_RULE_END;
+    const std::optional<uint16_t> rule = rules_.Intern(outermost);
+    if (rule) builder_.Cover(entry_.from, entry_.end, *rule);
+  }
+
+  // Into function_. False if `fde` is malformed, or needs more rules than there is room for.
+  bool ReadRows(const Fde& fde) {
+    const Cie& cie = info_.cies[fde.cie];
+    function_.clear();
+    for (machine_.Start(cie, fde); machine_.Next();) {
+      if (machine_.end() <= fde.from) continue;
+      const std::optional<uint16_t> rule = RuleFor(machine_.rules(), cie);
+      if (!rule) return false;
+      function_.push_back({std::max(machine_.begin(), fde.from), machine_.end(), *rule});
+    }
+    return !machine_.failed();
+  }
+
+  std::optional<uint16_t> RuleFor(const FrameRules& rules, const Cie& cie) {
+    const std::optional<pyro_unwind_rule> rule = classifier_.Classify(rules, cie);
+    if (!rule) return std::nullopt;
+    if (rule->kind == PYRO_RULE_EXOTIC) {
+      const std::optional<ExoticRule> exotic = MakeExotic(rules, cie);
+      return exotic ? rules_.InternExotic(*exotic) : std::nullopt;
+    }
+    return rules_.Intern(*rule);
+  }
+
+  const CallFrameInfo& info_;
+  const EntryCode entry_;
+  RuleClassifier classifier_;
+  CfaMachine machine_;
+  RuleSet rules_;
+  TableBuilder builder_;
+  UnwindTable table_;
+  std::vector<Row> function_;  // of the function that is being read
+};
+
+Result<UnwindTable> Compile(const ElfFile& elf, const Sources& sources) {
+  const Machine& machine = elf.header().e_machine == EM_X86_64 ? kAmd64 : kArm64;
+  TableCompiler compiler(sources.info(), FindEntryCode(elf, sources.info()), machine);
+  compiler.AddAll();
+  UnwindTable table = std::move(compiler).Finish();
+  if (table.empty() && sources.failure()) return *sources.failure();
+  table.bad_functions += sources.info().bad_fdes;
+  table.overlaps = sources.overlaps();
+  table.sparse = IsSparse(elf, sources.info());
+  return table;
+}
+
+void AddOwn(const ElfFile& elf, Sources& sources) {
+  sources.Add(ReadEhFrame(elf));
+  sources.Add(ReadDebugFrame(elf));
+}
+
+}  // namespace
+
+Result<UnwindTable> CompileUnwindTable(const ElfFile& elf) {
+  Sources sources(elf);
+  AddOwn(elf, sources);
+  return Compile(elf, sources);
+}
+
+Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const ElfFile& debug_file) {
+  Sources sources(elf);
+  AddOwn(elf, sources);
+  sources.Add(ReadDebugFrame(debug_file));
+  return Compile(elf, sources);
+}
+
+}  // namespace pyrometer

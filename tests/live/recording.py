@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One recording of the whole machine with `pyrometer record`, and what it took."""
+
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+for sibling in ("bench", "system"):
+    sys.path.append(os.path.join(ROOT, "tests", sibling))
+
+import kernel  # noqa: E402  (tests/bench)
+import pprof_reader  # noqa: E402  (tests/system)
+
+SKIPPED = 77
+CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
+DEADLINE_SECONDS = 120
+
+
+class Failure(Exception):
+    """The recorder failed; the text says how."""
+
+
+@dataclasses.dataclass
+class Cost:
+    """CPU time in seconds, memory in bytes. The time that the kernel spends in ticks is in none of
+    them: it is booked to whom the tick hit."""
+
+    seconds: float  # that it sampled
+    sampling_cpu: float  # while it sampled
+    total_cpu: float  # with its start and its end, and its children
+    resident: int  # peak
+    kernel_memory: int  # maps and perf buffers
+    tick_ns: float  # mean run of the BPF program, with what the kernel takes for measuring it
+
+    def sampling_percent(self):
+        return 100 * self.sampling_cpu / self.seconds
+
+
+@dataclasses.dataclass
+class Recording:
+    folded: str
+    profile: pprof_reader.Profile
+    accounting: str  # the line on standard error
+    cost: Cost
+
+
+def add_arguments(parser, seconds, frequency):
+    parser.add_argument("--pyrometer", default=os.environ.get("PYROMETER_BIN", default_program()),
+                        help="the program under test (%(default)s)")  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=seconds, help="of each recording (%(default)s)")
+    parser.add_argument("--frequency", type=int, default=frequency, help="in Hz (%(default)s)")
+    parser.add_argument("--keep", metavar="DIRECTORY", help="where to leave the recorded files")
+
+
+def default_program():
+    return os.path.join(ROOT, "build", "release", "pyrometer")
+
+
+def why_not(program):
+    """Why nothing can be recorded here, or None."""
+    if os.geteuid() != 0:
+        return "not root"
+    if not shutil.which(program):
+        return "no %s: run scripts/build release" % program
+    return None
+
+
+def _wait_until_sampling(process):
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        # A perf event for each CPU, and the sideband's beside them.
+        program = kernel.sampling_program_of(process.pid)
+        if program and kernel.perf_events_of(process.pid) >= CPUS:
+            with kernel.SamplingProgram(program) as counted:
+                if counted.runs() > 0:
+                    return kernel.SamplingProgram(program)
+        time.sleep(0.01)
+    raise Failure("record does not start")
+
+
+class Recorder:
+    """A context manager: samples from when it is entered to finish()."""
+
+    def __init__(self, program, frequency, keep=None, name="recorded"):
+        self._directory = keep or tempfile.mkdtemp(prefix="pyrometer-live-")
+        self._is_kept = keep is not None
+        os.makedirs(self._directory, exist_ok=True)
+        name = name.replace(" ", "_")
+        self._outputs = [os.path.join(self._directory, name + end) for end in (".folded", ".pb.gz")]
+        self._command = [program, "record", "--quiet", "--frequency", str(frequency)]
+        for path in self._outputs:
+            self._command += ["--output", path]
+        self._stderr = os.path.join(self._directory, name + ".stderr")
+
+    def __enter__(self):
+        self._statistics = kernel.enable_run_statistics()
+        with open(self._stderr, "w") as stderr:
+            self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=stderr)
+        try:
+            self._program = _wait_until_sampling(self._process)
+        except Failure as failure:
+            self.__exit__()
+            raise Failure("%s: %s" % (failure, self._said())) from failure
+        self._began = time.monotonic()
+        self._cpu_before = kernel.cpu_seconds_of(self._process.pid)
+        return self
+
+    def finish(self):
+        """Ends it and returns the Recording."""
+        pid = self._process.pid
+        seconds = time.monotonic() - self._began
+        sampling_cpu = kernel.cpu_seconds_of(pid) - self._cpu_before
+        kernel_memory = kernel.kernel_memory_of(pid)
+        tick_ns = self._program.run_ns() / max(self._program.runs(), 1)
+        self._process.send_signal(signal.SIGINT)
+        _, status, usage = os.wait4(pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        if self._process.returncode != 0:
+            raise Failure("record ended with %d: %s" % (self._process.returncode, self._said()))
+        cost = Cost(seconds, sampling_cpu, usage.ru_utime + usage.ru_stime,
+                    usage.ru_maxrss * 1024, kernel_memory, tick_ns)  # fmt: skip
+        with open(self._outputs[0], encoding="utf-8") as file:
+            folded = file.read()
+        with open(self._outputs[1], "rb") as file:
+            profile = pprof_reader.parse(file.read())
+        lines = [line for line in self._said().splitlines() if line.startswith("samples=")]
+        return Recording(folded, profile, lines[-1] if lines else "", cost)
+
+    def _said(self):
+        with open(self._stderr, errors="replace") as file:
+            return file.read().strip()
+
+    def __exit__(self, *_):
+        if self._process.returncode is None:
+            self._process.kill()
+            self._process.wait()
+        program = getattr(self, "_program", None)
+        if program:
+            program.__exit__()
+        os.close(self._statistics)
+        if not self._is_kept:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def record(arguments, name):
+    """A whole recording; `arguments` are those of add_arguments()."""
+    with Recorder(arguments.pyrometer, arguments.frequency, arguments.keep, name) as recorder:
+        time.sleep(arguments.seconds)
+        return recorder.finish()

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linked so that its first segment is executable, as an executable and as a library. The executable
+// waits to be killed.
+#include <unistd.h>
+
+extern "C" int pyro_text_first() {
+  return 1;
+}
+
+int main() {
+  while (true) pause();
+}

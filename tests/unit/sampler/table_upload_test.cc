@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/table_upload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "tests/unit/sampler/chunk_memory.h"
+
+namespace pyrometer {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+constexpr ObjectId kLibc(7);
+constexpr ObjectId kSsl(8);
+constexpr MonotonicTime kNow(5'000'000'000);
+constexpr MonotonicTime kLater(7'000'000'000);
+constexpr MonotonicTime kMuchLater(50'000'000'000);
+
+pyro_unwind_rule RuleWithOffset(int32_t offset) {
+  return {.kind = PYRO_RULE_REGISTER,
+          .cfa_register = 7,
+          .fp = PYRO_SAVED_SAME,
+          .ra = PYRO_SAVED_AT_CFA,
+          .cfa_offset = offset,
+          .cfa_add = 0,
+          .fp_offset = 0,
+          .ra_offset = -8,
+          .rbx_offset = 0};
+}
+
+// A table of `pages` pages from page number 4 on, each with `rows_per_page` rows of one rule.
+UnwindTable Table(uint32_t pages, uint32_t rows_per_page, int32_t offset = 8) {
+  UnwindTable table;
+  table.first_page = 4;
+  table.rules = {pyro_unwind_rule{}, RuleWithOffset(offset)};
+  for (uint32_t page = 0; page < pages; ++page) {
+    table.pages.push_back({static_cast<uint32_t>(table.rows.size()), rows_per_page});
+    for (uint32_t row = 0; row < rows_per_page; ++row) {
+      table.rows.push_back({static_cast<uint16_t>(row), 1});
+    }
+  }
+  return table;
+}
+
+class TableUploadTest : public testing::Test {
+ protected:
+  static constexpr size_t kChunks = 2;
+
+  // As the sampling program finds it; nothing if the rows are not there.
+  std::optional<pyro_unwind_rule> RuleAt(uint32_t table, uint64_t address) {
+    const pyro_object_table& entry = tables_[table];
+    if (entry.state != PYRO_TABLE_LOADED) return std::nullopt;
+    pyro_table_page& page =
+        pages_[entry.first_page + (address >> PYRO_UNWIND_PAGE_SHIFT) - entry.first_text_page];
+    page.used = 1;
+    if (page.count == 0) return rules_[0];
+    if (page.chunk == PYRO_PAGE_EVICTED) return std::nullopt;
+    const std::vector<pyro_unwind_row>& rows = chunks_.chunks.at(page.chunk);
+    uint32_t at = page.first;
+    while (at + 1 < page.first + page.count && rows[at + 1].pc_low <= (address & 0xffff)) ++at;
+    return rules_[rows[at].rule];
+  }
+
+  std::vector<pyro_object_table> tables_ = std::vector<pyro_object_table>(8);
+  std::vector<pyro_table_page> pages_ = std::vector<pyro_table_page>(64);
+  std::vector<pyro_unwind_rule> rules_ = std::vector<pyro_unwind_rule>(64);
+  VectorChunks chunks_;
+  TableUpload upload_{{tables_, pages_, rules_}, chunks_, kChunks};
+};
+
+TEST_F(TableUploadTest, WantsTheTableOfEachObjectThatIsHeldOnce) {
+  EXPECT_NE(upload_.Hold(kLibc, kNow), upload_.Hold(kSsl, kNow));
+  EXPECT_EQ(upload_.Hold(kLibc, kNow), upload_.Hold(kLibc, kNow));
+  EXPECT_THAT(upload_.TakeWanted(), UnorderedElementsAre(kLibc, kSsl));
+  EXPECT_THAT(upload_.TakeWanted(), IsEmpty());
+}
+
+TEST_F(TableUploadTest, NeverUsesTableZero) {
+  for (uint32_t object = 1; object < 8; ++object) {
+    EXPECT_GT(upload_.Hold(ObjectId(object), kNow), 0U);
+  }
+  EXPECT_EQ(upload_.Hold(ObjectId(9), kNow), std::nullopt);
+  EXPECT_EQ(upload_.counters().refused_objects, 1U);
+}
+
+TEST_F(TableUploadTest, LoadsATableAsTheProgramReadsIt) {
+  const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  EXPECT_EQ(tables_[slot].state, PYRO_TABLE_ABSENT);
+  upload_.Load(kLibc, Table(2, 100, 48), kNow);
+  EXPECT_EQ(RuleAt(slot, 0x40050)->cfa_offset, 48);
+  EXPECT_EQ(RuleAt(slot, 0x5ffff)->cfa_offset, 48);
+  EXPECT_EQ(upload_.counters().rows, 200U);
+  EXPECT_EQ(upload_.counters().tables, 1U);
+}
+
+TEST_F(TableUploadTest, SaysThatATableCoversLittle) {
+  const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  UnwindTable table = Table(1, 10);
+  table.sparse = true;
+  upload_.Load(kLibc, table, kNow);
+  EXPECT_EQ(tables_[slot].state, PYRO_TABLE_SPARSE);
+}
+
+TEST_F(TableUploadTest, SaysThatAnObjectHasNoCallFrameInformation) {
+  const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  upload_.Load(kLibc, UnwindTable(), kNow);
+  EXPECT_EQ(tables_[slot].state, PYRO_TABLE_EMPTY);
+}
+
+TEST_F(TableUploadTest, FreesEverythingWhenTheLastHolderIsGone) {
+  const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  upload_.Hold(kLibc, kNow);
+  upload_.Load(kLibc, Table(2, 100), kNow);
+  upload_.Release(kLibc, kNow);
+  EXPECT_EQ(tables_[slot].state, PYRO_TABLE_LOADED);
+  upload_.Release(kLibc, kNow);
+  EXPECT_EQ(tables_[slot].state, PYRO_TABLE_ABSENT);
+  EXPECT_EQ(upload_.counters().rows, 0U);
+  EXPECT_EQ(upload_.counters().rules, 0U);
+  upload_.Hold(kSsl, kMuchLater);
+  EXPECT_TRUE(chunks_.chunks.empty());
+}
+
+TEST_F(TableUploadTest, IgnoresATableThatCameTooLate) {
+  upload_.Hold(kLibc, kNow);
+  upload_.Release(kLibc, kNow);
+  upload_.Load(kLibc, Table(2, 100), kNow);
+  EXPECT_EQ(upload_.counters().rows, 0U);
+}
+
+TEST_F(TableUploadTest, EvictsWhatIsNotUsedAndBringsItBackWhenItIs) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted();
+  upload_.Load(kLibc, Table(2, PYRO_CHUNK_ROWS, 16), kNow);  // fills the budget
+  upload_.Load(kSsl, Table(1, 1000, 32), kNow);
+  EXPECT_EQ(RuleAt(ssl, 0x40010), std::nullopt);
+  EXPECT_GT(upload_.counters().evicted_pages, 0U);
+
+  EXPECT_THAT(upload_.TakeWanted(), ElementsAre(kSsl)) << "a sample needed it";
+  upload_.Load(kSsl, Table(1, 1000, 32), kLater);
+  EXPECT_EQ(RuleAt(ssl, 0x40010)->cfa_offset, 32);
+  EXPECT_LE(chunks_.chunks.size(), kChunks);
+
+  EXPECT_FALSE(RuleAt(libc, 0x40010).has_value() && RuleAt(libc, 0x50010).has_value());
+  EXPECT_THAT(upload_.TakeWanted(), ElementsAre(kLibc));
+}
+
+TEST_F(TableUploadTest, LeavesOutAPageWithMoreRowsThanAChunkHolds) {
+  const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  upload_.Load(kLibc, Table(1, PYRO_CHUNK_ROWS + 1), kNow);
+  EXPECT_EQ(RuleAt(slot, 0x40010), std::nullopt);
+  EXPECT_EQ(upload_.counters().evicted_pages, 0U);
+}
+
+TEST_F(TableUploadTest, RefusesAnObjectWithMorePagesThanThereAre) {
+  const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  upload_.Load(kLibc, Table(65, 1), kNow);
+  EXPECT_EQ(tables_[slot].state, PYRO_TABLE_ABSENT);
+  EXPECT_EQ(upload_.counters().refused_objects, 1U);
+}
+
+}  // namespace
+}  // namespace pyrometer

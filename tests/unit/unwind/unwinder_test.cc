@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+// The unwinder over made-up stacks. That it unwinds real ones is the oracle's to show.
+#include "unwind/unwinder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+namespace pyrometer {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr uint64_t kText = 0x10000;    // one page of an object with a table
+constexpr uint64_t kJit = 0x800000;    // anonymous
+constexpr uint64_t kPlain = 0x900000;  // an object without a table
+constexpr uint64_t kStack = 0x7f0000;
+
+constexpr uint8_t kRbx = 3;
+constexpr uint8_t kRbp = 6;
+constexpr uint8_t kRsp = 7;
+
+pyro_unwind_rule Rule(uint8_t kind, uint8_t reg, int32_t offset) {
+  return {.kind = kind,
+          .cfa_register = reg,
+          .fp = PYRO_SAVED_SAME,
+          .ra = PYRO_SAVED_AT_CFA,
+          .cfa_offset = offset,
+          .cfa_add = 0,
+          .fp_offset = 0,
+          .ra_offset = -8,
+          .rbx_offset = PYRO_RBX_SAME};
+}
+
+pyro_unwind_rule OfKind(uint8_t kind) {
+  pyro_unwind_rule rule{};
+  rule.kind = kind;
+  return rule;
+}
+
+// A function of 0x100 bytes for each rule, from kText on.
+class FakeView : public UnwindView {
+ public:
+  FakeView() {
+    table_.first_page = kText >> PYRO_UNWIND_PAGE_SHIFT;
+    table_.rules = {pyro_unwind_rule{}};
+    table_.pages = {{0, 1}};
+    table_.rows = {{.pc_low = 0, .rule = 0}};
+  }
+
+  // An address inside of a new function with this rule.
+  uint64_t Function(const pyro_unwind_rule& rule) {
+    const auto number = static_cast<uint16_t>(table_.rules.size());
+    table_.rules.push_back(rule);
+    table_.rows.push_back({.pc_low = static_cast<uint16_t>(number * 0x100), .rule = number});
+    ++table_.pages[0].row_count;
+    return kText + number * 0x100U + 0x10;
+  }
+
+  void Put(uint64_t address, uint64_t word) { words_[address] = word; }
+  // `call *%rax` in front of `return_address`; `call target`.
+  void PutCall(uint64_t return_address) {
+    code_[return_address] = {std::byte{0xff}, std::byte{0xd0}};
+  }
+  void PutCall(uint64_t return_address, uint64_t target) {
+    const auto distance = static_cast<int32_t>(target - return_address);
+    std::vector<std::byte>& code = code_[return_address];
+    code = {std::byte{0xe8}, {}, {}, {}, {}};
+    std::memcpy(&code[1], &distance, sizeof(distance));
+  }
+  // An address of the object that no rule covers.
+  static uint64_t HandWritten() { return kText + 0x40; }
+  void AddExotic(const ExoticRule& rule) { table_.exotic.push_back(rule); }
+
+  Found Find(Address pc) override {
+    const uint64_t page = pc.value() >> PYRO_UNWIND_PAGE_SHIFT << PYRO_UNWIND_PAGE_SHIFT;
+    switch (page) {
+      case kText:
+        return {.place = Place::kTable, .table = &table_, .address = ElfAddress(pc.value())};
+      case kJit:
+        return {.place = Place::kAnonymous, .table = nullptr, .address = {}};
+      case kPlain:
+        return {.place = Place::kNoTable, .table = nullptr, .address = {}};
+      default:
+        return {.place = Place::kNowhere, .table = nullptr, .address = {}};
+    }
+  }
+
+  bool ReadCode(Address address, std::span<std::byte> out) override {
+    std::ranges::fill(out, std::byte{0x90});
+    const auto code = code_.find(address.value() + out.size());
+    if (code == code_.end()) return true;
+    std::ranges::copy(code->second, out.end() - static_cast<long>(code->second.size()));
+    return true;
+  }
+
+  bool Read(Address address, std::span<std::byte> out) override {
+    for (size_t i = 0; i < out.size(); i += 8) {
+      const auto word = words_.find(address.value() + i);
+      if (word == words_.end()) return false;
+      std::memcpy(out.data() + i, &word->second, 8);
+    }
+    return true;
+  }
+
+ private:
+  UnwindTable table_;
+  std::map<uint64_t, uint64_t> words_;
+  std::map<uint64_t, std::vector<std::byte>> code_;  // by where it ends
+};
+
+class UnwinderTest : public testing::Test {
+ protected:
+  UnwoundStack UnwindFrom(uint64_t pc) {
+    registers_.pc = Address(pc);
+    registers_.values[kRsp] = kStack;
+    return Unwind(registers_, view_);
+  }
+  uint64_t Bottom() { return view_.Function(OfKind(PYRO_RULE_END)); }
+
+  static std::vector<uint64_t> AddressesOf(const UnwoundStack& stack) {
+    std::vector<uint64_t> addresses;
+    for (const UnwoundFrame& frame : stack.frames) addresses.push_back(frame.pc.value());
+    return addresses;
+  }
+
+  FakeView view_;
+  UserRegisters registers_;
+};
+
+TEST_F(UnwinderTest, FollowsTheStackPointer) {
+  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 24));
+  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 16));
+  const uint64_t bottom = Bottom();
+  view_.Put(kStack + 16, caller);
+  view_.Put(kStack + 32, bottom);
+  const UnwoundStack stack = UnwindFrom(leaf);
+  EXPECT_THAT(stack.frames, ElementsAre(UnwoundFrame{Address(leaf), Address(kStack)},
+                                        UnwoundFrame{Address(caller - 1), Address(kStack + 24)},
+                                        UnwoundFrame{Address(bottom - 1), Address(kStack + 40)}));
+  EXPECT_EQ(stack.end, StackEnd::kComplete);
+}
+
+TEST_F(UnwinderTest, RestoresTheFramePointerForACallerThatNeedsIt) {
+  pyro_unwind_rule saves = Rule(PYRO_RULE_REGISTER, kRsp, 24);
+  saves.fp = PYRO_SAVED_AT_CFA;
+  saves.fp_offset = -16;
+  const uint64_t leaf = view_.Function(saves);
+  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRbp, 16));
+  const uint64_t bottom = Bottom();
+  view_.Put(kStack + 8, kStack + 0x100);
+  view_.Put(kStack + 16, caller);
+  view_.Put(kStack + 0x108, bottom);
+  registers_.values[kRbp] = 0x1234;
+  const UnwoundStack stack = UnwindFrom(leaf);
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(leaf, caller - 1, bottom - 1));
+  EXPECT_EQ(stack.end, StackEnd::kComplete);
+}
+
+TEST_F(UnwinderTest, UsesAnyRegisterInTheLeafAndOnlyThere) {
+  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, 15, 8));
+  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, 15, 8));
+  registers_.values[15] = kStack + 0x40;
+  view_.Put(kStack + 0x40, caller);
+  const UnwoundStack stack = UnwindFrom(leaf);
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(leaf, caller - 1));
+  EXPECT_EQ(stack.end, StackEnd::kUnsupported);
+}
+
+TEST_F(UnwinderTest, UsesTheLeafsRegistersForACallerThatReliesOnThem) {
+  const uint64_t inner_loop = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t in_rax = view_.Function(Rule(PYRO_RULE_REGISTER, 0, 8));
+  const uint64_t in_r15 = view_.Function(Rule(PYRO_RULE_REGISTER, 15, 8));
+  registers_.values[0] = registers_.values[15] = kStack + 0x80;
+  view_.Put(kStack + 0x80, in_rax);
+  view_.Put(kStack, in_rax);
+  EXPECT_THAT(AddressesOf(UnwindFrom(inner_loop)), ElementsAre(inner_loop, in_rax - 1, in_rax - 1));
+  view_.Put(kStack, in_r15);
+  EXPECT_EQ(UnwindFrom(inner_loop).end, StackEnd::kUnsupported) << "it may have been saved";
+}
+
+TEST_F(UnwinderTest, FindsTheFrameOfARealignedStack) {
+  pyro_unwind_rule realigned = Rule(PYRO_RULE_DEREFERENCE, kRbp, -8);
+  realigned.fp = PYRO_SAVED_AT_FP;
+  const uint64_t leaf = view_.Function(realigned);
+  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRbp, 16));
+  const uint64_t bottom = Bottom();
+  registers_.values[kRbp] = kStack + 0x20;
+  view_.Put(kStack + 0x18, kStack + 0x60);  // the CFA
+  view_.Put(kStack + 0x20, kStack + 0x100);
+  view_.Put(kStack + 0x58, caller);
+  view_.Put(kStack + 0x108, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf, caller - 1, bottom - 1));
+}
+
+TEST_F(UnwinderTest, KnowsWhetherAPltStubHasPushed) {
+  pyro_unwind_rule plt = Rule(PYRO_RULE_PLT, kRsp, 8);
+  plt.cfa_add = 11;
+  const uint64_t stub = view_.Function(plt);
+  const uint64_t bottom = Bottom();
+  view_.Put(kStack, bottom);
+  view_.Put(kStack + 8, bottom + 0x20);
+  EXPECT_THAT(AddressesOf(UnwindFrom(stub + 10)), ElementsAre(stub + 10, bottom - 1));
+  EXPECT_THAT(AddressesOf(UnwindFrom(stub + 11)), ElementsAre(stub + 11, bottom + 0x1f));
+}
+
+TEST_F(UnwinderTest, CarriesRbxThroughFramesThatSaveIt) {
+  pyro_unwind_rule saves = Rule(PYRO_RULE_REGISTER, kRsp, 32);
+  saves.rbx_offset = -24;
+  const uint64_t leaf = view_.Function(saves);
+  const uint64_t resolver = view_.Function(Rule(PYRO_RULE_REGISTER, kRbx, 16));
+  const uint64_t bottom = Bottom();
+  view_.Put(kStack + 8, kStack + 0x200);
+  view_.Put(kStack + 24, resolver);
+  view_.Put(kStack + 0x208, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf, resolver - 1, bottom - 1));
+
+  saves.rbx_offset = PYRO_RBX_LOST;
+  EXPECT_EQ(UnwindFrom(view_.Function(saves)).end, StackEnd::kUnsupported);
+}
+
+TEST_F(UnwinderTest, TakesAReturnAddressFromARegister) {
+  pyro_unwind_rule rule = Rule(PYRO_RULE_REGISTER, kRsp, 0);
+  rule.ra = PYRO_SAVED_IN_REGISTER;
+  rule.ra_offset = 5;
+  const uint64_t leaf = view_.Function(rule);
+  const uint64_t bottom = Bottom();
+  registers_.values[5] = bottom;
+  view_.Put(kStack, 0);
+  EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf, bottom - 1));
+}
+
+TEST_F(UnwinderTest, GoesThroughASignalFrameToTheVeryInstruction) {
+  const uint64_t handler = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t restorer = view_.Function(OfKind(PYRO_RULE_SIGNAL));
+  // Its rule needs a register that only an interrupted function still has.
+  const uint64_t interrupted = view_.Function(Rule(PYRO_RULE_REGISTER, 12, 8));
+  const uint64_t bottom = Bottom();
+  view_.Put(kStack, restorer + 1);
+  const uint64_t registers = kStack + 8 + 40;
+  for (uint64_t i = 0; i < 17; ++i) view_.Put(registers + i * 8, 0);
+  view_.Put(registers + 4 * 8, kStack + 0x400);  // r12
+  view_.Put(registers + 15 * 8, kStack + 0x380);
+  view_.Put(registers + 16 * 8, interrupted);
+  view_.Put(kStack + 0x400, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(handler)),
+              ElementsAre(handler, restorer, interrupted, bottom - 1));
+}
+
+TEST_F(UnwinderTest, FallsBackToTheFramePointerWhereNothingCoversTheCode) {
+  const uint64_t bottom = Bottom();
+  registers_.values[kRbp] = kStack + 0x10;
+  view_.Put(kStack + 0x10, kStack + 0x40);
+  view_.Put(kStack + 0x18, kPlain + 0x500);
+  view_.Put(kStack + 0x40, 0x77);
+  view_.Put(kStack + 0x48, bottom);
+  const UnwoundStack stack = UnwindFrom(kJit + 4);
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(kJit + 4, kPlain + 0x4ff, bottom - 1));
+  EXPECT_EQ(stack.end, StackEnd::kComplete);
+}
+
+TEST_F(UnwinderTest, EndsWhereACallerHasANullFramePointer) {
+  registers_.values[kRbp] = kStack + 0x10;
+  view_.Put(kStack + 0x10, 0);
+  view_.Put(kStack + 0x18, kPlain + 0x500);
+  EXPECT_EQ(UnwindFrom(kPlain + 4).end, StackEnd::kComplete);
+}
+
+TEST_F(UnwinderTest, DoesNotTakeALeafWithoutFramePointerForTheRoot) {
+  registers_.values[kRbp] = 0;
+  EXPECT_EQ(UnwindFrom(kPlain + 4).end, StackEnd::kNoUnwindInfo);
+  EXPECT_EQ(UnwindFrom(kJit + 4).end, StackEnd::kJit);
+}
+
+TEST_F(UnwinderTest, NeverEmitsAFrameThatAFramePointerOnlyPretends) {
+  for (const uint64_t fp : {kStack - 8, kStack + 4, kStack + (uint64_t{9} << 20), kStack + 0x90}) {
+    registers_.values[kRbp] = fp;
+    view_.Put(kStack + 0x90, kStack + 0x100);
+    view_.Put(kStack + 0x98, 0x4141414141);  // no executable memory
+    const UnwoundStack stack = UnwindFrom(kPlain + 4);
+    EXPECT_THAT(AddressesOf(stack), ElementsAre(kPlain + 4)) << fp;
+    EXPECT_EQ(stack.end, StackEnd::kNoUnwindInfo) << fp;
+  }
+}
+
+TEST_F(UnwinderTest, SaysThatAReturnAddressLeadsNowhere) {
+  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.Put(kStack, 0x4141414141);
+  EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kBadReturnAddress);
+  view_.Put(kStack, 0);
+  EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kBadReturnAddress);
+}
+
+TEST_F(UnwinderTest, EndsWhereACallerHasANullReturnAddress) {
+  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t first = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.Put(kStack, first);
+  view_.Put(kStack + 8, 0);
+  EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kComplete);
+}
+
+TEST_F(UnwinderTest, SaysThatTheFrameAddressLeadsNowhere) {
+  const uint64_t down = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, -64));
+  EXPECT_EQ(UnwindFrom(down).end, StackEnd::kBadCfa);
+  const uint64_t askew = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 12));
+  EXPECT_EQ(UnwindFrom(askew).end, StackEnd::kBadCfa);
+  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 0));
+  view_.Put(kStack, caller);
+  EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kBadCfa) << "a caller's frame is never empty";
+}
+
+TEST_F(UnwinderTest, SaysThatTheStackCannotBeRead) {
+  EXPECT_EQ(UnwindFrom(view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8))).end,
+            StackEnd::kUnreadable);
+}
+
+TEST_F(UnwinderTest, StopsAtTheFrameLimit) {
+  const uint64_t function = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  for (uint64_t i = 0; i < 600; ++i) view_.Put(kStack + i * 8, function);
+  const UnwoundStack stack = UnwindFrom(function);
+  EXPECT_EQ(stack.end, StackEnd::kTruncated);
+  EXPECT_EQ(stack.frames.size(), 512U);
+}
+
+TEST_F(UnwinderTest, EvaluatesWhatTheKernelSideCannot) {
+  const uint64_t leaf = view_.Function(OfKind(PYRO_RULE_EXOTIC));  // number 0
+  const uint64_t bottom = Bottom();
+  // DW_OP_breg7 16, DW_OP_plus_uconst 8
+  const std::vector<std::byte> expression = {std::byte{0x77}, std::byte{16}, std::byte{0x23},
+                                             std::byte{8}};
+  ExoticRule rule;
+  rule.cfa.kind = RegisterRule::Kind::kValueExpression;
+  rule.cfa.expression = expression;
+  RegisterRule at_cfa;
+  at_cfa.kind = RegisterRule::Kind::kAtCfa;
+  at_cfa.offset = -8;
+  rule.registers = {{.reg = 16, .rule = at_cfa}};
+  rule.return_address = 16;
+  view_.AddExotic(rule);
+  view_.Put(kStack + 16, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf, bottom - 1));
+}
+
+TEST_F(UnwinderTest, FindsTheCallerOfHandWrittenCode) {
+  const uint64_t stale = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 0x800));
+  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 16));
+  const uint64_t bottom = Bottom();
+  view_.PutCall(stale);
+  view_.PutCall(caller);
+  view_.PutCall(bottom);
+  view_.Put(kStack, caller + 2);          // behind no call
+  view_.Put(kStack + 8, kStack + 0x100);  // no code
+  view_.Put(kStack + 16, stale);          // its own caller cannot be found
+  view_.Put(kStack + 24, caller);
+  view_.Put(kStack + 32, 0);
+  view_.Put(kStack + 40, bottom);
+  const UnwoundStack stack = UnwindFrom(FakeView::HandWritten());
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(FakeView::HandWritten(), caller - 1, bottom - 1));
+  EXPECT_EQ(stack.end, StackEnd::kComplete);
+}
+
+TEST_F(UnwinderTest, FollowsHandWrittenFunctionsThatCallEachOther) {
+  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t bottom = Bottom();
+  const uint64_t outer = FakeView::HandWritten() + 0x40;
+  const uint64_t elsewhere = FakeView::HandWritten() + 0x60;
+  view_.PutCall(outer, FakeView::HandWritten() - 0x20);
+  view_.PutCall(elsewhere, outer);  // does not lead to the leaf
+  view_.PutCall(caller);
+  view_.Put(kStack, elsewhere);
+  view_.Put(kStack + 8, outer);
+  view_.Put(kStack + 16, 0);
+  view_.Put(kStack + 24, caller);
+  view_.Put(kStack + 32, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(FakeView::HandWritten())),
+              ElementsAre(FakeView::HandWritten(), outer - 1, caller - 1, bottom - 1));
+}
+
+TEST_F(UnwinderTest, DoesNotSkipTheCallersOfHandWrittenCode) {
+  const uint64_t further_up = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  registers_.values[kRbp] = kStack + 0x1000;
+  for (uint64_t i = 0; i < 600; ++i) view_.Put(kStack + i * 8, 0x1234);
+  view_.Put(kStack + 0x1000, 0);
+  view_.Put(kStack + 0x1008, further_up);
+  const UnwoundStack stack = UnwindFrom(FakeView::HandWritten());
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(FakeView::HandWritten()));
+  EXPECT_EQ(stack.end, StackEnd::kNoUnwindInfo);
+
+  view_.Put(kStack + 0x1008, kJit + 0x10);
+  EXPECT_THAT(AddressesOf(UnwindFrom(FakeView::HandWritten())),
+              ElementsAre(FakeView::HandWritten(), kJit + 0xf));
+}
+
+TEST_F(UnwinderTest, FindsAFramePointerThatHandWrittenCodeHasPushed) {
+  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRbp, 16));
+  const uint64_t bottom = Bottom();
+  view_.PutCall(caller);
+  registers_.values[kRbp] = 0x1111;
+  view_.Put(kStack, 0x2222);
+  view_.Put(kStack + 8, kStack + 0x100);  // the caller's rbp
+  view_.Put(kStack + 16, caller);
+  view_.Put(kStack + 0x108, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(FakeView::HandWritten())),
+              ElementsAre(FakeView::HandWritten(), caller - 1, bottom - 1));
+}
+
+TEST_F(UnwinderTest, SaysThatHandWrittenCodeHidesItsCaller) {
+  for (uint64_t i = 0; i < 600; ++i) view_.Put(kStack + i * 8, 0x1234);
+  const UnwoundStack stack = UnwindFrom(FakeView::HandWritten());
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(FakeView::HandWritten()));
+  EXPECT_EQ(stack.end, StackEnd::kNoUnwindInfo);
+}
+
+TEST_F(UnwinderTest, KeepsTheLeafWhereverItIs) {
+  const UnwoundStack stack = UnwindFrom(0x4141414141);
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(0x4141414141));
+  EXPECT_EQ(stack.end, StackEnd::kNoUnwindInfo);
+}
+
+TEST_F(UnwinderTest, LooksUpTheInstructionOfASystemCall) {
+  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.Put(kStack, 0);
+  registers_.after_call = true;
+  EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf - 1));
+}
+
+}  // namespace
+}  // namespace pyrometer
