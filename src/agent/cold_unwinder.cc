@@ -14,9 +14,11 @@
 namespace pyrometer {
 namespace {
 
-// Often enough that the ring buffer holds what comes meanwhile, and that a new program's libraries
-// have their tables soon; a wakeup that finds nothing costs some microseconds.
-constexpr std::chrono::milliseconds kInterval(50);
+// Often enough that the ring buffer, which holds a quarter of a second, takes what comes meanwhile,
+// and that a new program's libraries have their tables soon; seldom where nothing happens, for a
+// wakeup costs some tens of microseconds.
+constexpr std::chrono::milliseconds kBusyInterval(50);
+constexpr std::chrono::milliseconds kIdleInterval(150);
 // Tables that are needed here; the largest library's takes 4 MB.
 constexpr size_t kTableBytes = size_t{12} << 20;
 
@@ -50,32 +52,41 @@ void ColdUnwinder::Run(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopped;
   std::unique_lock lock(mutex);
-  while (!stopped.wait_for(lock, stop, kInterval, [&] { return stop.stop_requested(); })) {
+  std::chrono::milliseconds interval = kBusyInterval;
+  while (!stopped.wait_for(lock, stop, interval, [&] { return stop.stop_requested(); })) {
     const absl::MutexLock work(&work_);
-    LoadTables();
-    UnwindSamples();
+    const bool loaded = LoadTables();
+    const bool unwound = UnwindSamples();
+    interval = loaded || unwound ? kBusyInterval : kIdleInterval;
   }
 }
 
-void ColdUnwinder::LoadTables() {
-  for (const ObjectId object : sampler_.TakeWantedTables()) {
-    sampler_.LoadTable(object, *tables_.Of(object));
-  }
+bool ColdUnwinder::LoadTables() {
+  const std::vector<ObjectId> wanted = sampler_.TakeWantedTables();
+  for (const ObjectId object : wanted) sampler_.LoadTable(object, *tables_.Of(object));
+  return !wanted.empty();
 }
 
-void ColdUnwinder::UnwindSamples() {
-  for (ColdSample& sample : sampler_.TakeCold()) {
+bool ColdUnwinder::UnwindSamples() {
+  std::vector<ColdSample> samples = sampler_.TakeCold();
+  for (ColdSample& sample : samples) {
     ColdStack stack = UnwindOne(sample);
     sample.stack = {};
     const absl::MutexLock lock(&done_mutex_);
     done_.push_back({.sample = std::move(sample), .stack = std::move(stack)});
   }
+  return !samples.empty();
 }
 
 ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
   std::optional<ProgramMappings> mappings =
       tracker_.MappingsAt(sample.process, sample.exec, sample.when);
-  if (mappings && mappings->exec_pages != sample.exec_pages) {
+  const bool differs = mappings && mappings->exec_pages != sample.exec_pages;
+  // In the middle of an exec the registers are still the old program's, whose stack is gone.
+  if (differs && sample.stack.empty() && !sample.kernel_frames.empty()) {
+    return {.frames = {}, .end = StackEnd::kNoUserStack};
+  }
+  if (differs) {
     // Something has been unmapped, of which nobody told us.
     tracker_.Recheck(sample.process);
     mappings = tracker_.MappingsAt(sample.process, sample.exec, sample.when);

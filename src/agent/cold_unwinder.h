@@ -43,8 +43,9 @@ class ColdUnwinder {
   };
 
   void Run(const std::stop_token& stop);
-  void LoadTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
-  void UnwindSamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
+  // True if there was something to do; both.
+  bool LoadTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
+  bool UnwindSamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
   ColdStack UnwindOne(const ColdSample& sample) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
 
   Sampler& sampler_;
