@@ -227,6 +227,9 @@ class LibdwFrame {
   std::optional<uint64_t> cfa_;
 };
 
+struct CfiEnd {
+  void operator()(Dwarf_CFI* cfi) const { ::dwarf_cfi_end(cfi); }
+};
 using FramePointer = std::unique_ptr<Dwarf_Frame, Free>;
 
 FramePointer FrameAt(Dwarf_CFI* cfi, uint64_t pc) {
@@ -264,8 +267,9 @@ void ExpectAgreement(const std::string& path) {
   ASSERT_FALSE(table.empty()) << path;
   ::elf_version(EV_CURRENT);
   const std::unique_ptr<Elf, ElfEnd> elf(::elf_begin(fd.get(), ELF_C_READ_MMAP, nullptr));
-  Dwarf_CFI* const cfi = ::dwarf_getcfi_elf(elf.get());
-  ASSERT_NE(cfi, nullptr) << path;
+  const std::unique_ptr<Dwarf_CFI, CfiEnd> owned_cfi(::dwarf_getcfi_elf(elf.get()));
+  ASSERT_NE(owned_cfi, nullptr) << path;
+  Dwarf_CFI* const cfi = owned_cfi.get();
 
   std::mt19937_64 random(11);
   size_t covered = 0;
