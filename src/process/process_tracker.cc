@@ -26,10 +26,10 @@ namespace {
 // profiled program pays for the interrupt) and publishes 0.4 ms earlier (measured 2026-11, 2 CPUs).
 constexpr uint32_t kWakeupBytes = 512;
 // Lone records must not wait for the watermark; files of a process that lives 5 ms should be
-// opened while it lives. Where nothing happens the watermark is what wakes us: a lone record, say
-// of a dlopen, may wait, for until then samples of its process go to user space.
+// opened while it lives, and a small static program's exec is less than 512 bytes (with 100 ms, one
+// in twelve samples of such programs had no names). 50 wakeups a second cost 0.03 % of a core.
 constexpr std::chrono::milliseconds kBusyInterval(5);
-constexpr std::chrono::milliseconds kIdleInterval(100);
+constexpr std::chrono::milliseconds kIdleInterval(20);
 constexpr auto kRescanInterval = std::chrono::seconds(1);
 constexpr size_t kMaxHeldFiles = 2048;
 
