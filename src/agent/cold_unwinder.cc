@@ -19,6 +19,9 @@ namespace {
 // wakeup costs some tens of microseconds.
 constexpr std::chrono::milliseconds kBusyInterval(50);
 constexpr std::chrono::milliseconds kIdleInterval(150);
+// Tables are made for so long at a time, and what waits for one is unwound in user space meanwhile:
+// neither a recording's start nor its end waits for the largest libraries.
+constexpr std::chrono::milliseconds kLoadingTime(300);
 // Tables that are needed here; the largest library's takes 4 MB.
 constexpr size_t kTableBytes = size_t{12} << 20;
 
@@ -38,7 +41,7 @@ uint32_t AddStack(Window& window, const ColdSample& sample, const ColdStack& sta
 ColdUnwinder::ColdUnwinder(Sampler& sampler, ProcessTracker& tracker, Indexer& indexer)
     : sampler_(sampler), tracker_(tracker), tables_(tracker, indexer, kTableBytes) {
   {
-    // What is mapped now has its tables before the first tick.
+    // What is mapped now has its tables before the first tick, as far as that does not take long.
     const absl::MutexLock lock(&work_);
     LoadTables();
   }
@@ -62,9 +65,15 @@ void ColdUnwinder::Run(const std::stop_token& stop) {
 }
 
 bool ColdUnwinder::LoadTables() {
-  const std::vector<ObjectId> wanted = sampler_.TakeWantedTables();
-  for (const ObjectId object : wanted) sampler_.LoadTable(object, *tables_.Of(object));
-  return !wanted.empty();
+  const std::vector<ObjectId> more = sampler_.TakeWantedTables();
+  wanted_.insert(wanted_.end(), more.begin(), more.end());
+  const bool any = !wanted_.empty();
+  const auto deadline = std::chrono::steady_clock::now() + kLoadingTime;
+  while (!wanted_.empty() && std::chrono::steady_clock::now() < deadline) {
+    sampler_.LoadTable(wanted_.front(), *tables_.Of(wanted_.front()));
+    wanted_.pop_front();
+  }
+  return any;
 }
 
 bool ColdUnwinder::UnwindSamples() {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -52,6 +53,7 @@ class ColdUnwinder {
   ProcessTracker& tracker_;
   absl::Mutex work_ ABSL_ACQUIRED_BEFORE(done_mutex_);
   UnwindTables tables_ ABSL_GUARDED_BY(work_);
+  std::deque<ObjectId> wanted_ ABSL_GUARDED_BY(work_);  // tables that the kernel side still misses
   mutable absl::Mutex done_mutex_;
   std::vector<Unwound> done_ ABSL_GUARDED_BY(done_mutex_);
   uint64_t moved_ ABSL_GUARDED_BY(done_mutex_) = 0;
