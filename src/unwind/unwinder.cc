@@ -178,7 +178,7 @@ class HandWrittenCode {
   explicit HandWrittenCode(const pyro_walk& leaf) : leaf_(leaf) {}
 
   // The rest of the stack, if its root was found.
-  std::optional<UnwoundStack> FindCallers() const {
+  std::optional<UnwoundStack> FindCallers() {
     return FindCallersOf(leaf_.cursor.pc, leaf_.cursor.sp, 1);
   }
 
@@ -188,16 +188,21 @@ class HandWrittenCode {
   // As many registers as a function has to preserve.
   static constexpr uint64_t kPushedBytes = 6 * sizeof(uint64_t);
 
+  // However many candidates a stack holds (it may have been made for that), this is all that is
+  // done for one sample.
+  static constexpr int kMostWords = 2048;
+  static constexpr int kMostTries = 32;
+
   enum class Candidate : uint8_t { kNone, kWithRule, kHandWritten };
 
   bool ReadWord(uint64_t address, uint64_t& word) const {
     return leaf_.view->Read(Address(address), std::as_writable_bytes(std::span(&word, 1)));
   }
 
-  std::optional<UnwoundStack> FindCallersOf(uint64_t pc, uint64_t sp, int depth) const {
+  std::optional<UnwoundStack> FindCallersOf(uint64_t pc, uint64_t sp, int depth) {
     for (uint64_t slot = sp; slot < sp + kMostBytes; slot += sizeof(uint64_t)) {
       uint64_t word = 0;
-      if (!ReadWord(slot, word)) return std::nullopt;
+      if (--words_left_ < 0 || !ReadWord(slot, word)) return std::nullopt;
       std::optional<UnwoundStack> callers;
       switch (Judge(pc, word)) {
         case Candidate::kNone:
@@ -235,7 +240,7 @@ class HandWrittenCode {
     }
   }
 
-  std::optional<UnwoundStack> Behind(uint64_t slot, uint64_t return_address, int depth) const {
+  std::optional<UnwoundStack> Behind(uint64_t slot, uint64_t return_address, int depth) {
     const uint64_t sp = slot + sizeof(uint64_t);
     std::optional<UnwoundStack> callers = FindCallersOf(return_address - 1, sp, depth + 1);
     if (callers) {
@@ -245,8 +250,7 @@ class HandWrittenCode {
   }
 
   // A caller may need the frame pointer, which the code may have pushed before it used it.
-  std::optional<UnwoundStack> UnwindFrom(uint64_t sp, uint64_t slot,
-                                         uint64_t return_address) const {
+  std::optional<UnwoundStack> UnwindFrom(uint64_t sp, uint64_t slot, uint64_t return_address) {
     if (std::optional<UnwoundStack> callers = Try(slot, return_address, leaf_.cursor.fp)) {
       return callers;
     }
@@ -259,7 +263,8 @@ class HandWrittenCode {
     return std::nullopt;
   }
 
-  std::optional<UnwoundStack> Try(uint64_t slot, uint64_t return_address, uint64_t fp) const {
+  std::optional<UnwoundStack> Try(uint64_t slot, uint64_t return_address, uint64_t fp) {
+    if (--tries_left_ < 0) return std::nullopt;
     UnwoundStack stack;
     pyro_walk walk = leaf_;
     walk.stack = &stack;
@@ -274,6 +279,8 @@ class HandWrittenCode {
   }
 
   const pyro_walk& leaf_;
+  int words_left_ = kMostWords;
+  int tries_left_ = kMostTries;
 };
 
 // True if there are no rules where the frame pointer leads: it is how that code is unwound.
