@@ -111,11 +111,12 @@ static __always_inline void pyro_look_at_stack(struct pyro_walk *walk, __u64 low
     walk->window_start = PYRO_NO_WINDOW;
 }
 
-/* The word at `address`, which is aligned; false if it cannot be read. */
+/* The word at `address`; false if it cannot be read. */
 static __always_inline bool pyro_read_word(struct pyro_walk *walk, __u64 address, __u64 *out)
 {
-  if (pyro_in_window(walk, address)) {
-    *out = walk->window[((address - walk->window_start) >> 3) & (PYRO_STACK_WINDOW - 1)];
+  const __u64 offset = address - walk->window_start;
+  if (pyro_in_window(walk, address) && offset % sizeof(__u64) == 0) {
+    *out = walk->window[(offset >> 3) & (PYRO_STACK_WINDOW - 1)];
     return true;
   }
   return pyro_read_user(walk, out, sizeof(*out), address) == 0;
@@ -165,7 +166,6 @@ static __always_inline int pyro_go_on(struct pyro_cursor *cursor, __u64 return_a
   cursor->has_registers = 0;
   cursor->by_frame_pointer = by_frame_pointer;
   cursor->hand_written = 0;
-  cursor->first = 0;
   return PYRO_WALK_ON;
 }
 
@@ -365,7 +365,6 @@ static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, _
   cursor->has_callee_registers = 0;
   cursor->rbx_known = 0;
   cursor->by_frame_pointer = 0;
-  cursor->first = 0;
   cursor->hand_written = hand_written;
   if (hand_written || pyro_leads_on(walk, rule)) return PYRO_CANDIDATE_TAKEN;
   /* The caller needs its frame pointer, which the function has pushed first. */
@@ -390,7 +389,7 @@ static __always_inline int pyro_step(struct pyro_walk *walk)
   const int place = pyro_find_rule(walk, cursor->pc, &rule);
 
   if (place == PYRO_PLACE_UNKNOWN) return PYRO_WALK_UNKNOWN;
-  if (place == PYRO_PLACE_NOWHERE && !cursor->first)
+  if (place == PYRO_PLACE_NOWHERE && walk->user_frames > 0)
     return cursor->by_frame_pointer ? PYRO_END_NO_UNWIND_INFO : PYRO_END_BAD_RETURN_ADDRESS;
   if (walk->user_frames >= PYRO_MAX_USER_FRAMES) return PYRO_END_TRUNCATED;
   pyro_push_frame(walk);

@@ -88,7 +88,6 @@ pyro_walk StartOf(const UserRegisters& registers, UnwindView& view, UnwoundStack
   cursor.has_registers = 1;
   cursor.fp_known = 1;
   cursor.rbx_known = 1;
-  cursor.first = 1;
   walk.window_start = PYRO_NO_WINDOW;
   walk.view = &view;
   walk.stack = &stack;

@@ -145,6 +145,19 @@ TEST_F(UnwinderTest, FollowsTheStackPointer) {
   EXPECT_EQ(stack.end, StackEnd::kComplete);
 }
 
+TEST_F(UnwinderTest, ReadsAReturnAddressThatIsNotAligned) {
+  pyro_unwind_rule odd = Rule(PYRO_RULE_REGISTER, kRsp, 16);
+  odd.fp = PYRO_SAVED_AT_CFA;
+  odd.fp_offset = -16;
+  odd.ra_offset = -12;
+  const uint64_t leaf = view_.Function(odd);
+  const uint64_t bottom = Bottom();
+  for (uint64_t i = 0; i < 64; ++i) view_.Put(kStack + i * 8, 0x1111);
+  view_.Put(kStack + 4, bottom);
+  const UnwoundStack stack = UnwindFrom(leaf);
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(leaf, bottom - 1));
+}
+
 TEST_F(UnwinderTest, RestoresTheFramePointerForACallerThatNeedsIt) {
   pyro_unwind_rule saves = Rule(PYRO_RULE_REGISTER, kRsp, 24);
   saves.fp = PYRO_SAVED_AT_CFA;
