@@ -12,7 +12,7 @@
 
 /* Steps of a binary search over PYRO_MAPPING_POOL mappings and PYRO_CHUNK_ROWS rows. */
 #define PYRO_MAPPING_SEARCH_STEPS 16
-#define PYRO_ROW_SEARCH_STEPS 14
+#define PYRO_ROW_SEARCH_STEPS 16
 
 static __always_inline __u64 pyro_mix(__u64 hash, __u64 value)
 {
@@ -229,7 +229,6 @@ static __always_inline bool pyro_start_walk(struct bpf_perf_event_data *ctx, str
   cursor->fp_known = 1;
   cursor->rbx_known = 1;
   cursor->by_frame_pointer = 0;
-  cursor->first = 1;
   cursor->has_callee_registers = 0;
   cursor->hand_written = 0;
   walk->window_start = PYRO_NO_WINDOW;

@@ -19,9 +19,10 @@ namespace {
 // wakeup costs some tens of microseconds.
 constexpr std::chrono::milliseconds kBusyInterval(50);
 constexpr std::chrono::milliseconds kIdleInterval(150);
-// Tables are made for so long at a time, and what waits for one is unwound in user space meanwhile:
-// neither a recording's start nor its end waits for the largest libraries.
-constexpr std::chrono::milliseconds kLoadingTime(300);
+// Tables are loaded for so long before a recording starts, and then for so long at a time: between
+// them the ring buffer is emptied, for what waits for a table is unwound in user space meanwhile.
+constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);
+constexpr std::chrono::milliseconds kLoadingTime(50);
 // Tables that are needed here; the largest library's takes 4 MB.
 constexpr size_t kTableBytes = size_t{12} << 20;
 
@@ -43,7 +44,7 @@ ColdUnwinder::ColdUnwinder(Sampler& sampler, ProcessTracker& tracker, Indexer& i
   {
     // What is mapped now has its tables before the first tick, as far as that does not take long.
     const absl::MutexLock lock(&work_);
-    LoadTables();
+    LoadTables(kLoadingTimeAtStart);
   }
   thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
 }
@@ -58,17 +59,21 @@ void ColdUnwinder::Run(const std::stop_token& stop) {
   std::chrono::milliseconds interval = kBusyInterval;
   while (!stopped.wait_for(lock, stop, interval, [&] { return stop.stop_requested(); })) {
     const absl::MutexLock work(&work_);
-    const bool loaded = LoadTables();
+    const bool loaded = LoadTables(kLoadingTime);
     const bool unwound = UnwindSamples();
     interval = loaded || unwound ? kBusyInterval : kIdleInterval;
+    if (!wanted_.empty()) interval = {};
   }
 }
 
-bool ColdUnwinder::LoadTables() {
+bool ColdUnwinder::LoadTables(std::chrono::milliseconds time) {
+  // What was mapped last is about to run; before it comes what samples had to be unwound with.
   const std::vector<ObjectId> more = sampler_.TakeWantedTables();
-  wanted_.insert(wanted_.end(), more.begin(), more.end());
+  wanted_.insert(wanted_.begin(), more.begin(), more.end());
+  std::ranges::stable_partition(wanted_, [this](ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                                             work_) { return tables_.Has(object); });
   const bool any = !wanted_.empty();
-  const auto deadline = std::chrono::steady_clock::now() + kLoadingTime;
+  const auto deadline = std::chrono::steady_clock::now() + time;
   while (!wanted_.empty() && std::chrono::steady_clock::now() < deadline) {
     sampler_.LoadTable(wanted_.front(), *tables_.Of(wanted_.front()));
     wanted_.pop_front();

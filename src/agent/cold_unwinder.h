@@ -44,8 +44,8 @@ class ColdUnwinder {
   };
 
   void Run(const std::stop_token& stop);
-  // True if there was something to do; both.
-  bool LoadTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
+  // True if there was something to do; both. Tables are loaded until `time` is over.
+  bool LoadTables(std::chrono::milliseconds time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
   bool UnwindSamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
   ColdStack UnwindOne(const ColdSample& sample) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
 

@@ -27,6 +27,8 @@ class UnwindTables : public UnwindTableSource {
 
   // Empty if the object's file is gone, is no ELF file, or has no call frame information.
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override;
+  // True if Of() has it at hand.
+  bool Has(ObjectId object) const { return by_object_.contains(object); }
   bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override;
 
   // Objects whose call frame information could not be read although the file was there.

@@ -19,12 +19,7 @@ class ChunkMaps : public ChunkMemory {
   void Remove(uint16_t slot) override;
   Result<void> Write(uint16_t slot, uint16_t first, std::span<const pyro_unwind_row> rows) override;
 
-  // Kernel memory of all chunks, in bytes.
-  uint64_t Bytes() const { return maps_.size() * (sizeof(pyro_unwind_chunk) + kHeaderBytes); }
-
  private:
-  static constexpr uint64_t kHeaderBytes = 4096;  // a page for struct bpf_array in front
-
   int outer_fd_;
   std::map<uint16_t, UniqueFd> maps_;
 };

@@ -4,10 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "pyrometer/abi/unwind.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -28,9 +32,15 @@ class ChunkMemory {
 };
 
 // Hands out room for rows, within a budget of whole chunks. Chunks are made when no other has room
-// and removed when all their rows are free again.
+// and removed when all their rows are free again: both let the kernel wait for a grace period of
+// RCU, so that no lock is held meanwhile.
+//
+// Store() and Reuse() belong to one thread, the rest to any.
 class RowChunks {
  public:
+  // In one range.
+  static constexpr size_t kMostRows = std::numeric_limits<uint16_t>::max();
+
   struct Range {
     uint16_t chunk = 0;
     uint16_t first = 0;
@@ -40,8 +50,8 @@ class RowChunks {
   // `memory` must outlive this.
   RowChunks(ChunkMemory& memory, size_t max_chunks) : memory_(memory), max_chunks_(max_chunks) {}
 
-  // Room for `rows`, which are written there. kExhausted if the budget does not allow it, or if
-  // they are more than a chunk holds; else what the kernel says.
+  // Room for `rows`, which are written there. kExhausted if the budget does not allow it,
+  // kMalformed if they are more than kMostRows; else what the kernel says.
   Result<Range> Store(std::span<const pyro_unwind_row> rows, MonotonicTime now);
 
   // The rows are not referred to any more; their room is reused after kReaderQuarantine.
@@ -50,8 +60,9 @@ class RowChunks {
   // Gives back what is out of quarantine. Store() does it too.
   void Reuse(MonotonicTime now);
 
-  size_t chunks() const { return chunks_.size(); }
-  size_t rows() const { return rows_; }
+  size_t chunks() const;
+  size_t rows() const;     // in use
+  size_t resting() const;  // rows that are retired and not yet reused
 
  private:
   struct Retired {
@@ -61,12 +72,16 @@ class RowChunks {
 
   std::optional<Range> Take(uint32_t count);
   Result<void> MakeChunk();
+  Result<uint16_t> UnusedSlot() const;
+  std::vector<uint16_t> TakeEmptied(MonotonicTime now);
 
   ChunkMemory& memory_;
   const size_t max_chunks_;
-  std::map<uint16_t, FreeRanges> chunks_;
-  std::deque<Retired> retired_;
-  size_t rows_ = 0;  // in use
+  mutable absl::Mutex mutex_;
+  std::map<uint16_t, FreeRanges> chunks_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Retired> retired_ ABSL_GUARDED_BY(mutex_);
+  size_t rows_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t resting_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace pyrometer

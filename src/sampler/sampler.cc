@@ -371,7 +371,7 @@ ColdCounters Sampler::cold_counters() const {
 }
 
 std::vector<ObjectId> Sampler::TakeWantedTables() {
-  return state_->tables->upload().TakeWanted();
+  return state_->tables->upload().TakeWanted(MonotonicNow());
 }
 
 void Sampler::LoadTable(ObjectId object, const UnwindTable& table) {

@@ -54,7 +54,8 @@ void TableUpload::Release(ObjectId object, MonotonicTime now) {
   std::erase(clock_, object);
 }
 
-std::vector<ObjectId> TableUpload::TakeWanted() {
+std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
+  chunks_.Reuse(now);
   const absl::MutexLock lock(&mutex_);
   std::vector<ObjectId> wanted;
   for (auto& [id, object] : objects_) {
@@ -76,18 +77,37 @@ bool TableUpload::IsMissed(const Object& object) const {
 }
 
 void TableUpload::Load(ObjectId id, const UnwindTable& table, MonotonicTime now) {
+  const std::vector<uint32_t> pages = HoldToLoad(id, table, now);
+  if (pages.empty()) return;
+  size_t left_out = 0;
+  for (const uint32_t page : pages) left_out += LoadPage(id, table, page, now);
+  Release(id, now);
+  // What is evicted now has room when it is out of quarantine; till then no more is evicted for it.
+  const size_t resting = chunks_.resting();
+  if (left_out <= resting) return;
+  const absl::MutexLock lock(&mutex_);
+  Evict(left_out - resting, now);
+}
+
+// The pages whose rows are to be loaded now. If there are any, the object is held until they are.
+std::vector<uint32_t> TableUpload::HoldToLoad(ObjectId id, const UnwindTable& table,
+                                              MonotonicTime now) {
   const absl::MutexLock lock(&mutex_);
   const auto it = objects_.find(id);
-  if (it == objects_.end()) return;
+  if (it == objects_.end()) return {};
   Reuse(now);
   Object& object = it->second;
   const bool again = object.state == State::kLoaded;
-  if (!again && !Begin(object, table, now)) return;
+  if (!again && !Begin(object, table, now)) return {};
+  std::vector<uint32_t> pages;
   for (uint32_t i = 0; i < object.ranges.size() && i < table.pages.size(); ++i) {
     const pyro_table_page& page = memory_.pages[object.first_page + i];
+    if (table.pages[i].row_count == 0) continue;
     if (again && (page.chunk != PYRO_PAGE_EVICTED || page.used == 0)) continue;
-    LoadPage(object, table, i, now);
+    pages.push_back(i);
   }
+  if (!pages.empty()) ++object.holders;
+  return pages;
 }
 
 // Finds room for everything but the rows, whose pages are evicted so far.
@@ -120,27 +140,33 @@ bool TableUpload::Begin(Object& object, const UnwindTable& table, MonotonicTime 
   return true;
 }
 
-void TableUpload::LoadPage(Object& object, const UnwindTable& table, uint32_t page,
-                           MonotonicTime now) {
+// Returns the number of rows that the budget had no room for. REQUIRES: the object is held.
+size_t TableUpload::LoadPage(ObjectId id, const UnwindTable& table, uint32_t page,
+                             MonotonicTime now) {
+  const std::vector<pyro_unwind_row> rows = KernelRows(id, table, page);
+  const Result<RowChunks::Range> range = chunks_.Store(rows, now);
+  if (!range) return range.error().code() == ErrorCode::kExhausted ? rows.size() : 0;
+  const absl::MutexLock lock(&mutex_);
+  Object& object = objects_.at(id);
+  object.ranges[page] = *range;
+  SetPage(
+      object.first_page + page,
+      {.chunk = range->chunk, .first = range->first, .count = range->count, .used = 1, .pad = 0});
+  return 0;
+}
+
+// The rows of a page, with the numbers that their rules have in the kernel.
+std::vector<pyro_unwind_row> TableUpload::KernelRows(ObjectId id, const UnwindTable& table,
+                                                     uint32_t page) {
+  const absl::MutexLock lock(&mutex_);
+  const Object& object = objects_.at(id);
   const UnwindTable::Page& from = table.pages[page];
-  if (from.row_count == 0) return;
   std::vector<pyro_unwind_row> rows(from.row_count);
   for (uint32_t i = 0; i < from.row_count; ++i) {
     const pyro_unwind_row& row = table.rows[from.first_row + i];
     rows[i] = {.pc_low = row.pc_low, .rule = object.rules[row.rule]};
   }
-  const Result<RowChunks::Range> range = chunks_.Store(rows, now);
-  if (!range) {
-    // What is evicted now has room the next time.
-    if (range.error().code() == ErrorCode::kExhausted && rows.size() <= PYRO_CHUNK_ROWS) {
-      Evict(rows.size(), now);
-    }
-    return;
-  }
-  object.ranges[page] = *range;
-  SetPage(
-      object.first_page + page,
-      {.chunk = range->chunk, .first = range->first, .count = range->count, .used = 1, .pad = 0});
+  return rows;
 }
 
 // The clock algorithm, an object at a time: pages that were used since the hand last passed get
@@ -188,7 +214,6 @@ void TableUpload::Unload(Object& object, MonotonicTime now) {
 }
 
 void TableUpload::Reuse(MonotonicTime now) {
-  chunks_.Reuse(now);
   while (!retired_.empty() && IsOver(kReaderQuarantine, retired_.front().when, now)) {
     const Retired& retired = retired_.front();
     free_slots_.GiveBack(retired.slot, 1);

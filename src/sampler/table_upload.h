@@ -25,7 +25,8 @@ namespace pyrometer {
 // not from its first sample. When rows exceed the budget, pages that no sample went through lately
 // are evicted, and come back when one does.
 //
-// Thread-safe: the thread that tracks processes holds and releases, another loads.
+// The thread that tracks processes holds and releases; another, always the same, takes what is
+// wanted and loads. Loading waits for the kernel, but never keeps the first waiting.
 class TableUpload {
  public:
   struct Memory {
@@ -52,8 +53,8 @@ class TableUpload {
   void Release(ObjectId object, MonotonicTime now);
 
   // Held objects whose table is to be given to Load(): each once, until pages that were evicted are
-  // needed again.
-  std::vector<ObjectId> TakeWanted();
+  // needed again. Also gives back the memory of tables that nobody holds any more.
+  std::vector<ObjectId> TakeWanted(MonotonicTime now);
 
   // Ignored if nobody holds the object any more. An empty table says that frame pointers are all
   // there is. What does not fit is left out, to be tried again when a sample needs it.
@@ -78,10 +79,11 @@ class TableUpload {
     uint32_t page_count = 0;
   };
 
+  std::vector<uint32_t> HoldToLoad(ObjectId id, const UnwindTable& table, MonotonicTime now);
   bool Begin(Object& object, const UnwindTable& table, MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LoadPage(Object& object, const UnwindTable& table, uint32_t page, MonotonicTime now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t LoadPage(ObjectId id, const UnwindTable& table, uint32_t page, MonotonicTime now);
+  std::vector<pyro_unwind_row> KernelRows(ObjectId id, const UnwindTable& table, uint32_t page);
   bool IsMissed(const Object& object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict(size_t rows, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t EvictFrom(Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -91,7 +93,7 @@ class TableUpload {
 
   const Memory memory_;
   mutable absl::Mutex mutex_;
-  RowChunks chunks_ ABSL_GUARDED_BY(mutex_);
+  RowChunks chunks_;
   KernelRules rules_ ABSL_GUARDED_BY(mutex_);
   FreeRanges free_slots_ ABSL_GUARDED_BY(mutex_);
   FreeRanges free_pages_ ABSL_GUARDED_BY(mutex_);

@@ -62,9 +62,11 @@ struct pyro_unwind_rule {
 
 /* The kernel's copy of the tables. A mapping leads to its object's table, that to a page by the
  * pc's ELF address, and the page to its rows: `count` of them from `first` on in a chunk. Chunks
- * are made as they are needed, up to a budget, and hold rows of any objects. */
-#define PYRO_CHUNK_ROWS 16384
-#define PYRO_MAX_CHUNKS 4096
+ * are made as they are needed, up to a budget, and hold rows of any objects. For each the kernel
+ * waits until no program runs that could miss it (a grace period of RCU, some 10 ms), hence their
+ * size. */
+#define PYRO_CHUNK_ROWS 65536 /* as pyro_table_page.first can tell apart */
+#define PYRO_MAX_CHUNKS 1024
 #define PYRO_MAX_TABLES 16384
 #define PYRO_MAX_TABLE_PAGES 65536
 #define PYRO_MAX_RULES 16384

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -14,6 +15,7 @@ class VectorChunks : public ChunkMemory {
  public:
   Result<void> Make(uint16_t slot) override {
     if (refuse) return Fail(ErrorCode::kPermission, "no more maps");
+    if (while_waiting) while_waiting();
     chunks[slot].resize(PYRO_CHUNK_ROWS);
     return {};
   }
@@ -26,6 +28,7 @@ class VectorChunks : public ChunkMemory {
 
   std::map<uint16_t, std::vector<pyro_unwind_row>> chunks;
   bool refuse = false;
+  std::function<void()> while_waiting;  // what other threads do while the kernel makes a chunk
 };
 
 }  // namespace pyrometer

@@ -24,38 +24,41 @@ class RowChunksTest : public testing::Test {
 };
 
 TEST_F(RowChunksTest, MakesAChunkOnlyWhenNoOtherHasRoom) {
-  ASSERT_TRUE(chunks_.Store(Rows(10000), kNow).has_value());
-  const auto second = chunks_.Store(Rows(6000), kNow);
+  ASSERT_TRUE(chunks_.Store(Rows(40000), kNow).has_value());
+  const auto second = chunks_.Store(Rows(24000), kNow);
   ASSERT_TRUE(second.has_value());
   EXPECT_EQ(second->chunk, 0);
-  EXPECT_EQ(second->first, 10000);
+  EXPECT_EQ(second->first, 40000);
   EXPECT_EQ(memory_.chunks.size(), 1U);
-  EXPECT_EQ(chunks_.Store(Rows(1000), kNow)->chunk, 1);
+  EXPECT_EQ(chunks_.Store(Rows(4000), kNow)->chunk, 1);
   EXPECT_EQ(memory_.chunks.size(), 2U);
-  EXPECT_EQ(memory_.chunks[0][15999].rule, 2);
-  EXPECT_EQ(chunks_.rows(), 17000U);
+  EXPECT_EQ(memory_.chunks[0][63999].rule, 2);
+  EXPECT_EQ(chunks_.rows(), 68000U);
 }
 
 TEST_F(RowChunksTest, StaysWithinTheBudget) {
-  ASSERT_TRUE(chunks_.Store(Rows(PYRO_CHUNK_ROWS), kNow).has_value());
-  ASSERT_TRUE(chunks_.Store(Rows(PYRO_CHUNK_ROWS), kNow).has_value());
-  EXPECT_EQ(chunks_.Store(Rows(1), kNow).error().code(), ErrorCode::kExhausted);
+  ASSERT_TRUE(chunks_.Store(Rows(RowChunks::kMostRows), kNow).has_value());
+  ASSERT_TRUE(chunks_.Store(Rows(RowChunks::kMostRows), kNow).has_value());
+  EXPECT_EQ(chunks_.Store(Rows(2), kNow).error().code(), ErrorCode::kExhausted);
 }
 
-TEST_F(RowChunksTest, RefusesMoreThanAChunkHolds) {
-  EXPECT_EQ(chunks_.Store(Rows(PYRO_CHUNK_ROWS + 1), kNow).error().code(), ErrorCode::kExhausted);
+TEST_F(RowChunksTest, RefusesMoreThanAPageCanHave) {
+  EXPECT_EQ(chunks_.Store(Rows(RowChunks::kMostRows + 1), kNow).error().code(),
+            ErrorCode::kMalformed);
   EXPECT_EQ(chunks_.chunks(), 0U);
 }
 
 TEST_F(RowChunksTest, ReusesRoomAndRemovesChunksAfterTheQuarantine) {
-  const auto range = chunks_.Store(Rows(PYRO_CHUNK_ROWS), kNow);
+  const auto range = chunks_.Store(Rows(RowChunks::kMostRows), kNow);
   ASSERT_TRUE(range.has_value());
   chunks_.Retire(*range, kNow);
   chunks_.Reuse(kNow);
   EXPECT_EQ(memory_.chunks.size(), 1U) << "a program may be reading it";
+  EXPECT_EQ(chunks_.resting(), RowChunks::kMostRows);
   chunks_.Reuse(kMuchLater);
   EXPECT_TRUE(memory_.chunks.empty());
   EXPECT_EQ(chunks_.rows(), 0U);
+  EXPECT_EQ(chunks_.resting(), 0U);
 }
 
 TEST_F(RowChunksTest, PassesOnWhatTheKernelSays) {

@@ -77,8 +77,8 @@ class TableUploadTest : public testing::Test {
 TEST_F(TableUploadTest, WantsTheTableOfEachObjectThatIsHeldOnce) {
   EXPECT_NE(upload_.Hold(kLibc, kNow), upload_.Hold(kSsl, kNow));
   EXPECT_EQ(upload_.Hold(kLibc, kNow), upload_.Hold(kLibc, kNow));
-  EXPECT_THAT(upload_.TakeWanted(), UnorderedElementsAre(kLibc, kSsl));
-  EXPECT_THAT(upload_.TakeWanted(), IsEmpty());
+  EXPECT_THAT(upload_.TakeWanted(kNow), UnorderedElementsAre(kLibc, kSsl));
+  EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty());
 }
 
 TEST_F(TableUploadTest, NeverUsesTableZero) {
@@ -123,8 +123,35 @@ TEST_F(TableUploadTest, FreesEverythingWhenTheLastHolderIsGone) {
   EXPECT_EQ(tables_[slot].state, PYRO_TABLE_ABSENT);
   EXPECT_EQ(upload_.counters().rows, 0U);
   EXPECT_EQ(upload_.counters().rules, 0U);
-  upload_.Hold(kSsl, kMuchLater);
+  upload_.TakeWanted(kMuchLater);
   EXPECT_TRUE(chunks_.chunks.empty());
+}
+
+TEST_F(TableUploadTest, LetsObjectsComeAndGoWhileItWaitsForTheKernel) {
+  upload_.Hold(kLibc, kNow);
+  chunks_.while_waiting = [this] {
+    upload_.Hold(kSsl, kNow);
+    upload_.Release(kLibc, kNow);
+  };
+  upload_.Load(kLibc, Table(2, 100), kNow);
+  EXPECT_EQ(upload_.counters().tables, 0U) << "released meanwhile";
+  EXPECT_EQ(upload_.counters().rows, 0U);
+  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl));
+  EXPECT_TRUE(chunks_.chunks.empty());
+}
+
+TEST_F(TableUploadTest, EvictsNoMoreWhileWhatItEvictedRests) {
+  upload_.Hold(kLibc, kNow);
+  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
+  upload_.Load(kLibc, Table(2, RowChunks::kMostRows), kNow);  // fills the budget
+  upload_.Load(kSsl, Table(1, 1000), kNow);
+  const uint64_t evicted = upload_.counters().evicted_pages;
+  EXPECT_GT(evicted, 0U);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(RuleAt(ssl, 0x40010), std::nullopt);
+    upload_.Load(kSsl, Table(1, 1000), kNow);
+  }
+  EXPECT_EQ(upload_.counters().evicted_pages, evicted);
 }
 
 TEST_F(TableUploadTest, IgnoresATableThatCameTooLate) {
@@ -137,24 +164,24 @@ TEST_F(TableUploadTest, IgnoresATableThatCameTooLate) {
 TEST_F(TableUploadTest, EvictsWhatIsNotUsedAndBringsItBackWhenItIs) {
   const uint32_t libc = *upload_.Hold(kLibc, kNow);
   const uint32_t ssl = *upload_.Hold(kSsl, kNow);
-  upload_.TakeWanted();
-  upload_.Load(kLibc, Table(2, PYRO_CHUNK_ROWS, 16), kNow);  // fills the budget
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Table(2, RowChunks::kMostRows, 16), kNow);  // fills the budget
   upload_.Load(kSsl, Table(1, 1000, 32), kNow);
   EXPECT_EQ(RuleAt(ssl, 0x40010), std::nullopt);
   EXPECT_GT(upload_.counters().evicted_pages, 0U);
 
-  EXPECT_THAT(upload_.TakeWanted(), ElementsAre(kSsl)) << "a sample needed it";
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kSsl)) << "a sample needed it";
   upload_.Load(kSsl, Table(1, 1000, 32), kLater);
   EXPECT_EQ(RuleAt(ssl, 0x40010)->cfa_offset, 32);
   EXPECT_LE(chunks_.chunks.size(), kChunks);
 
   EXPECT_FALSE(RuleAt(libc, 0x40010).has_value() && RuleAt(libc, 0x50010).has_value());
-  EXPECT_THAT(upload_.TakeWanted(), ElementsAre(kLibc));
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kLibc));
 }
 
-TEST_F(TableUploadTest, LeavesOutAPageWithMoreRowsThanAChunkHolds) {
+TEST_F(TableUploadTest, LeavesOutAPageWithMoreRowsThanAPageCanHave) {
   const uint32_t slot = *upload_.Hold(kLibc, kNow);
-  upload_.Load(kLibc, Table(1, PYRO_CHUNK_ROWS + 1), kNow);
+  upload_.Load(kLibc, Table(1, RowChunks::kMostRows + 1), kNow);
   EXPECT_EQ(RuleAt(slot, 0x40010), std::nullopt);
   EXPECT_EQ(upload_.counters().evicted_pages, 0U);
 }
