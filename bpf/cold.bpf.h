@@ -41,20 +41,19 @@ static __always_inline bool pyro_may_ship(__u32 pid, __u64 now_ns)
   return true;
 }
 
-/* Reads the stack from `sp` on, page by page as far as it goes, `limit` bytes at most. Returns the
- * number of bytes. */
-static __always_inline __u32 pyro_copy_stack(struct pyro_cold_buffer *buffer, __u64 sp, __u32 limit)
+/* Reads the stack from `sp` on, page by page as far as it goes. Returns the number of bytes. */
+static __always_inline __u32 pyro_copy_stack(struct pyro_cold_buffer *buffer, __u64 sp)
 {
   __u32 size = 0;
-  for (int piece = 0; piece <= PYRO_COLD_LARGE_STACK_BYTES / PYRO_COLD_PIECE; ++piece) {
-    const __u32 at = size & (PYRO_COLD_LARGE_STACK_BYTES - 1);
+  for (int piece = 0; piece <= PYRO_COLD_STACK_BYTES / PYRO_COLD_PIECE; ++piece) {
+    const __u32 at = size & (PYRO_COLD_STACK_BYTES - 1);
     const __u64 from = sp + size;
     const __u32 rest = PYRO_COLD_PIECE - (__u32)(from & (PYRO_COLD_PIECE - 1));
-    if (size >= limit || !rest || rest > PYRO_COLD_PIECE) break;
+    if (size >= PYRO_COLD_STACK_BYTES || !rest || rest > PYRO_COLD_PIECE) break;
     if (bpf_probe_read_user(buffer->stack + at, rest, (const void *)from)) break;
     size += rest;
   }
-  return size > limit ? limit : size;
+  return size > PYRO_COLD_STACK_BYTES ? PYRO_COLD_STACK_BYTES : size;
 }
 
 /* Ships the sample of `walk`, whose kernel frames are in its stack. False if that was not allowed
@@ -78,11 +77,9 @@ static __always_inline bool pyro_ship(struct bpf_perf_event_data *ctx, struct py
   sample->exec_pages = walk->exec_pages;
   sample->kernel_frames = walk->stack.head.kernel_frames;
   __builtin_memcpy(sample->kernel_stack, walk->stack.frames, sizeof(sample->kernel_stack));
-  const __u32 limit =
-      reason == PYRO_COLD_HAND_WRITTEN ? PYRO_COLD_LARGE_STACK_BYTES : PYRO_COLD_STACK_BYTES;
-  __u32 size = pyro_copy_stack(buffer, sample->registers[PYRO_REGISTER_SP], limit);
+  __u32 size = pyro_copy_stack(buffer, sample->registers[PYRO_REGISTER_SP]);
   sample->stack_bytes = size;
-  if (size > PYRO_COLD_LARGE_STACK_BYTES) size = PYRO_COLD_LARGE_STACK_BYTES;
+  if (size > PYRO_COLD_STACK_BYTES) size = PYRO_COLD_STACK_BYTES;
   return bpf_ringbuf_output(&cold_samples, buffer, sizeof(*sample) + size, BPF_RB_NO_WAKEUP) == 0;
 }
 

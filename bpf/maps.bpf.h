@@ -174,7 +174,7 @@ struct {
 
 struct pyro_cold_buffer {
   struct pyro_cold_sample sample;
-  __u8 stack[PYRO_COLD_LARGE_STACK_BYTES + PYRO_COLD_PIECE];
+  __u8 stack[PYRO_COLD_STACK_BYTES + PYRO_COLD_PIECE];
 };
 
 struct {

@@ -33,8 +33,7 @@ bool ColdView::Read(Address address, std::span<std::byte> out) {
   const uint64_t begin = sample_.registers[kStackPointer];
   const uint64_t offset = address.value() - begin;
   if (offset > sample_.stack.size() || out.size() > sample_.stack.size() - offset) {
-    const bool at_limit = sample_.stack.size() == PYRO_COLD_STACK_BYTES ||
-                          sample_.stack.size() == PYRO_COLD_LARGE_STACK_BYTES;
+    const bool at_limit = sample_.stack.size() == PYRO_COLD_STACK_BYTES;
     ran_out_ |= at_limit && address.value() >= begin;
     return false;
   }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "pyrometer/abi/sampler.h"
-
 namespace pyrometer {
 
 MapSizes MapSizes::For(Hertz frequency, uint32_t cpus, std::chrono::nanoseconds window) {
@@ -16,9 +14,8 @@ MapSizes MapSizes::For(Hertz frequency, uint32_t cpus, std::chrono::nanoseconds 
   const uint64_t most = std::max<uint64_t>(kMaxEntries, ticks_per_second);
   const auto entries =
       static_cast<uint32_t>(std::clamp<uint64_t>(ticks + ticks / 4, kMinEntries, most));
-  constexpr uint64_t kColdRecord = sizeof(pyro_cold_sample) + PYRO_COLD_STACK_BYTES;
   const uint64_t cold =
-      std::clamp(ticks_per_second / 4 * kColdRecord, kMinColdBytes, kMaxColdBytes);
+      std::clamp(ticks_per_second / 4 * kUsualColdBytes, kMinColdBytes, kMaxColdBytes);
   // Most stacks have at most 32 frames; one in four beyond 128 is rare (Java, deep recursion).
   return MapSizes{.counts = entries,
                   .small_stacks = entries,

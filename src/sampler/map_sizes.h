@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
 
 namespace pyrometer {
@@ -15,15 +16,17 @@ struct MapSizes {
   uint32_t medium_stacks = 2048;
   uint32_t large_stacks = 512;
   uint32_t processes = 16384;
-  uint32_t cold_bytes = 1 << 20;  // of the ring buffer of cold samples; a power of two
+  uint32_t cold_bytes = 2 << 20;  // of the ring buffer of cold samples; a power of two
 
   // Room for as many different stacks as there are ticks in `window`, up to kMaxEntries or one
   // second of ticks, whichever is more. A window that fills its maps earlier is drained earlier
   // (Sampler::NearlyFull).
   static MapSizes For(Hertz frequency, uint32_t cpus, std::chrono::nanoseconds window);
 
-  // The ring holds every tick of a quarter of a second, within these bounds: it is read more often.
-  static constexpr uint64_t kMinColdBytes = uint64_t{1} << 20;
+  // The ring holds every tick of a quarter of a second if their stacks are no deeper than usual,
+  // within these bounds: it is read more often.
+  static constexpr uint64_t kUsualColdBytes = sizeof(pyro_cold_sample) + 16384;
+  static constexpr uint64_t kMinColdBytes = uint64_t{2} << 20;
   static constexpr uint64_t kMaxColdBytes = uint64_t{32} << 20;
 
   static constexpr uint32_t kMinEntries = 1024;

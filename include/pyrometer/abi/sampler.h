@@ -34,10 +34,9 @@
 
 /* General registers by DWARF number: x86_64 has 16 of them, arm64 31 and the stack pointer. */
 #define PYRO_REGISTERS 32
-/* Of a sample that is unwound in user space, at most; of one in hand-written code, whose callers
- * are codecs and the like with frames of many kilobytes. */
-#define PYRO_COLD_STACK_BYTES 16384
-#define PYRO_COLD_LARGE_STACK_BYTES 65536
+/* Of a sample that is unwound in user space, at most. Most stacks are less than 16 KiB deep;
+ * compilers' and codecs' are not. */
+#define PYRO_COLD_STACK_BYTES 65536
 
 /* How one run of the sampling program ended. Every run ends in exactly one of them. */
 enum pyro_outcome {

@@ -102,8 +102,6 @@ TEST_F(ColdViewTest, TellsTheEndOfTheCopyFromAStackThatCannotBeRead) {
   EXPECT_EQ(Unwind().end, StackEnd::kUnreadable);
   SetStack(PYRO_COLD_STACK_BYTES);
   EXPECT_EQ(Unwind().end, StackEnd::kTruncated);
-  SetStack(PYRO_COLD_LARGE_STACK_BYTES);
-  EXPECT_EQ(Unwind().end, StackEnd::kTruncated);
 }
 
 TEST_F(ColdViewTest, StopsInCodeThatIsNoFiles) {
