@@ -33,7 +33,7 @@ CodeMapping Part(CodeMapping code, Address start, Address end) {
   return code;
 }
 
-OutdatedAddress DoubtfulAt(Address address) {
+AddressContent DoubtfulAt(Address address) {
   return {.address = address, .is_sure = false, .mapping = std::nullopt};
 }
 
@@ -188,14 +188,14 @@ bool AddressSpace::WasOutdated(const Period& period) const {
   return first != past_.end() && first->until <= period.last;
 }
 
-std::optional<OutdatedAddress> AddressSpace::FindOutdated(ObjectId object, ElfAddress address,
-                                                          const Period& period) const {
-  std::optional<OutdatedAddress> found;
+std::optional<AddressContent> AddressSpace::FindOutdated(ObjectId object, ElfAddress address,
+                                                         const Period& period) const {
+  std::optional<AddressContent> found;
   for (auto it = FirstOutdated(period); it != past_.end() && it->until <= period.last; ++it) {
     const ObjectMapping& ended = it->code.mapping;
     const Address place(address.value() + ended.bias);
     if (ended.object != object || !ended.Contains(place)) continue;
-    OutdatedAddress content = ContentIn(period, place);
+    AddressContent content = ContentIn(period, place);
     if (content.is_sure && content.mapping && SameContent(*content.mapping, ended)) continue;
     if (found && found->address == place) continue;
     if (found || IsElsewhere(ended, address, period.first)) content = DoubtfulAt(place);
@@ -214,7 +214,7 @@ bool AddressSpace::IsElsewhere(const ObjectMapping& mapping, ElfAddress address,
   });
 }
 
-OutdatedAddress AddressSpace::ContentIn(const Period& period, Address address) const {
+AddressContent AddressSpace::ContentIn(const Period& period, Address address) const {
   const std::optional<ObjectMapping> first = At(address, period.first);
   const auto is_first = [&](const std::optional<ObjectMapping>& other) {
     return first.has_value() == other.has_value() && (!first || SameContent(*first, *other));
