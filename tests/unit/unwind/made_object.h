@@ -99,13 +99,16 @@ class CfiWriter {
   DwarfBytes bytes_;
 };
 
-// An ELF file with code at kText. Sections are as given; both parts may be left empty.
+// An ELF file with code. Sections are as given; both parts may be left empty.
 struct MadeObject {
   int machine = EM_X86_64;
   DwarfBytes eh_frame = {};
   DwarfBytes eh_frame_header = {};  // becomes PT_GNU_EH_FRAME, with .eh_frame in a segment
   DwarfBytes debug_frame = {};
   bool has_sections = true;
+  uint64_t entry = 0;              // address of the entry point
+  uint64_t text = kText;           // address of the code,
+  uint64_t text_size = kTextSize;  // and its size, in memory and as if it were in the file
 
   std::vector<std::byte> Image() const {
     const std::vector<Elf64_Phdr> program_headers = ProgramHeaders();
@@ -136,6 +139,7 @@ struct MadeObject {
     header.e_ident[EI_DATA] = ELFDATA2LSB;
     header.e_type = ET_DYN;
     header.e_machine = static_cast<Elf64_Half>(machine);
+    header.e_entry = entry;
     header.e_phoff = sizeof(header);
     header.e_phentsize = sizeof(Elf64_Phdr);
     header.e_phnum = static_cast<Elf64_Half>(segments);
@@ -152,10 +156,10 @@ struct MadeObject {
     headers.push_back({.p_type = PT_LOAD,
                        .p_flags = PF_R | PF_X,
                        .p_offset = 0,
-                       .p_vaddr = kText,
-                       .p_paddr = kText,
-                       .p_filesz = kTextSize,
-                       .p_memsz = kTextSize,
+                       .p_vaddr = text,
+                       .p_paddr = text,
+                       .p_filesz = text_size,
+                       .p_memsz = text_size,
                        .p_align = 4096});
     if (Segments() == 1) return headers;
     headers.push_back({.p_type = PT_LOAD,
