@@ -60,7 +60,10 @@ class FakeView : public UnwindView {
   static uint64_t HandWritten() { return kText + 0x40; }
   void AddExotic(const ExoticRule& rule) { table_.exotic.push_back(rule); }
 
+  int lookups() const { return lookups_; }
+
   Found Find(Address pc) override {
+    ++lookups_;
     const uint64_t page = pc.value() >> PYRO_UNWIND_PAGE_SHIFT << PYRO_UNWIND_PAGE_SHIFT;
     switch (page) {
       case kText:
@@ -95,6 +98,7 @@ class FakeView : public UnwindView {
   UnwindTable table_;
   std::map<uint64_t, uint64_t> words_;
   std::map<uint64_t, std::vector<std::byte>> code_;  // by where it ends
+  int lookups_ = 0;
 };
 
 class UnwinderTest : public testing::Test {
@@ -103,6 +107,10 @@ class UnwinderTest : public testing::Test {
     registers_.pc = Address(pc);
     registers_.values[kRsp] = kStack;
     return Unwind(registers_, view_);
+  }
+  // With 500 words. The first ones, from which the kernel side would choose, are none.
+  void FillStack(uint64_t word) {
+    for (uint64_t i = 0; i < 500; ++i) view_.Put(kStack + i * 8, i < 128 ? 0x1234 : word);
   }
   uint64_t Bottom() { return view_.Function(RuleOfKind(PYRO_RULE_END)); }
 
@@ -398,6 +406,22 @@ TEST_F(UnwinderTest, SaysThatHandWrittenCodeHidesItsCaller) {
   const UnwoundStack stack = UnwindFrom(FakeView::HandWritten());
   EXPECT_THAT(AddressesOf(stack), ElementsAre(FakeView::HandWritten()));
   EXPECT_EQ(stack.end, StackEnd::kNoUnwindInfo);
+}
+
+TEST_F(UnwinderTest, GivesUpOnAStackFullOfCallersThatLeadNowhere) {
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.PutCall(caller);
+  FillStack(caller);
+  EXPECT_EQ(UnwindFrom(FakeView::HandWritten()).end, StackEnd::kNoUnwindInfo);
+  EXPECT_LT(view_.lookups(), 20'000) << "not from every one of them to the end";
+}
+
+TEST_F(UnwinderTest, GivesUpOnAStackFullOfHandWrittenCallers) {
+  const uint64_t outer = FakeView::HandWritten() + 0x40;
+  view_.PutCall(outer, FakeView::HandWritten() - 0x20);
+  FillStack(outer);
+  EXPECT_EQ(UnwindFrom(FakeView::HandWritten()).end, StackEnd::kNoUnwindInfo);
+  EXPECT_LT(view_.lookups(), 20'000) << "not along every path among them";
 }
 
 TEST_F(UnwinderTest, KeepsTheLeafWhereverItIs) {
