@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "process/process_history.h"
 #include "tests/unit/process/fake_machine.h"
+#include "tests/unit/process/one_frame_window.h"
 
 namespace pyrometer {
 
@@ -71,18 +72,7 @@ class ProcessHistoryTest : public testing::Test {
     return Resolved(process, ExecId(exec), Frame::User(Address(address)), Now());
   }
   Frame Resolved(const ProcessKey& process, ExecId exec, Frame frame, MonotonicTime when) {
-    Window window;
-    window.end = when;
-    window.frames = {frame};
-    window.stacks = {Stack{0, 0, 1, StackEnd::kComplete}};
-    Sample sample;
-    sample.process = process;
-    sample.exec = exec;
-    sample.first_seen = when;
-    sample.last_seen = when;
-    window.samples = {sample};
-    window = history_.Resolve(std::move(window));
-    return window.FramesOf(window.stacks[window.samples[0].stack])[0];
+    return OnlyFrameOf(history_.Resolve(OneFrameWindow(process, exec, frame, when)));
   }
   std::string PathAt(uint32_t pid, uint64_t start, uint32_t exec, uint64_t address) {
     const Frame frame = FrameAt(pid, start, exec, address);

@@ -27,6 +27,7 @@
 #include "process/process_directory.h"
 #include "process/process_tracker.h"
 #include "tests/unit/process/header_inspector.h"
+#include "tests/unit/process/one_frame_window.h"
 #include "tests/unit/process/timing_sink.h"
 
 extern char** environ;
@@ -118,19 +119,11 @@ class ProcessLiveTest : public testing::Test {
     return copy;
   }
 
-  // The object frame of `address` in that process at `when`, by way of a window.
+  // The object frame of `address` in that process at `when`, by way of a window that ends now.
   Frame Resolve(const ProcessKey& process, ExecId exec, Address address, MonotonicTime when) {
-    Window window;
+    Window window = OneFrameWindow(process, exec, Frame::User(address), when);
     window.end = MonotonicNow();
-    window.frames = {Frame::User(address)};
-    window.stacks = {Stack{0, 0, 1, StackEnd::kComplete}};
-    Sample sample;
-    sample.process = process;
-    sample.exec = exec;
-    sample.first_seen = when;
-    sample.last_seen = when;
-    window.samples = {sample};
-    return tracker_->Resolve(std::move(window)).frames[0];
+    return OnlyFrameOf(tracker_->Resolve(std::move(window)));
   }
 
   std::string PathOf(Frame frame) const {

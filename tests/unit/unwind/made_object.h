@@ -152,33 +152,21 @@ struct MadeObject {
   }
 
   std::vector<Elf64_Phdr> ProgramHeaders() const {
-    std::vector<Elf64_Phdr> headers;
-    headers.push_back({.p_type = PT_LOAD,
-                       .p_flags = PF_R | PF_X,
-                       .p_offset = 0,
-                       .p_vaddr = text,
-                       .p_paddr = text,
-                       .p_filesz = text_size,
-                       .p_memsz = text_size,
-                       .p_align = 4096});
-    if (Segments() == 1) return headers;
-    headers.push_back({.p_type = PT_LOAD,
-                       .p_flags = PF_R,
-                       .p_offset = EhFrameOffset(),
-                       .p_vaddr = kEhFrame,
-                       .p_paddr = kEhFrame,
-                       .p_filesz = eh_frame.size(),
-                       .p_memsz = eh_frame.size(),
-                       .p_align = 4096});
-    headers.push_back({.p_type = PT_GNU_EH_FRAME,
-                       .p_flags = PF_R,
-                       .p_offset = HeaderOffset(),
-                       .p_vaddr = kEhFrameHeader,
-                       .p_paddr = kEhFrameHeader,
-                       .p_filesz = eh_frame_header.size(),
-                       .p_memsz = eh_frame_header.size(),
-                       .p_align = 4});
-    return headers;
+    const auto segment = [](uint32_t type, uint32_t flags, uint64_t offset, uint64_t address,
+                            uint64_t size) {
+      return Elf64_Phdr{.p_type = type,
+                        .p_flags = flags,
+                        .p_offset = offset,
+                        .p_vaddr = address,
+                        .p_paddr = address,
+                        .p_filesz = size,
+                        .p_memsz = size,
+                        .p_align = 4096};
+    };
+    const Elf64_Phdr code = segment(PT_LOAD, PF_R | PF_X, 0, text, text_size);
+    if (Segments() == 1) return {code};
+    return {code, segment(PT_LOAD, PF_R, EhFrameOffset(), kEhFrame, eh_frame.size()),
+            segment(PT_GNU_EH_FRAME, PF_R, HeaderOffset(), kEhFrameHeader, eh_frame_header.size())};
   }
 
   std::vector<Elf64_Shdr> SectionHeaders() const {
