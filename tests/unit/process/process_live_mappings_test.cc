@@ -54,8 +54,9 @@ class ProcessLiveMappingsTest : public ProcessLiveTest {
 };
 
 TEST_F(ProcessLiveMappingsTest, CountsThePagesOfEveryProcessAsTheKernelDoes) {
+  const std::vector<TaskRecord> tasks = *AllInProgramOne();
   std::map<Pid, std::optional<uint64_t>> before;
-  for (const TaskRecord& task : *AllInProgramOne()) before[task.pid] = ExecVm(task.pid);
+  for (const TaskRecord& task : tasks) before[task.pid] = ExecVm(task.pid);
   tracker_ = *ProcessTracker::Start({}, inspector_, sink_, AllInProgramOne);
   size_t compared = 0;
   for (const Pid pid : sink_.Published()) {
