@@ -135,14 +135,17 @@ bool AddressSpace::Replace(const std::vector<CodeMapping>& mappings, MonotonicTi
   return changed;
 }
 
+const AddressSpace::Span* AddressSpace::CurrentAt(Address address) const {
+  if (!current_) return nullptr;
+  const auto next = current_->upper_bound(address);
+  if (next == current_->begin()) return nullptr;
+  const Span& span = std::prev(next)->second;
+  return span.code.mapping.Contains(address) ? &span : nullptr;
+}
+
 std::optional<ObjectMapping> AddressSpace::At(Address address, MonotonicTime when) const {
-  if (current_) {
-    const auto it = current_->upper_bound(address);
-    if (it != current_->begin()) {
-      const Span& span = std::prev(it)->second;
-      if (span.code.mapping.Contains(address) && span.since <= when) return span.code.mapping;
-    }
-  }
+  const Span* const span = CurrentAt(address);
+  if (span != nullptr && span->since <= when) return span->code.mapping;
   for (auto it = FirstAlive(when); it != past_.end(); ++it) {
     if (it->since <= when && it->code.mapping.Contains(address)) return it->code.mapping;
   }
@@ -215,6 +218,10 @@ bool AddressSpace::IsElsewhere(const ObjectMapping& mapping, ElfAddress address,
 }
 
 AddressContent AddressSpace::ContentIn(const Period& period, Address address) const {
+  // Nearly always: it was there before, and still is.
+  if (const Span* const span = CurrentAt(address); span != nullptr && span->since <= period.first) {
+    return {.address = address, .is_sure = true, .mapping = span->code.mapping};
+  }
   const std::optional<ObjectMapping> first = At(address, period.first);
   const auto is_first = [&](const std::optional<ObjectMapping>& other) {
     return first.has_value() == other.has_value() && (!first || SameContent(*first, *other));

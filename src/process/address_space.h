@@ -115,6 +115,8 @@ class AddressSpace {
 
   Spans& Writable();
   std::vector<Span> Overlapping(Address start, Address end) const;
+  // Null if nothing is there by now.
+  const Span* CurrentAt(Address address) const;
   bool Unmap(Address start, Address end);
   void Cut(const Span& span, Address start, Address end);
   Past::const_iterator FirstOutdated(const Period& period) const;
