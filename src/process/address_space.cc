@@ -33,7 +33,7 @@ CodeMapping Part(CodeMapping code, Address start, Address end) {
   return code;
 }
 
-OutdatedAddress DoubtfulAt(Address address) {
+AddressContent DoubtfulAt(Address address) {
   return {.address = address, .is_sure = false, .mapping = std::nullopt};
 }
 
@@ -135,14 +135,17 @@ bool AddressSpace::Replace(const std::vector<CodeMapping>& mappings, MonotonicTi
   return changed;
 }
 
+const AddressSpace::Span* AddressSpace::CurrentAt(Address address) const {
+  if (!current_) return nullptr;
+  const auto next = current_->upper_bound(address);
+  if (next == current_->begin()) return nullptr;
+  const Span& span = std::prev(next)->second;
+  return span.code.mapping.Contains(address) ? &span : nullptr;
+}
+
 std::optional<ObjectMapping> AddressSpace::At(Address address, MonotonicTime when) const {
-  if (current_) {
-    const auto it = current_->upper_bound(address);
-    if (it != current_->begin()) {
-      const Span& span = std::prev(it)->second;
-      if (span.code.mapping.Contains(address) && span.since <= when) return span.code.mapping;
-    }
-  }
+  const Span* const span = CurrentAt(address);
+  if (span != nullptr && span->since <= when) return span->code.mapping;
   for (auto it = FirstAlive(when); it != past_.end(); ++it) {
     if (it->since <= when && it->code.mapping.Contains(address)) return it->code.mapping;
   }
@@ -188,14 +191,14 @@ bool AddressSpace::WasOutdated(const Period& period) const {
   return first != past_.end() && first->until <= period.last;
 }
 
-std::optional<OutdatedAddress> AddressSpace::FindOutdated(ObjectId object, ElfAddress address,
-                                                          const Period& period) const {
-  std::optional<OutdatedAddress> found;
+std::optional<AddressContent> AddressSpace::FindOutdated(ObjectId object, ElfAddress address,
+                                                         const Period& period) const {
+  std::optional<AddressContent> found;
   for (auto it = FirstOutdated(period); it != past_.end() && it->until <= period.last; ++it) {
     const ObjectMapping& ended = it->code.mapping;
     const Address place(address.value() + ended.bias);
     if (ended.object != object || !ended.Contains(place)) continue;
-    OutdatedAddress content = ContentIn(period, place);
+    AddressContent content = ContentIn(period, place);
     if (content.is_sure && content.mapping && SameContent(*content.mapping, ended)) continue;
     if (found && found->address == place) continue;
     if (found || IsElsewhere(ended, address, period.first)) content = DoubtfulAt(place);
@@ -214,7 +217,11 @@ bool AddressSpace::IsElsewhere(const ObjectMapping& mapping, ElfAddress address,
   });
 }
 
-OutdatedAddress AddressSpace::ContentIn(const Period& period, Address address) const {
+AddressContent AddressSpace::ContentIn(const Period& period, Address address) const {
+  // Nearly always: it was there before, and still is.
+  if (const Span* const span = CurrentAt(address); span != nullptr && span->since <= period.first) {
+    return {.address = address, .is_sure = true, .mapping = span->code.mapping};
+  }
   const std::optional<ObjectMapping> first = At(address, period.first);
   const auto is_first = [&](const std::optional<ObjectMapping>& other) {
     return first.has_value() == other.has_value() && (!first || SameContent(*first, *other));

@@ -29,8 +29,8 @@ struct Period {
   MonotonicTime last;  // inclusive; not before `first`
 };
 
-// What was at an address that the kernel side named by a mapping that had ended.
-struct OutdatedAddress {
+// What was at an address in a period of time.
+struct AddressContent {
   Address address;
   // The content was one and the same in the whole period. If not, no one can tell which tick
   // found what.
@@ -55,6 +55,9 @@ class AddressSpace {
   // What covered `address` at `when`; nothing if it was unmapped then.
   std::optional<ObjectMapping> At(Address address, MonotonicTime when) const;
 
+  // What covered `address` at every moment of `period`, if that can be told.
+  AddressContent ContentIn(const Period& period, Address address) const;
+
   // The kernel side acts on the present content since `now`, and on nothing older.
   void NoteTold(MonotonicTime now);
 
@@ -64,8 +67,8 @@ class AddressSpace {
 
   // What the kernel side took for `address` of `object` in `period`, if it may have acted on a
   // mapping that had ended; nothing if it was right.
-  std::optional<OutdatedAddress> FindOutdated(ObjectId object, ElfAddress address,
-                                              const Period& period) const;
+  std::optional<AddressContent> FindOutdated(ObjectId object, ElfAddress address,
+                                             const Period& period) const;
 
   // All there was at one moment.
   struct Picture {
@@ -112,12 +115,13 @@ class AddressSpace {
 
   Spans& Writable();
   std::vector<Span> Overlapping(Address start, Address end) const;
+  // Null if nothing is there by now.
+  const Span* CurrentAt(Address address) const;
   bool Unmap(Address start, Address end);
   void Cut(const Span& span, Address start, Address end);
   Past::const_iterator FirstOutdated(const Period& period) const;
   Past::const_iterator FirstAlive(MonotonicTime when) const;
   bool IsElsewhere(const ObjectMapping& mapping, ElfAddress address, MonotonicTime when) const;
-  OutdatedAddress ContentIn(const Period& period, Address address) const;
 
   std::shared_ptr<Spans> current_;  // shared with forked children until somebody writes
   Past past_;

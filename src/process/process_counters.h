@@ -35,7 +35,7 @@ struct ProcessCounters {
   uint64_t resolved_frames = 0;
   uint64_t cut_stacks = 0;       // at what lies in no mapping
   uint64_t outdated_frames = 0;  // named by a mapping that had ended; corrected
-  uint64_t doubtful_frames = 0;  // the same, and what they were cannot be told
+  uint64_t doubtful_frames = 0;  // their place changed meanwhile; left as addresses
 };
 
 }  // namespace pyrometer

@@ -52,12 +52,13 @@ class ProcessTracker {
   ProcessTracker& operator=(const ProcessTracker&) = delete;
 
   // Applies all events up to window.end, then turns user addresses into object frames where the
-  // sample's process had a file mapped when the sample was first seen. Frames in anonymous memory
-  // and those of unknown processes stay as they are; a return address that was in no executable
-  // mapping ends its stack (StackEnd::kBadReturnAddress). The leaf stays, except in the middle of
-  // an exec, where the user registers are still those of the old program (kNoUserStack). Processes
-  // that share a stack but not its meaning get stacks of their own. Forgets what is older than
-  // window.end - Options::keep: call it with windows in order.
+  // sample's process had one and the same file mapped while the sample was seen. Frames in
+  // anonymous memory, those at places that changed meanwhile and those of unknown processes stay as
+  // they are; a return address that was in no executable mapping ends its stack
+  // (StackEnd::kBadReturnAddress). The leaf stays, except in the middle of an exec, where the user
+  // registers are still those of the old program (kNoUserStack). Processes that share a stack but
+  // not its meaning get stacks of their own. Forgets what is older than window.end - Options::keep:
+  // call it with windows in order.
   Window Resolve(Window window);
 
   // The kernel side found that `process` has other executable memory than was published: applies

@@ -84,34 +84,35 @@ class Resolver {
     for (size_t i = 0; i < original.frames.size(); ++i) {
       const Frame frame = original.frames[i];
       if (i < original.stack.kernel_frames || !IsUserAddress(frame)) {
-        const std::optional<OutdatedAddress> outdated =
+        const std::optional<AddressContent> outdated =
             was_outdated ? FindOutdated(program, sample, frame) : std::nullopt;
         seen.frames.push_back(outdated ? Correct(*outdated) : frame);
         if (!outdated) continue;
         CutAbove(seen.stack, i);
         break;
       }
-      const std::optional<ObjectMapping> mapping =
-          program.space.At(frame.user_address(), sample.first_seen);
+      const AddressContent content =
+          program.space.ContentIn(PeriodOf(sample), frame.user_address());
+      const bool is_nowhere = program.complete && content.is_sure && !content.mapping;
       const bool is_leaf = i == original.stack.kernel_frames;
-      if (!mapping && program.complete && (!is_leaf || original.stack.kernel_frames > 0)) {
+      if (is_nowhere && (!is_leaf || original.stack.kernel_frames > 0)) {
         Cut(seen.stack, i);
         break;
       }
-      seen.frames.push_back(Normalize(frame, mapping));
+      seen.frames.push_back(FrameOf(content));
     }
     return seen;
   }
 
-  static std::optional<OutdatedAddress> FindOutdated(const Program& program, const Sample& sample,
-                                                     Frame frame) {
+  static std::optional<AddressContent> FindOutdated(const Program& program, const Sample& sample,
+                                                    Frame frame) {
     if (frame.kind() != Frame::Kind::kObject) return std::nullopt;
     return program.space.FindOutdated(frame.object(), frame.offset(), PeriodOf(sample));
   }
 
-  Frame Correct(const OutdatedAddress& outdated) {
-    ++(outdated.is_sure ? tally_.outdated_frames : tally_.doubtful_frames);
-    return Normalize(Frame::User(outdated.address), outdated.mapping);
+  Frame Correct(const AddressContent& outdated) {
+    if (outdated.is_sure) ++tally_.outdated_frames;
+    return FrameOf(outdated);
   }
 
   // The caller of the frame at `at` was found with the unwind table of what is not there.
@@ -129,12 +130,15 @@ class Resolver {
     if (stack.user_frames > 0) ++tally_.cut_stacks;
   }
 
-  Frame Normalize(Frame frame, const std::optional<ObjectMapping>& mapping) {
-    if (!mapping || mapping->object == ObjectId(0)) return frame;
-    const ElfAddress address = mapping->ToElfAddress(frame.user_address());
-    if (!Frame::Fits(address)) return frame;
+  // The address itself where it is in no object, or where its content cannot be told.
+  Frame FrameOf(const AddressContent& content) {
+    if (!content.is_sure) ++tally_.doubtful_frames;
+    const Frame unnamed = Frame::User(content.address);
+    if (!content.mapping || content.mapping->object == ObjectId(0)) return unnamed;
+    const ElfAddress address = content.mapping->ToElfAddress(content.address);
+    if (!Frame::Fits(address)) return unnamed;
     ++tally_.resolved_frames;
-    return Frame::Object(mapping->object, address);
+    return Frame::Object(content.mapping->object, address);
   }
 
   // The index of a stack that is `seen`: that of a sample that saw the same in it, or the

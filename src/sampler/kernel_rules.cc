@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/kernel_rules.h"
 
-#include <bit>
 #include <optional>
 
 #include "sampler/quarantine.h"
@@ -15,10 +14,6 @@ KernelRules::KernelRules(std::span<pyro_unwind_rule> rules)
   next_ = PYRO_RULE_INDEX_EXOTIC + 1;
 }
 
-KernelRules::Key KernelRules::KeyOf(const pyro_unwind_rule& rule) {
-  return std::bit_cast<Key>(rule);
-}
-
 std::vector<uint16_t> KernelRules::Acquire(std::span<const pyro_unwind_rule> rules,
                                            MonotonicTime now) {
   std::vector<uint16_t> indices;
@@ -30,8 +25,8 @@ std::vector<uint16_t> KernelRules::Acquire(std::span<const pyro_unwind_rule> rul
 uint16_t KernelRules::AcquireOne(const pyro_unwind_rule& rule, MonotonicTime now) {
   if (rule.kind == PYRO_RULE_NONE) return PYRO_RULE_INDEX_NONE;
   if (rule.kind == PYRO_RULE_EXOTIC) return PYRO_RULE_INDEX_EXOTIC;
-  const Key key = KeyOf(rule);
-  if (const auto known = index_of_.find(key); known != index_of_.end()) {
+  const auto bits = UnwindRuleBits::Of(rule);
+  if (const auto known = index_of_.find(bits); known != index_of_.end()) {
     ++references_[known->second];
     return known->second;
   }
@@ -48,14 +43,14 @@ uint16_t KernelRules::AcquireOne(const pyro_unwind_rule& rule, MonotonicTime now
   }
   rules_[*index] = rule;
   references_[*index] = 1;
-  index_of_.emplace(key, *index);
+  index_of_.emplace(bits, *index);
   return *index;
 }
 
 void KernelRules::Release(std::span<const uint16_t> indices, MonotonicTime now) {
   for (const uint16_t index : indices) {
     if (index <= PYRO_RULE_INDEX_EXOTIC || --references_[index] > 0) continue;
-    index_of_.erase(KeyOf(rules_[index]));
+    index_of_.erase(UnwindRuleBits::Of(rules_[index]));
     retired_.push_back({.when = now, .index = index});
   }
 }

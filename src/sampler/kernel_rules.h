@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "pyrometer/abi/unwind.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/unwind_rule_bits.h"
 
 namespace pyrometer {
 
@@ -29,26 +30,16 @@ class KernelRules {
   uint64_t refused() const { return refused_; }
 
  private:
-  struct Key {
-    uint64_t low;
-    uint64_t high;
-    bool operator==(const Key&) const = default;
-    template <typename H>
-    friend H AbslHashValue(H h, const Key& k) {
-      return H::combine(std::move(h), k.low, k.high);
-    }
-  };
   struct Retired {
     MonotonicTime when;
     uint16_t index = 0;
   };
 
-  static Key KeyOf(const pyro_unwind_rule& rule);
   uint16_t AcquireOne(const pyro_unwind_rule& rule, MonotonicTime now);
 
   std::span<pyro_unwind_rule> rules_;
   std::vector<uint32_t> references_;  // by index
-  absl::flat_hash_map<Key, uint16_t> index_of_;
+  absl::flat_hash_map<UnwindRuleBits, uint16_t> index_of_;
   std::deque<Retired> retired_;  // free, once no program can be reading them any more
   uint32_t next_ = 0;            // never used yet
   uint64_t refused_ = 0;

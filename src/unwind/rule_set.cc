@@ -4,7 +4,6 @@
 #include <absl/hash/hash.h>
 
 #include <bit>
-#include <type_traits>
 #include <utility>
 
 namespace pyrometer {
@@ -18,15 +17,12 @@ size_t HashOf(const RegisterRule& rule) {
 
 }  // namespace
 
-static_assert(sizeof(pyro_unwind_rule) == 16);
-static_assert(std::has_unique_object_representations_v<pyro_unwind_rule>);
-
 RuleSet::RuleSet() {
   rules_.push_back({});  // all zero, as `recent_` is
-  numbers_.emplace(Bits(), uint16_t{0});
+  numbers_.emplace(UnwindRuleBits(), uint16_t{0});
 }
 
-size_t RuleSet::SlotOf(const Bits& bits) {
+size_t RuleSet::SlotOf(const UnwindRuleBits& bits) {
   static_assert(std::has_single_bit(kRecent));
   // Fibonacci hashing: the best bits of the product are the upper ones.
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
@@ -35,12 +31,13 @@ size_t RuleSet::SlotOf(const Bits& bits) {
 }
 
 std::optional<uint16_t> RuleSet::Intern(const pyro_unwind_rule& rule) {
-  const auto bits = std::bit_cast<Bits>(rule);
+  const auto bits = UnwindRuleBits::Of(rule);
   const Recent& recent = recent_[SlotOf(bits)];
   return recent.bits == bits ? recent.number : InternSlowly(rule, bits);
 }
 
-std::optional<uint16_t> RuleSet::InternSlowly(const pyro_unwind_rule& rule, const Bits& bits) {
+std::optional<uint16_t> RuleSet::InternSlowly(const pyro_unwind_rule& rule,
+                                              const UnwindRuleBits& bits) {
   auto found = numbers_.find(bits);
   if (found == numbers_.end()) {
     if (rules_.size() == kMaxRules) return std::nullopt;

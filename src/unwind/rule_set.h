@@ -6,10 +6,10 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "pyrometer/abi/unwind.h"
+#include "pyrometer/unwind_rule_bits.h"
 #include "pyrometer/unwind_table.h"
 
 namespace pyrometer {
@@ -30,17 +30,8 @@ class RuleSet {
   void Finish(UnwindTable& table) &&;
 
  private:
-  struct Bits {  // of a rule
-    uint64_t low = 0;
-    uint64_t high = 0;
-    bool operator==(const Bits&) const = default;
-    template <typename H>
-    friend H AbslHashValue(H h, const Bits& bits) {
-      return H::combine(std::move(h), bits.low, bits.high);
-    }
-  };
   struct Recent {
-    Bits bits;
+    UnwindRuleBits bits;
     uint16_t number = 0;
   };
   struct ExoticHash {
@@ -49,12 +40,12 @@ class RuleSet {
 
   // Nearly every row has a rule that was used a moment ago.
   static constexpr size_t kRecent = 512;
-  static size_t SlotOf(const Bits& bits);
-  std::optional<uint16_t> InternSlowly(const pyro_unwind_rule& rule, const Bits& bits);
+  static size_t SlotOf(const UnwindRuleBits& bits);
+  std::optional<uint16_t> InternSlowly(const pyro_unwind_rule& rule, const UnwindRuleBits& bits);
 
   std::array<Recent, kRecent> recent_{};
   std::vector<pyro_unwind_rule> rules_;
-  absl::flat_hash_map<Bits, uint16_t> numbers_;
+  absl::flat_hash_map<UnwindRuleBits, uint16_t> numbers_;
   std::vector<ExoticRule> exotic_;
   absl::flat_hash_map<ExoticRule, uint16_t, ExoticHash> exotic_numbers_;
 };

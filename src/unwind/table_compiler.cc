@@ -25,6 +25,10 @@ namespace {
 // usual code models allow.
 constexpr uint64_t kMaxPages = 65536;
 
+uint64_t PageOf(uint64_t address) {
+  return address >> PYRO_UNWIND_PAGE_SHIFT;
+}
+
 // The call frame information of one object from all its sources, as disjoint functions.
 class Sources {
  public:
@@ -79,7 +83,7 @@ bool IsSparse(const ElfFile& elf, const CallFrameInfo& info) {
 
 // Where a process begins, in files that do not say how to unwind it: no frame lies above. What is
 // not covered from there to the next function belongs to it (ld.so: _start and _dl_start_user, as
-// long as 64 bytes). Empty if there is no such code.
+// long as 64 bytes). Empty if there is no such code, or no function less than kMaxPages away.
 struct EntryCode {
   uint64_t from = 0;
   uint64_t end = 0;
@@ -88,8 +92,12 @@ struct EntryCode {
 EntryCode FindEntryCode(const ElfFile& elf, const CallFrameInfo& info) {
   constexpr uint64_t kLongest = 64;
   const uint64_t entry = elf.header().e_entry;
-  if (ExecutableSegmentAt(elf.segments(), ElfAddress(entry)) == nullptr) return {};
-  EntryCode code{.from = entry, .end = entry + kLongest};
+  const Segment* const text = ExecutableSegmentAt(elf.segments(), ElfAddress(entry));
+  if (text == nullptr || info.fdes.empty()) return {};
+  const uint64_t room = text->memory_size - (entry - text->address.value());
+  EntryCode code{.from = entry, .end = entry + std::min(kLongest, room)};
+  const uint64_t first = PageOf(info.fdes.front().from);
+  if (PageOf(code.from) + kMaxPages <= first || PageOf(code.end) >= first + kMaxPages) return {};
   for (const Fde& fde : info.fdes) {
     if (fde.from <= entry && entry < fde.end) return {};
     if (fde.from > entry) {
@@ -107,21 +115,21 @@ class TableCompiler {
 
   void AddAll() {
     if (info_.fdes.empty()) return;
-    const uint64_t limit = (info_.fdes.front().from >> PYRO_UNWIND_PAGE_SHIFT) + kMaxPages;
+    const uint64_t limit = PageOf(info_.fdes.front().from) + kMaxPages;
     bool entered = entry_.end == 0;
     for (const Fde& fde : info_.fdes) {
       if (!entered && fde.from >= entry_.end) {
         CoverEntry();
         entered = true;
       }
-      if ((fde.end - 1) >> PYRO_UNWIND_PAGE_SHIFT >= limit || !ReadRows(fde)) {
+      if (PageOf(fde.end - 1) >= limit || !ReadRows(fde)) {
         ++table_.bad_functions;
         continue;
       }
       for (const Row& row : function_) builder_.Cover(row.begin, row.end, row.rule);
       ++table_.functions;
     }
-    if (!entered && entry_.end >> PYRO_UNWIND_PAGE_SHIFT < limit) CoverEntry();
+    if (!entered) CoverEntry();
   }
 
   UnwindTable Finish() && {

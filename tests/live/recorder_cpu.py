@@ -11,33 +11,32 @@ Exit status 1 if `sampling` or the memory (peak resident set, maps and perf buff
 limit, 77 if nothing can be recorded here.
 """
 
-import argparse
 import sys
-import time
 
 import recording
 import workloads
 
-MEMORY_LIMIT = 85e6
+MEMORY_LIMIT = 85e6  # bytes
 # (workload, percent of one core)
-LOADS = [(workloads.IDLE, 0.1), *((server, 0.7) for server in workloads.SERVERS[:3]),
-         (workloads.BUILD, 2.0), (workloads.BURSTS, 2.0)]  # fmt: skip
+LOADS = [(workloads.IDLE, 0.1), (workloads.POSTGRESQL, 0.7), (workloads.REDIS, 0.7),
+         (workloads.NGINX, 0.7), (workloads.BUILD, 2.0), (workloads.BURSTS, 2.0)]  # fmt: skip
 
 
 def measure(workload, chosen):
     with workload.at_work():
-        time.sleep(1)
+        workload.wait_until_busy()
         return recording.record(chosen, "cpu-" + workload.name)
 
 
+def print_row(name, cost, limit, ticks_per_second, over):
+    print("| %s | %.2f %% | %g %% | %.2f %% | %.1f us | %.2f %% | %.1f MB | %.1f MB | %s |" % (
+        name, cost.sampling_percent(), limit, 100 * cost.total_cpu / cost.seconds,
+        cost.tick_ns / 1e3, cost.tick_ns * ticks_per_second / 1e7,
+        cost.resident / 1e6, cost.kernel_memory / 1e6, "MISSED" if over else "ok"), flush=True)  # fmt: skip
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    recording.add_arguments(parser, seconds=20, frequency=99)
-    chosen = parser.parse_args()
-    reason = recording.why_not(chosen.pyrometer)
-    if reason:
-        print("skipped: " + reason, file=sys.stderr)
-        return recording.SKIPPED
+    chosen = recording.arguments(recording.argument_parser(__doc__, seconds=20, frequency=99))
     missed = False
     print("| load | sampling | at most | whole run | tick | ticks | resident | kernel memory | |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -50,10 +49,7 @@ def main():
             continue
         over = cost.sampling_percent() > limit or cost.resident + cost.kernel_memory > MEMORY_LIMIT
         missed |= over
-        print("| %s | %.2f %% | %g %% | %.2f %% | %.1f us | %.2f %% | %.1f MB | %.1f MB | %s |" % (
-            workload.name, cost.sampling_percent(), limit, 100 * cost.total_cpu / cost.seconds,
-            cost.tick_ns / 1e3, cost.tick_ns * chosen.frequency * recording.CPUS / 1e7,
-            cost.resident / 1e6, cost.kernel_memory / 1e6, "MISSED" if over else "ok"), flush=True)  # fmt: skip
+        print_row(workload.name, cost, limit, chosen.frequency * recording.CPUS, over)
     return 1 if missed else 0
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One recording of the whole machine with `pyrometer record`, and what it took."""
 
+import argparse
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -50,12 +52,24 @@ class Recording:
     cost: Cost
 
 
-def add_arguments(parser, seconds, frequency):
+def argument_parser(description, seconds, frequency):
+    """One that knows the arguments of every script that records, with these defaults."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--pyrometer", default=os.environ.get("PYROMETER_BIN", default_program()),
                         help="the program under test (%(default)s)")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=seconds, help="of each recording (%(default)s)")
     parser.add_argument("--frequency", type=int, default=frequency, help="in Hz (%(default)s)")
     parser.add_argument("--keep", metavar="DIRECTORY", help="where to leave the recorded files")
+    return parser
+
+
+def arguments(parser):
+    """Those of the command line. Ends the program with SKIPPED if nothing can be recorded here."""
+    chosen = parser.parse_args()
+    if reason := why_not(chosen.pyrometer):
+        print("skipped: " + reason, file=sys.stderr)
+        sys.exit(SKIPPED)
+    return chosen
 
 
 def default_program():
@@ -72,6 +86,7 @@ def why_not(program):
 
 
 def _wait_until_sampling(process):
+    """Returns its kernel.SamplingProgram, which has run by then."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         # A perf event for each CPU, and the sideband's beside them.
@@ -88,68 +103,81 @@ class Recorder:
     """A context manager: samples from when it is entered to finish()."""
 
     def __init__(self, program, frequency, keep=None, name="recorded"):
-        self._directory = keep or tempfile.mkdtemp(prefix="pyrometer-live-")
-        self._is_kept = keep is not None
-        os.makedirs(self._directory, exist_ok=True)
-        name = name.replace(" ", "_")
-        self._outputs = [os.path.join(self._directory, name + end) for end in (".folded", ".pb.gz")]
-        self._command = [program, "record", "--quiet", "--frequency", str(frequency)]
-        for path in self._outputs:
-            self._command += ["--output", path]
-        self._stderr = os.path.join(self._directory, name + ".stderr")
+        self._base = [program, "record", "--quiet", "--frequency", str(frequency)]
+        self._keep = keep
+        self._name = name.replace(" ", "_")
 
     def __enter__(self):
-        self._statistics = kernel.enable_run_statistics()
-        with open(self._stderr, "w") as stderr:
-            self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=stderr)
-        try:
-            self._program = _wait_until_sampling(self._process)
-        except Failure as failure:
-            self.__exit__()
-            raise Failure("%s: %s" % (failure, self._said())) from failure
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, kernel.enable_run_statistics())
+            self._prepare_files(stack)
+            self._start(stack)
+            self._resources = stack.pop_all()
         self._began = time.monotonic()
         self._cpu_before = kernel.cpu_seconds_of(self._process.pid)
         return self
 
+    def __exit__(self, *_):
+        self._resources.close()
+
+    def _prepare_files(self, stack):
+        directory = self._keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="pyrometer-live-"))
+        os.makedirs(directory, exist_ok=True)
+        base = os.path.join(directory, self._name)
+        self._folded, self._profile, self._stderr = base + ".folded", base + ".pb.gz", base + ".stderr"
+
+    def _start(self, stack):
+        command = [*self._base, "--output", self._folded, "--output", self._profile]
+        with open(self._stderr, "w") as stderr:
+            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
+        stack.callback(self._kill)
+        try:
+            self._program = stack.enter_context(_wait_until_sampling(self._process))
+        except Failure as failure:
+            raise Failure("%s: %s" % (failure, self._said())) from failure
+
     def finish(self):
         """Ends it and returns the Recording."""
+        cost = self._stop()
+        with open(self._folded, encoding="utf-8") as file:
+            folded = file.read()
+        with open(self._profile, "rb") as file:
+            profile = pprof_reader.parse(file.read())
+        lines = [line for line in self._said().splitlines() if line.startswith("samples=")]
+        return Recording(folded, profile, lines[-1] if lines else "", cost)
+
+    def _stop(self):
+        """The Cost. Raises Failure if it did not end well."""
         pid = self._process.pid
         seconds = time.monotonic() - self._began
         sampling_cpu = kernel.cpu_seconds_of(pid) - self._cpu_before
         kernel_memory = kernel.kernel_memory_of(pid)
-        tick_ns = self._program.run_ns() / max(self._program.runs(), 1)
+        tick_ns = self._program.run_ns() / self._program.runs()
         self._process.send_signal(signal.SIGINT)
         _, status, usage = os.wait4(pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         if self._process.returncode != 0:
             raise Failure("record ended with %d: %s" % (self._process.returncode, self._said()))
-        cost = Cost(seconds, sampling_cpu, usage.ru_utime + usage.ru_stime,
+        return Cost(seconds, sampling_cpu, usage.ru_utime + usage.ru_stime,
                     usage.ru_maxrss * 1024, kernel_memory, tick_ns)  # fmt: skip
-        with open(self._outputs[0], encoding="utf-8") as file:
-            folded = file.read()
-        with open(self._outputs[1], "rb") as file:
-            profile = pprof_reader.parse(file.read())
-        lines = [line for line in self._said().splitlines() if line.startswith("samples=")]
-        return Recording(folded, profile, lines[-1] if lines else "", cost)
 
     def _said(self):
         with open(self._stderr, errors="replace") as file:
             return file.read().strip()
 
-    def __exit__(self, *_):
+    def _kill(self):
         if self._process.returncode is None:
             self._process.kill()
             self._process.wait()
-        program = getattr(self, "_program", None)
-        if program:
-            program.__exit__()
-        os.close(self._statistics)
-        if not self._is_kept:
-            shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def record(arguments, name):
-    """A whole recording; `arguments` are those of add_arguments()."""
-    with Recorder(arguments.pyrometer, arguments.frequency, arguments.keep, name) as recorder:
-        time.sleep(arguments.seconds)
-        return recorder.finish()
+def recorder(chosen, name):
+    """A Recorder by what arguments() returned."""
+    return Recorder(chosen.pyrometer, chosen.frequency, chosen.keep, name)
+
+
+def record(chosen, name):
+    """The Recording of as many seconds as were chosen."""
+    with recorder(chosen, name) as running:
+        time.sleep(chosen.seconds)
+        return running.finish()

@@ -17,6 +17,7 @@ from packages import Missing, need
 
 DEADLINE_SECONDS = 60
 FOREVER = "86400"
+BUSY_MOMENTS = 10  # at which a load is met before it counts as steady
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -32,6 +33,25 @@ def succeeds(command):
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ).returncode == 0  # fmt: skip
+
+
+def is_running(comms):
+    """Whether a thread of any process with one of these names has a CPU or waits for one."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        # Processes and threads may end while they are looked at.
+        with contextlib.suppress(OSError):
+            if first_line("/proc/%s/comm" % pid) not in comms:
+                continue
+            for tid in os.listdir("/proc/%s/task" % pid):
+                state = first_line("/proc/%s/task/%s/stat" % (pid, tid)).rpartition(") ")[2]
+                if state.startswith("R"):
+                    return True
+    return False
+
+
+def first_line(path):
+    with open(path, errors="replace") as file:
+        return file.readline().rstrip("\n")
 
 
 class Stage:
@@ -93,6 +113,18 @@ class Workload:
             stack.callback(shutil.rmtree, directory, ignore_errors=True)
             yield self.begin(Stage(directory, stack))
 
+    def wait_until_busy(self):
+        """Until its processes have been met running several times. Raises Missing."""
+        met = 0
+
+        def is_steady():
+            nonlocal met
+            met += is_running(self.comms)
+            return met >= BUSY_MOMENTS
+
+        if self.comms:
+            wait_for(is_steady, "%s to run" % self.name)
+
 
 # Servers.
 
@@ -138,7 +170,7 @@ def redis(stage):
     return process.pid
 
 
-NGINX = """
+NGINX_CONFIGURATION = """
 daemon off; worker_processes 2; pid {0}/nginx.pid; error_log {0}/error.log;
 events {{ worker_connections 256; }}
 http {{
@@ -155,7 +187,7 @@ def nginx(stage):
     server = need("nginx", "nginx-light")
     wrk = need("wrk", "wrk")
     stage.write("page.txt", "all work and no play\n" * 500)
-    configuration = stage.write("nginx.conf", NGINX.format(stage.directory))
+    configuration = stage.write("nginx.conf", NGINX_CONFIGURATION.format(stage.directory))
     os.chmod(stage.directory, 0o777)
     process = stage.start(server, "-c", configuration, "-e", stage.path("error.log"))
     wait_for(lambda: os.path.exists(stage.path("nginx.pid")), "nginx to start")
@@ -339,14 +371,14 @@ def idle(_):
     return None
 
 
-SERVERS = [
-    Workload("PostgreSQL", ("postgres",), postgresql),
-    Workload("Redis", ("redis-server",), redis),
-    Workload("nginx", ("nginx",), nginx),
-    Workload("MariaDB", ("mariadbd",), mariadb),
-]
+POSTGRESQL = Workload("PostgreSQL", ("postgres",), postgresql)
+REDIS = Workload("Redis", ("redis-server",), redis)
+NGINX = Workload("nginx", ("nginx",), nginx)
 PROGRAMS = [
-    *SERVERS,
+    POSTGRESQL,
+    REDIS,
+    NGINX,
+    Workload("MariaDB", ("mariadbd",), mariadb),
     Workload("openssl-rsa2048", ("openssl",), openssl("rsa2048")),
     Workload("openssl-aes-128-gcm", ("openssl",), openssl("-bytes", "16384", "-evp", "aes-128-gcm")),
     Workload("openssl-sha256", ("openssl",), openssl("-bytes", "16384", "-evp", "sha256")),

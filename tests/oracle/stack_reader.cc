@@ -6,7 +6,6 @@
 // and the frames, leaf first, as PC:SP in hexadecimal, parted by blanks.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -16,6 +15,7 @@
 
 #include "base/text.h"
 #include "tests/oracle/live_view.h"
+#include "tests/oracle/parse_number.h"
 #include "tests/oracle/table_cache.h"
 #include "tests/oracle/traced_process.h"
 
@@ -39,14 +39,10 @@ constexpr Register kRegisters[] = {
     {"r13", &user_regs_struct::r13}, {"r14", &user_regs_struct::r14},
     {"r15", &user_regs_struct::r15}, {"orig_rax", &user_regs_struct::orig_rax}};
 
-// Decimal, perhaps negative.
+// Perhaps negative.
 std::optional<uint64_t> ParseValue(std::string_view text) {
-  int64_t negative = 0;
-  uint64_t value = 0;
-  const char* const end = text.data() + text.size();
-  if (std::from_chars(text.data(), end, value).ptr == end) return value;
-  if (std::from_chars(text.data(), end, negative).ptr == end)
-    return static_cast<uint64_t>(negative);
+  if (const auto value = ParseNumber<uint64_t>(text)) return value;
+  if (const auto value = ParseNumber<int64_t>(text)) return static_cast<uint64_t>(*value);
   return std::nullopt;
 }
 
@@ -95,11 +91,10 @@ int Main(Pid pid) {
 }  // namespace pyrometer::oracle
 
 int main(int argc, char** argv) {
-  uint32_t pid = 0;
-  const std::string_view text = argc == 2 ? argv[1] : "";
-  if (std::from_chars(text.data(), text.data() + text.size(), pid).ec != std::errc()) {
+  const auto pid = pyrometer::oracle::ParseNumber<uint32_t>(argc == 2 ? argv[1] : "");
+  if (!pid) {
     std::fputs("usage: stack_reader PID\n", stderr);
     return 2;
   }
-  return pyrometer::oracle::Main(pyrometer::Pid(pid));
+  return pyrometer::oracle::Main(pyrometer::Pid(*pid));
 }

@@ -94,8 +94,7 @@ TracedProcess::~TracedProcess() {
 }
 
 Result<TracedProcess::Stop> TracedProcess::Step() {
-  ASSIGN_OR_RETURN(const Stop stop, WaitForStop(PTRACE_SINGLESTEP));
-  return stop;
+  return WaitForStop(PTRACE_SINGLESTEP);
 }
 
 Result<TracedProcess::Stop> TracedProcess::RunFor(std::chrono::milliseconds duration) {

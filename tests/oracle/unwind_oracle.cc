@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <getopt.h>
 
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -20,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/oracle/parse_number.h"
 #include "tests/oracle/step_oracle.h"
 
 namespace pyrometer::oracle {
@@ -42,14 +42,6 @@ struct Options {
   double exact_percent = 99.95;
   std::vector<std::string> command;
 };
-
-template <typename T>
-std::optional<T> ParseNumber(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::optional<Window> ParseWindow(std::string_view text) {
   Window window;

@@ -7,17 +7,9 @@
 #include <ucontext.h>
 
 #include "unwound.h"
+#include "work.h"
 
 enum { kStackSize = 64 * 1024, kPage = 4096 };
-
-static volatile uint64_t sink;
-
-NOINLINE static uint64_t work(uint64_t x) {
-  uint64_t total = x;
-  for (int i = 0; i < 10; ++i) total = total * 31 + (uint64_t)i;
-  sink += total;
-  return total;
-}
 
 static ucontext_t main_context;
 static ucontext_t contexts[2];

@@ -4,15 +4,7 @@
 #include <stdint.h>
 
 #include "unwound.h"
-
-static volatile uint64_t sink;
-
-NOINLINE static uint64_t work(uint64_t x) {
-  uint64_t total = x;
-  for (int i = 0; i < 10; ++i) total = total * 31 + (uint64_t)i;
-  sink += total;
-  return total;
-}
+#include "work.h"
 
 static jmp_buf outer_buffer;
 static sigjmp_buf inner_buffer;

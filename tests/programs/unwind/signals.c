@@ -11,18 +11,11 @@
 #include <unistd.h>
 
 #include "unwound.h"
+#include "work.h"
 
 enum { kStackSize = 64 * 1024, kPage = 4096 };
 
-static volatile uint64_t sink;
 static sigjmp_buf after_fault;
-
-NOINLINE static uint64_t work(uint64_t x) {
-  uint64_t total = x;
-  for (int i = 0; i < 20; ++i) total = total * 31 + (uint64_t)i;
-  sink += total;
-  return total;
-}
 
 NOINLINE static void deeper(int depth, int signal) {
   ALIGNED(64) uint64_t block[8] = {work((uint64_t)depth)};

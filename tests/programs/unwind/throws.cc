@@ -8,21 +8,13 @@
 #include <string>
 
 #include "unwound.h"
+#include "work.h"
 
 namespace {
 
-volatile uint64_t sink;
-
-NOINLINE uint64_t Work(uint64_t x) {
-  uint64_t total = x;
-  for (unsigned i = 0; i < 10; ++i) total = total * 31 + i;
-  sink = sink + total;
-  return total;
-}
-
 struct CleanUp {
   explicit CleanUp(uint64_t x) : value(x) {}
-  NOINLINE ~CleanUp() { Work(value); }
+  NOINLINE ~CleanUp() { work(value); }
   uint64_t value;
 };
 
@@ -45,20 +37,20 @@ NOINLINE void Through(uint64_t depth, uint64_t kind) {
   if (depth == 0) return Throw(kind);
   const CleanUp clean_up(depth);
   Through(depth - 1, kind);
-  Work(block[0]);
+  work(block[0]);
 }
 
 NOINLINE void ThroughPlain(uint64_t depth, uint64_t kind) {
   if (depth == 0) return Through(3, kind);
   ThroughPlain(depth - 1, kind);
-  Work(depth);
+  work(depth);
 }
 
 NOINLINE void Rethrow(uint64_t kind) {
   try {
     ThroughPlain(4, kind);
   } catch (const Thrown& thrown) {
-    Work(thrown.value);
+    work(thrown.value);
     throw;
   } catch (const std::exception&) {
     std::throw_with_nested(Thrown{kind});
@@ -69,9 +61,9 @@ NOINLINE void Catch(uint64_t kind) {
   try {
     Rethrow(kind);
   } catch (const Thrown& thrown) {
-    Work(thrown.value);
+    work(thrown.value);
   } catch (...) {
-    Work(kind);
+    work(kind);
   }
 }
 
@@ -88,9 +80,9 @@ struct Member {
 NOINLINE void OutOfConstructor(uint64_t kind) {
   try {
     const Member member(kind);
-    Work(member.first.value);
+    work(member.first.value);
   } catch (...) {
-    Work(kind);
+    work(kind);
   }
 }
 
@@ -104,7 +96,7 @@ NOINLINE void ThroughLibc() {
   try {
     std::qsort(static_cast<void*>(numbers), 3, sizeof numbers[0], Compare);
   } catch (const Thrown& thrown) {
-    Work(thrown.value);
+    work(thrown.value);
   }
 }
 

@@ -9,6 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "tests/unit/unwind/table_rules.h"
+
 namespace pyrometer {
 namespace {
 
@@ -26,16 +28,8 @@ constexpr size_t kFramePointer = 29;
 // One function in its page, whose frame has `size` bytes; and the outermost one from 0x8000 on.
 std::shared_ptr<const UnwindTable> TableWithFrames(int32_t size) {
   auto table = std::make_shared<UnwindTable>();
-  pyro_unwind_rule function{};
-  function.kind = PYRO_RULE_REGISTER;
-  function.cfa_register = kStackPointer;
-  function.fp = PYRO_SAVED_SAME;
-  function.ra = PYRO_SAVED_AT_CFA;
-  function.cfa_offset = size;
-  function.ra_offset = -8;
-  pyro_unwind_rule outermost{};
-  outermost.kind = PYRO_RULE_END;
-  table->rules = {pyro_unwind_rule{}, function, outermost};
+  table->rules = {pyro_unwind_rule{}, FrameRule(PYRO_RULE_REGISTER, kStackPointer, size),
+                  RuleOfKind(PYRO_RULE_END)};
   table->rows = {{.pc_low = 0, .rule = 1}, {.pc_low = 0x8000, .rule = 2}};
   table->pages = {{0, 2}};
   return table;

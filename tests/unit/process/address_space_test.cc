@@ -51,6 +51,27 @@ TEST(AddressSpace, AnswersForTheMomentAsked) {
   EXPECT_EQ(ObjectAt(space, 0x2800, Second(5)), kBar);
 }
 
+TEST(AddressSpace, TellsWhetherItsContentWasTheSameInAPeriod) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x3000), Second(1));
+  space.Map(Text(kBar, 0x2000, 0x3000), Second(5));
+  space.Replace({Text(kFoo, 0x1000, 0x2000)}, Second(8));
+  space.Map(Text(kFoo, 0x2000, 0x3000), Second(9));
+  const struct {
+    uint64_t first;
+    uint64_t last;
+    std::optional<ObjectId> content;  // 0: nothing there; none: it changed
+  } cases[] = {{1, 4, kFoo},         {1, 5, std::nullopt}, {5, 7, kBar},
+               {7, 8, std::nullopt}, {8, 8, ObjectId(0)},  {0, 0, ObjectId(0)},
+               {0, 1, std::nullopt}, {9, 20, kFoo},        {4, 9, std::nullopt}};
+  for (const auto& [first, last, content] : cases) {
+    const AddressContent found = space.ContentIn({Second(first), Second(last)}, Address(0x2800));
+    EXPECT_EQ(found.is_sure, content.has_value()) << first << " to " << last;
+    const ObjectId object = found.mapping ? found.mapping->object : ObjectId(0);
+    EXPECT_EQ(object, content.value_or(ObjectId(0))) << first << " to " << last;
+  }
+}
+
 TEST(AddressSpace, KnowsNothingBeforeTheFirstMapping) {
   AddressSpace space;
   space.Map(Text(kFoo, 0x1000, 0x3000), Second(1));

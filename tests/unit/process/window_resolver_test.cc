@@ -169,6 +169,27 @@ TEST_F(WindowResolverTest, NamesNothingIfTheMappingEndedBetweenTheTicks) {
   EXPECT_EQ(tally_.doubtful_frames, 1U);
 }
 
+TEST_F(WindowResolverTest, LeavesAnAddressWhoseContentChangedBetweenTheTicks) {
+  Replace();
+  AddSample(100, AddStack({kKernel, User(0x10123), User(0x50010), User(0x11000)}, 1), 1999, 2000);
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(kKernel, User(0x10123), User(0x50010), User(0x11000)));
+  EXPECT_EQ(StackOf(0).end, StackEnd::kComplete);
+  EXPECT_EQ(tally_.resolved_frames, 0U);
+  EXPECT_EQ(tally_.doubtful_frames, 2U);
+}
+
+TEST_F(WindowResolverTest, NamesAnAddressByWhatWasThereAtAllTicks) {
+  Replace();
+  const uint32_t stack = AddStack({User(0x10123)});
+  AddSample(100, stack, 1000, 1999);
+  AddSample(100, stack, 2000, 2500);
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(InFoo(0x123)));
+  EXPECT_THAT(FramesOf(1), ElementsAre(InBar(0x1123)));
+  EXPECT_EQ(tally_.doubtful_frames, 0U);
+}
+
 TEST_F(WindowResolverTest, KeepsFramesFromBeforeTheMappingEnded) {
   Replace();
   AddSample(100, AddStack({InFoo(0x123), InBar(5)}), 1000, 1999);

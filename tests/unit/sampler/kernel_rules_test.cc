@@ -7,6 +7,8 @@
 #include <array>
 #include <vector>
 
+#include "tests/unit/unwind/table_rules.h"
+
 namespace pyrometer {
 namespace {
 
@@ -14,18 +16,6 @@ using testing::ElementsAre;
 
 constexpr MonotonicTime kNow(5'000'000'000);
 constexpr MonotonicTime kMuchLater(50'000'000'000);
-
-pyro_unwind_rule RuleWithOffset(int32_t offset) {
-  return {.kind = PYRO_RULE_REGISTER,
-          .cfa_register = 7,
-          .fp = PYRO_SAVED_SAME,
-          .ra = PYRO_SAVED_AT_CFA,
-          .cfa_offset = offset,
-          .cfa_add = 0,
-          .fp_offset = 0,
-          .ra_offset = -8,
-          .rbx_offset = 0};
-}
 
 class KernelRulesTest : public testing::Test {
  protected:

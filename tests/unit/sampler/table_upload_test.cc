@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/unit/sampler/chunk_memory.h"
+#include "tests/unit/unwind/table_rules.h"
 
 namespace pyrometer {
 namespace {
@@ -21,18 +22,6 @@ constexpr ObjectId kSsl(8);
 constexpr MonotonicTime kNow(5'000'000'000);
 constexpr MonotonicTime kLater(7'000'000'000);
 constexpr MonotonicTime kMuchLater(50'000'000'000);
-
-pyro_unwind_rule RuleWithOffset(int32_t offset) {
-  return {.kind = PYRO_RULE_REGISTER,
-          .cfa_register = 7,
-          .fp = PYRO_SAVED_SAME,
-          .ra = PYRO_SAVED_AT_CFA,
-          .cfa_offset = offset,
-          .cfa_add = 0,
-          .fp_offset = 0,
-          .ra_offset = -8,
-          .rbx_offset = 0};
-}
 
 // A table of `pages` pages from page number 4 on, each with `rows_per_page` rows of one rule.
 UnwindTable Table(uint32_t pages, uint32_t rows_per_page, int32_t offset = 8) {

@@ -260,6 +260,22 @@ std::vector<uint64_t> AddressesOf(const UnwindTable& table) {
   return addresses;
 }
 
+// True if the table may have `rule` at `pc` where libdw has nothing.
+bool MayBeOurs(const UnwindTable& table, const pyro_unwind_rule& rule, uint64_t pc) {
+  if (rule.kind == PYRO_RULE_NONE) return true;
+  // The entry point of a file that says nothing about it is known to be the outermost frame.
+  if (rule.kind == PYRO_RULE_END) return true;
+  const bool is_padding = table.RuleAt(ElfAddress((pc | 15) + 1)).kind != PYRO_RULE_NONE;
+  return is_padding;
+}
+
+// Rules may say that RBX is lost. libdw says so where nothing is said of it: its defaults for
+// x86_64 have another register in the place of this one.
+bool IsRbxLeftOpen(const Caller& ours, const Caller& theirs, const KnownRegisters& registers) {
+  const bool is_unsaid = theirs.cfa && !theirs.rbx && ours.rbx == registers.values[kRbx];
+  return !ours.rbx || is_unsaid;
+}
+
 // `path` must have .eh_frame only, which is all that libdw looks at here.
 void ExpectAgreement(const std::string& path) {
   const UniqueFd fd = *Open(path, O_RDONLY);
@@ -279,21 +295,14 @@ void ExpectAgreement(const std::string& path) {
     const FramePointer frame = FrameAt(cfi, pc);
     const pyro_unwind_rule& rule = table.RuleAt(ElfAddress(pc));
     if (frame == nullptr) {
-      const bool padding = table.RuleAt(ElfAddress((pc | 15) + 1)).kind != PYRO_RULE_NONE;
-      // The entry point of a file that says nothing about it is known to be the outermost frame.
-      const bool entry = rule.kind == PYRO_RULE_END;
-      EXPECT_TRUE(rule.kind == PYRO_RULE_NONE || padding || entry)
-          << path << " at " << std::hex << pc;
+      EXPECT_TRUE(MayBeOurs(table, rule, pc)) << path << " at " << std::hex << pc;
       continue;
     }
     ++covered;
     const KnownRegisters registers = RandomRegisters(random);
     Caller ours = EvaluateOurs(table, registers, pc);
     const Caller theirs = EvaluateTheirs(frame.get(), registers, pc);
-    // Rules may say that RBX is lost. libdw says so where nothing is said of it: its defaults for
-    // x86_64 have another register in the place of this one.
-    const bool unsaid = theirs.cfa && !theirs.rbx && ours.rbx == registers.values[kRbx];
-    if (!ours.rbx || unsaid) ours.rbx = theirs.rbx;
+    if (IsRbxLeftOpen(ours, theirs, registers)) ours.rbx = theirs.rbx;
     if (ours == theirs) continue;
     if (++differences > 20) continue;
     ADD_FAILURE() << path << " at " << std::hex << pc << " (" << Print(rule)
@@ -330,12 +339,16 @@ TEST(UnwindTableAgreesWithLibdw, OnPrograms) {
 }
 
 TEST(UnwindTableAgreesWithLibdw, OnWhatWasWrittenByHand) {
+  int compared = 0;
   for (const char* path :
        {"/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/lib/x86_64-linux-gnu/libgmp.so.10",
         "/usr/lib/x86_64-linux-gnu/libitm.so.1", "/usr/lib/x86_64-linux-gnu/libx264.so.164",
         "/usr/lib/x86_64-linux-gnu/libx265.so.199"}) {
-    if (::access(path, R_OK) == 0) ExpectAgreement(path);
+    if (::access(path, R_OK) != 0) continue;
+    ExpectAgreement(path);
+    ++compared;
   }
+  if (compared == 0) GTEST_SKIP() << "none of them is installed";
 }
 
 }  // namespace

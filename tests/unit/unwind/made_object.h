@@ -99,13 +99,16 @@ class CfiWriter {
   DwarfBytes bytes_;
 };
 
-// An ELF file with code at kText. Sections are as given; both parts may be left empty.
+// An ELF file with code. Sections are as given; both parts may be left empty.
 struct MadeObject {
   int machine = EM_X86_64;
   DwarfBytes eh_frame = {};
   DwarfBytes eh_frame_header = {};  // becomes PT_GNU_EH_FRAME, with .eh_frame in a segment
   DwarfBytes debug_frame = {};
   bool has_sections = true;
+  uint64_t entry = 0;              // address of the entry point
+  uint64_t text = kText;           // address of the code,
+  uint64_t text_size = kTextSize;  // and its size, in memory and as if it were in the file
 
   std::vector<std::byte> Image() const {
     const std::vector<Elf64_Phdr> program_headers = ProgramHeaders();
@@ -136,6 +139,7 @@ struct MadeObject {
     header.e_ident[EI_DATA] = ELFDATA2LSB;
     header.e_type = ET_DYN;
     header.e_machine = static_cast<Elf64_Half>(machine);
+    header.e_entry = entry;
     header.e_phoff = sizeof(header);
     header.e_phentsize = sizeof(Elf64_Phdr);
     header.e_phnum = static_cast<Elf64_Half>(segments);
@@ -148,33 +152,21 @@ struct MadeObject {
   }
 
   std::vector<Elf64_Phdr> ProgramHeaders() const {
-    std::vector<Elf64_Phdr> headers;
-    headers.push_back({.p_type = PT_LOAD,
-                       .p_flags = PF_R | PF_X,
-                       .p_offset = 0,
-                       .p_vaddr = kText,
-                       .p_paddr = kText,
-                       .p_filesz = kTextSize,
-                       .p_memsz = kTextSize,
-                       .p_align = 4096});
-    if (Segments() == 1) return headers;
-    headers.push_back({.p_type = PT_LOAD,
-                       .p_flags = PF_R,
-                       .p_offset = EhFrameOffset(),
-                       .p_vaddr = kEhFrame,
-                       .p_paddr = kEhFrame,
-                       .p_filesz = eh_frame.size(),
-                       .p_memsz = eh_frame.size(),
-                       .p_align = 4096});
-    headers.push_back({.p_type = PT_GNU_EH_FRAME,
-                       .p_flags = PF_R,
-                       .p_offset = HeaderOffset(),
-                       .p_vaddr = kEhFrameHeader,
-                       .p_paddr = kEhFrameHeader,
-                       .p_filesz = eh_frame_header.size(),
-                       .p_memsz = eh_frame_header.size(),
-                       .p_align = 4});
-    return headers;
+    const auto segment = [](uint32_t type, uint32_t flags, uint64_t offset, uint64_t address,
+                            uint64_t size) {
+      return Elf64_Phdr{.p_type = type,
+                        .p_flags = flags,
+                        .p_offset = offset,
+                        .p_vaddr = address,
+                        .p_paddr = address,
+                        .p_filesz = size,
+                        .p_memsz = size,
+                        .p_align = 4096};
+    };
+    const Elf64_Phdr code = segment(PT_LOAD, PF_R | PF_X, 0, text, text_size);
+    if (Segments() == 1) return {code};
+    return {code, segment(PT_LOAD, PF_R, EhFrameOffset(), kEhFrame, eh_frame.size()),
+            segment(PT_GNU_EH_FRAME, PF_R, HeaderOffset(), kEhFrameHeader, eh_frame_header.size())};
   }
 
   std::vector<Elf64_Shdr> SectionHeaders() const {

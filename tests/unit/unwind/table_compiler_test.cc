@@ -196,6 +196,55 @@ TEST(CompileUnwindTable, CountsBadFunctionsAndKeepsTheOthers) {
   EXPECT_EQ(RuleTextAt(table, kText + 0x20), FrameText(16));
 }
 
+TEST(CompileUnwindTable, TakesTheEntryPointForTheOutermostFrame) {
+  const UnwindTable table = Compiled(
+      {.eh_frame = EhFrame({{kText, 0x20, 16}, {kText + 0x100, 0x20, 24}}), .entry = kText + 0x40});
+  EXPECT_EQ(RuleTextAt(table, kText + 0x3f), "none");
+  EXPECT_EQ(RuleTextAt(table, kText + 0x40), "end");
+  EXPECT_EQ(RuleTextAt(table, kText + 0x7f), "end");
+  EXPECT_EQ(RuleTextAt(table, kText + 0x80), "none");
+  EXPECT_EQ(table.functions, 2U);
+}
+
+TEST(CompileUnwindTable, EndsTheEntryCodeAtTheNextFunction) {
+  const UnwindTable table =
+      Compiled({.eh_frame = EhFrame({{kText + 0x10, 0x20, 16}}), .entry = kText});
+  EXPECT_EQ(RuleTextAt(table, kText + 0xf), "end");
+  EXPECT_EQ(RuleTextAt(table, kText + 0x10), FrameText(16));
+}
+
+TEST(CompileUnwindTable, BelievesWhatIsSaidOfTheEntryPoint) {
+  const UnwindTable table =
+      Compiled({.eh_frame = EhFrame({{kText, 0x20, 16}}), .entry = kText + 0x10});
+  EXPECT_EQ(RuleTextAt(table, kText + 0x10), FrameText(16));
+}
+
+TEST(CompileUnwindTable, LeavesOutAnEntryPointFarFromAllFunctions) {
+  constexpr uint64_t kFar = uint64_t{12} << 30;
+  const struct {
+    uint64_t entry = 0;
+    uint64_t function = 0;
+  } cases[] = {{kText, kText + kFar}, {kText + kFar, kText}};
+  for (const auto& [entry, function] : cases) {
+    const UnwindTable table = Compiled(
+        {.eh_frame = EhFrame({{function, 0x20, 16}}), .entry = entry, .text_size = kFar + 0x1000});
+    EXPECT_EQ(table.pages.size(), 1U);
+    EXPECT_EQ(RuleTextAt(table, function), FrameText(16));
+    EXPECT_EQ(RuleTextAt(table, entry), "none");
+  }
+}
+
+TEST(CompileUnwindTable, EndsTheEntryCodeWithTheAddresses) {
+  constexpr uint64_t kLastPage = ~uint64_t{0xfff};
+  const UnwindTable table = Compiled({.eh_frame = EhFrame({{kLastPage, 0x20, 16}}),
+                                      .entry = kLastPage + 0xfe0,
+                                      .text = kLastPage,
+                                      .text_size = 0xfff});
+  EXPECT_EQ(RuleTextAt(table, kLastPage), FrameText(16));
+  EXPECT_EQ(RuleTextAt(table, kLastPage + 0xfdf), "none");
+  EXPECT_EQ(RuleTextAt(table, kLastPage + 0xfe0), "end");
+}
+
 TEST(CompileUnwindTable, LeavesOutWhatNeedsTooManyRules) {
   CfiWriter writer;
   const uint64_t cie = writer.AddCie();

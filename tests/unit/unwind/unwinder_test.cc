@@ -10,6 +10,8 @@
 #include <map>
 #include <vector>
 
+#include "tests/unit/unwind/table_rules.h"
+
 namespace pyrometer {
 namespace {
 
@@ -23,24 +25,6 @@ constexpr uint64_t kStack = 0x7f0000;
 constexpr uint8_t kRbx = 3;
 constexpr uint8_t kRbp = 6;
 constexpr uint8_t kRsp = 7;
-
-pyro_unwind_rule Rule(uint8_t kind, uint8_t reg, int32_t offset) {
-  return {.kind = kind,
-          .cfa_register = reg,
-          .fp = PYRO_SAVED_SAME,
-          .ra = PYRO_SAVED_AT_CFA,
-          .cfa_offset = offset,
-          .cfa_add = 0,
-          .fp_offset = 0,
-          .ra_offset = -8,
-          .rbx_offset = PYRO_RBX_SAME};
-}
-
-pyro_unwind_rule OfKind(uint8_t kind) {
-  pyro_unwind_rule rule{};
-  rule.kind = kind;
-  return rule;
-}
 
 // A function of 0x100 bytes for each rule, from kText on.
 class FakeView : public UnwindView {
@@ -76,7 +60,10 @@ class FakeView : public UnwindView {
   static uint64_t HandWritten() { return kText + 0x40; }
   void AddExotic(const ExoticRule& rule) { table_.exotic.push_back(rule); }
 
+  int lookups() const { return lookups_; }
+
   Found Find(Address pc) override {
+    ++lookups_;
     const uint64_t page = pc.value() >> PYRO_UNWIND_PAGE_SHIFT << PYRO_UNWIND_PAGE_SHIFT;
     switch (page) {
       case kText:
@@ -111,6 +98,7 @@ class FakeView : public UnwindView {
   UnwindTable table_;
   std::map<uint64_t, uint64_t> words_;
   std::map<uint64_t, std::vector<std::byte>> code_;  // by where it ends
+  int lookups_ = 0;
 };
 
 class UnwinderTest : public testing::Test {
@@ -120,7 +108,11 @@ class UnwinderTest : public testing::Test {
     registers_.values[kRsp] = kStack;
     return Unwind(registers_, view_);
   }
-  uint64_t Bottom() { return view_.Function(OfKind(PYRO_RULE_END)); }
+  // With 500 words. The first ones, from which the kernel side would choose, are none.
+  void FillStack(uint64_t word) {
+    for (uint64_t i = 0; i < 500; ++i) view_.Put(kStack + i * 8, i < 128 ? 0x1234 : word);
+  }
+  uint64_t Bottom() { return view_.Function(RuleOfKind(PYRO_RULE_END)); }
 
   static std::vector<uint64_t> AddressesOf(const UnwoundStack& stack) {
     std::vector<uint64_t> addresses;
@@ -133,8 +125,8 @@ class UnwinderTest : public testing::Test {
 };
 
 TEST_F(UnwinderTest, FollowsTheStackPointer) {
-  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 24));
-  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 16));
+  const uint64_t leaf = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 24));
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 16));
   const uint64_t bottom = Bottom();
   view_.Put(kStack + 16, caller);
   view_.Put(kStack + 32, bottom);
@@ -159,11 +151,11 @@ TEST_F(UnwinderTest, ReadsAReturnAddressThatIsNotAligned) {
 }
 
 TEST_F(UnwinderTest, RestoresTheFramePointerForACallerThatNeedsIt) {
-  pyro_unwind_rule saves = Rule(PYRO_RULE_REGISTER, kRsp, 24);
+  pyro_unwind_rule saves = FrameRule(PYRO_RULE_REGISTER, kRsp, 24);
   saves.fp = PYRO_SAVED_AT_CFA;
   saves.fp_offset = -16;
   const uint64_t leaf = view_.Function(saves);
-  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRbp, 16));
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRbp, 16));
   const uint64_t bottom = Bottom();
   view_.Put(kStack + 8, kStack + 0x100);
   view_.Put(kStack + 16, caller);
@@ -175,8 +167,8 @@ TEST_F(UnwinderTest, RestoresTheFramePointerForACallerThatNeedsIt) {
 }
 
 TEST_F(UnwinderTest, UsesAnyRegisterInTheLeafAndOnlyThere) {
-  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, 15, 8));
-  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, 15, 8));
+  const uint64_t leaf = view_.Function(FrameRule(PYRO_RULE_REGISTER, 15, 8));
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, 15, 8));
   registers_.values[15] = kStack + 0x40;
   view_.Put(kStack + 0x40, caller);
   const UnwoundStack stack = UnwindFrom(leaf);
@@ -185,9 +177,9 @@ TEST_F(UnwinderTest, UsesAnyRegisterInTheLeafAndOnlyThere) {
 }
 
 TEST_F(UnwinderTest, UsesTheLeafsRegistersForACallerThatReliesOnThem) {
-  const uint64_t inner_loop = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
-  const uint64_t in_rax = view_.Function(Rule(PYRO_RULE_REGISTER, 0, 8));
-  const uint64_t in_r15 = view_.Function(Rule(PYRO_RULE_REGISTER, 15, 8));
+  const uint64_t inner_loop = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t in_rax = view_.Function(FrameRule(PYRO_RULE_REGISTER, 0, 8));
+  const uint64_t in_r15 = view_.Function(FrameRule(PYRO_RULE_REGISTER, 15, 8));
   registers_.values[0] = registers_.values[15] = kStack + 0x80;
   view_.Put(kStack + 0x80, in_rax);
   view_.Put(kStack, in_rax);
@@ -197,10 +189,10 @@ TEST_F(UnwinderTest, UsesTheLeafsRegistersForACallerThatReliesOnThem) {
 }
 
 TEST_F(UnwinderTest, FindsTheFrameOfARealignedStack) {
-  pyro_unwind_rule realigned = Rule(PYRO_RULE_DEREFERENCE, kRbp, -8);
+  pyro_unwind_rule realigned = FrameRule(PYRO_RULE_DEREFERENCE, kRbp, -8);
   realigned.fp = PYRO_SAVED_AT_FP;
   const uint64_t leaf = view_.Function(realigned);
-  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRbp, 16));
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRbp, 16));
   const uint64_t bottom = Bottom();
   registers_.values[kRbp] = kStack + 0x20;
   view_.Put(kStack + 0x18, kStack + 0x60);  // the CFA
@@ -211,7 +203,7 @@ TEST_F(UnwinderTest, FindsTheFrameOfARealignedStack) {
 }
 
 TEST_F(UnwinderTest, KnowsWhetherAPltStubHasPushed) {
-  pyro_unwind_rule plt = Rule(PYRO_RULE_PLT, kRsp, 8);
+  pyro_unwind_rule plt = FrameRule(PYRO_RULE_PLT, kRsp, 8);
   plt.cfa_add = 11;
   const uint64_t stub = view_.Function(plt);
   const uint64_t bottom = Bottom();
@@ -222,10 +214,10 @@ TEST_F(UnwinderTest, KnowsWhetherAPltStubHasPushed) {
 }
 
 TEST_F(UnwinderTest, CarriesRbxThroughFramesThatSaveIt) {
-  pyro_unwind_rule saves = Rule(PYRO_RULE_REGISTER, kRsp, 32);
+  pyro_unwind_rule saves = FrameRule(PYRO_RULE_REGISTER, kRsp, 32);
   saves.rbx_offset = -24;
   const uint64_t leaf = view_.Function(saves);
-  const uint64_t resolver = view_.Function(Rule(PYRO_RULE_REGISTER, kRbx, 16));
+  const uint64_t resolver = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRbx, 16));
   const uint64_t bottom = Bottom();
   view_.Put(kStack + 8, kStack + 0x200);
   view_.Put(kStack + 24, resolver);
@@ -237,7 +229,7 @@ TEST_F(UnwinderTest, CarriesRbxThroughFramesThatSaveIt) {
 }
 
 TEST_F(UnwinderTest, TakesAReturnAddressFromARegister) {
-  pyro_unwind_rule rule = Rule(PYRO_RULE_REGISTER, kRsp, 0);
+  pyro_unwind_rule rule = FrameRule(PYRO_RULE_REGISTER, kRsp, 0);
   rule.ra = PYRO_SAVED_IN_REGISTER;
   rule.ra_offset = 5;
   const uint64_t leaf = view_.Function(rule);
@@ -248,10 +240,10 @@ TEST_F(UnwinderTest, TakesAReturnAddressFromARegister) {
 }
 
 TEST_F(UnwinderTest, GoesThroughASignalFrameToTheVeryInstruction) {
-  const uint64_t handler = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
-  const uint64_t restorer = view_.Function(OfKind(PYRO_RULE_SIGNAL));
+  const uint64_t handler = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t restorer = view_.Function(RuleOfKind(PYRO_RULE_SIGNAL));
   // Its rule needs a register that only an interrupted function still has.
-  const uint64_t interrupted = view_.Function(Rule(PYRO_RULE_REGISTER, 12, 8));
+  const uint64_t interrupted = view_.Function(FrameRule(PYRO_RULE_REGISTER, 12, 8));
   const uint64_t bottom = Bottom();
   view_.Put(kStack, restorer + 1);
   const uint64_t registers = kStack + 8 + 40;
@@ -301,7 +293,7 @@ TEST_F(UnwinderTest, NeverEmitsAFrameThatAFramePointerOnlyPretends) {
 }
 
 TEST_F(UnwinderTest, SaysThatAReturnAddressLeadsNowhere) {
-  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t leaf = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
   view_.Put(kStack, 0x4141414141);
   EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kBadReturnAddress);
   view_.Put(kStack, 0);
@@ -309,31 +301,31 @@ TEST_F(UnwinderTest, SaysThatAReturnAddressLeadsNowhere) {
 }
 
 TEST_F(UnwinderTest, EndsWhereACallerHasANullReturnAddress) {
-  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
-  const uint64_t first = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t leaf = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t first = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
   view_.Put(kStack, first);
   view_.Put(kStack + 8, 0);
   EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kComplete);
 }
 
 TEST_F(UnwinderTest, SaysThatTheFrameAddressLeadsNowhere) {
-  const uint64_t down = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, -64));
+  const uint64_t down = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, -64));
   EXPECT_EQ(UnwindFrom(down).end, StackEnd::kBadCfa);
-  const uint64_t askew = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 12));
+  const uint64_t askew = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 12));
   EXPECT_EQ(UnwindFrom(askew).end, StackEnd::kBadCfa);
-  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
-  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 0));
+  const uint64_t leaf = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 0));
   view_.Put(kStack, caller);
   EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kBadCfa) << "a caller's frame is never empty";
 }
 
 TEST_F(UnwinderTest, SaysThatTheStackCannotBeRead) {
-  EXPECT_EQ(UnwindFrom(view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8))).end,
+  EXPECT_EQ(UnwindFrom(view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8))).end,
             StackEnd::kUnreadable);
 }
 
 TEST_F(UnwinderTest, StopsAtTheFrameLimit) {
-  const uint64_t function = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t function = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
   for (uint64_t i = 0; i < 600; ++i) view_.Put(kStack + i * 8, function);
   const UnwoundStack stack = UnwindFrom(function);
   EXPECT_EQ(stack.end, StackEnd::kTruncated);
@@ -341,7 +333,7 @@ TEST_F(UnwinderTest, StopsAtTheFrameLimit) {
 }
 
 TEST_F(UnwinderTest, EvaluatesWhatTheKernelSideCannot) {
-  const uint64_t leaf = view_.Function(OfKind(PYRO_RULE_EXOTIC));  // number 0
+  const uint64_t leaf = view_.Function(RuleOfKind(PYRO_RULE_EXOTIC));  // number 0
   const uint64_t bottom = Bottom();
   // DW_OP_breg7 16, DW_OP_plus_uconst 8
   const std::vector<std::byte> expression = {std::byte{0x77}, std::byte{16}, std::byte{0x23},
@@ -360,8 +352,8 @@ TEST_F(UnwinderTest, EvaluatesWhatTheKernelSideCannot) {
 }
 
 TEST_F(UnwinderTest, FindsTheCallerOfHandWrittenCode) {
-  const uint64_t stale = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 0x800));
-  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 16));
+  const uint64_t stale = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 0x800));
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 16));
   const uint64_t bottom = Bottom();
   view_.PutCall(stale);
   view_.PutCall(caller);
@@ -378,7 +370,7 @@ TEST_F(UnwinderTest, FindsTheCallerOfHandWrittenCode) {
 }
 
 TEST_F(UnwinderTest, FollowsHandWrittenFunctionsThatCallEachOther) {
-  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
   const uint64_t bottom = Bottom();
   const uint64_t outer = FakeView::HandWritten() + 0x40;
   const uint64_t elsewhere = FakeView::HandWritten() + 0x60;
@@ -395,7 +387,7 @@ TEST_F(UnwinderTest, FollowsHandWrittenFunctionsThatCallEachOther) {
 }
 
 TEST_F(UnwinderTest, DoesNotSkipTheCallersOfHandWrittenCode) {
-  const uint64_t further_up = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t further_up = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
   registers_.values[kRbp] = kStack + 0x1000;
   for (uint64_t i = 0; i < 600; ++i) view_.Put(kStack + i * 8, 0x1234);
   view_.Put(kStack + 0x1000, 0);
@@ -410,7 +402,7 @@ TEST_F(UnwinderTest, DoesNotSkipTheCallersOfHandWrittenCode) {
 }
 
 TEST_F(UnwinderTest, FindsAFramePointerThatHandWrittenCodeHasPushed) {
-  const uint64_t caller = view_.Function(Rule(PYRO_RULE_REGISTER, kRbp, 16));
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRbp, 16));
   const uint64_t bottom = Bottom();
   view_.PutCall(caller);
   registers_.values[kRbp] = 0x1111;
@@ -429,6 +421,22 @@ TEST_F(UnwinderTest, SaysThatHandWrittenCodeHidesItsCaller) {
   EXPECT_EQ(stack.end, StackEnd::kNoUnwindInfo);
 }
 
+TEST_F(UnwinderTest, GivesUpOnAStackFullOfCallersThatLeadNowhere) {
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.PutCall(caller);
+  FillStack(caller);
+  EXPECT_EQ(UnwindFrom(FakeView::HandWritten()).end, StackEnd::kNoUnwindInfo);
+  EXPECT_LT(view_.lookups(), 20'000) << "not from every one of them to the end";
+}
+
+TEST_F(UnwinderTest, GivesUpOnAStackFullOfHandWrittenCallers) {
+  const uint64_t outer = FakeView::HandWritten() + 0x40;
+  view_.PutCall(outer, FakeView::HandWritten() - 0x20);
+  FillStack(outer);
+  EXPECT_EQ(UnwindFrom(FakeView::HandWritten()).end, StackEnd::kNoUnwindInfo);
+  EXPECT_LT(view_.lookups(), 20'000) << "not along every path among them";
+}
+
 TEST_F(UnwinderTest, KeepsTheLeafWhereverItIs) {
   const UnwoundStack stack = UnwindFrom(0x4141414141);
   EXPECT_THAT(AddressesOf(stack), ElementsAre(0x4141414141));
@@ -436,7 +444,7 @@ TEST_F(UnwinderTest, KeepsTheLeafWhereverItIs) {
 }
 
 TEST_F(UnwinderTest, LooksUpTheInstructionOfASystemCall) {
-  const uint64_t leaf = view_.Function(Rule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t leaf = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
   view_.Put(kStack, 0);
   registers_.after_call = true;
   EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf - 1));
