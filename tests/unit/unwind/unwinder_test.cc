@@ -138,7 +138,7 @@ TEST_F(UnwinderTest, FollowsTheStackPointer) {
 }
 
 TEST_F(UnwinderTest, ReadsAReturnAddressThatIsNotAligned) {
-  pyro_unwind_rule odd = Rule(PYRO_RULE_REGISTER, kRsp, 16);
+  pyro_unwind_rule odd = FrameRule(PYRO_RULE_REGISTER, kRsp, 16);
   odd.fp = PYRO_SAVED_AT_CFA;
   odd.fp_offset = -16;
   odd.ra_offset = -12;
