@@ -10,7 +10,7 @@
  * prefix. */
 #define PYRO_CALL_SITE_BYTES 8
 
-#if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
+#if !defined(__TARGET_ARCH_arm64) && !defined(__aarch64__)
 
 /* Intel SDM volume 2, CALL: E8 rel32. */
 static __always_inline bool pyro_is_direct_call(const __u8 *code)
@@ -70,7 +70,7 @@ static __always_inline __u64 pyro_call_target(const __u8 *code, __u64 return_add
 
 static __always_inline bool pyro_is_indirect_call(const __u8 *code)
 {
-  return (pyro_last_instruction(code) & 0xfefff800) == 0xd63f0000;
+  return (pyro_last_instruction(code) & 0xfefff000) == 0xd63f0000;
 }
 
 #endif

@@ -33,21 +33,22 @@
 /* DWARF numbers, and where the kernel leaves the registers of what a signal interrupted: relative
  * to the stack pointer after the handler has returned into the signal frame (struct rt_sigframe).
  */
-#if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
-#define PYRO_REGISTER_FP 6
-#define PYRO_REGISTER_SP 7
-#define PYRO_REGISTER_RBX 3
-#define PYRO_SIGNAL_REGISTERS 40
-#define PYRO_SIGNAL_WORDS 17
-/* Those that a called function need not preserve: rax, rdx, rcx, rsi, rdi, r8 to r11. */
-#define PYRO_VOLATILE_REGISTERS 0x0f37U
-#elif defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
 #define PYRO_REGISTER_FP 29
 #define PYRO_REGISTER_LR 30
 #define PYRO_REGISTER_SP 31
 #define PYRO_SIGNAL_REGISTERS 312
 #define PYRO_SIGNAL_WORDS 33
-#define PYRO_VOLATILE_REGISTERS 0x0007ffffU /* x0 to x18 */
+/* Those that a called function need not preserve: x0 to x18. */
+#define PYRO_VOLATILE_REGISTERS 0x0007ffffU
+#elif defined(__TARGET_ARCH_x86) || defined(__x86_64__)
+#define PYRO_REGISTER_FP 6
+#define PYRO_REGISTER_SP 7
+#define PYRO_REGISTER_RBX 3
+#define PYRO_SIGNAL_REGISTERS 40
+#define PYRO_SIGNAL_WORDS 17
+/* Likewise: rax, rdx, rcx, rsi, rdi, r8 to r11. */
+#define PYRO_VOLATILE_REGISTERS 0x0f37U
 #else
 #error "unknown architecture"
 #endif
@@ -207,6 +208,10 @@ static __always_inline int pyro_step_by_rule(struct pyro_walk *walk,
   __u64 return_address;
   if (rule->ra == PYRO_SAVED_AT_CFA) {
     if (!pyro_read_word(walk, cfa + (__s64)rule->ra_offset, &return_address))
+      return PYRO_END_UNREADABLE;
+  } else if (rule->ra == PYRO_SAVED_AT_FP) {
+    if (!cursor->fp_known) return PYRO_END_UNSUPPORTED;
+    if (!pyro_read_word(walk, cursor->fp + (__s64)rule->ra_offset, &return_address))
       return PYRO_END_UNREADABLE;
   } else {
 #if defined(PYRO_REGISTER_LR)

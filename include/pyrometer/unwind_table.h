@@ -64,6 +64,10 @@ struct UnwindTable {
   // x265's, of which a fifth is covered.
   bool sparse = false;
 
+  // Of the object's executable segments, in bytes.
+  uint64_t text = 0;
+  uint64_t covered_text = 0;
+
   // How it came about.
   uint32_t functions = 0;      // FDEs that are in it
   uint32_t bad_functions = 0;  // FDEs left out: malformed

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "agent/cold_view.h"
+#include "agent/debug_files.h"
 #include "base/unique_fd.h"
 #include "indexer/indexer.h"
 #include "process/process_tracker.h"
@@ -18,12 +19,13 @@
 
 namespace pyrometer {
 
-// Unwind tables of objects, made when they are asked for. Those used last stay, up to a number of
-// bytes; another is made again, at 10 million rows a second. Thread-compatible.
+// Unwind tables of objects, made when they are asked for: of the object's own call frame
+// information and, where that leaves out much, of its debug file's. Those used last stay, up to a
+// number of bytes; another is made again, at 10 million rows a second. Thread-compatible.
 class UnwindTables : public UnwindTableSource {
  public:
   UnwindTables(ProcessTracker& tracker, Indexer& indexer, size_t budget)
-      : tracker_(tracker), indexer_(indexer), budget_(budget) {}
+      : tracker_(tracker), indexer_(indexer), debug_files_(tracker, indexer), budget_(budget) {}
 
   // Empty if the object's file is gone, is no ELF file, or has no call frame information.
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override;
@@ -56,6 +58,7 @@ class UnwindTables : public UnwindTableSource {
 
   ProcessTracker& tracker_;
   Indexer& indexer_;
+  DebugFiles debug_files_;
   const size_t budget_;
   Entries entries_;
   absl::flat_hash_map<ObjectId, Entries::iterator> by_object_;

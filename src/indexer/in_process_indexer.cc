@@ -28,4 +28,10 @@ Result<UnwindTable> InProcessIndexer::Unwind(int fd) {
   return CompileUnwindTable(elf);
 }
 
+Result<UnwindTable> InProcessIndexer::Unwind(int fd, int debug_fd) {
+  ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
+  ASSIGN_OR_RETURN(const ElfFile debug_file, ElfFile::Open(debug_fd));
+  return CompileUnwindTable(elf, debug_file);
+}
+
 }  // namespace pyrometer

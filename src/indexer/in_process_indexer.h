@@ -11,6 +11,7 @@ class InProcessIndexer : public Indexer {
   Result<ObjectFacts> Inspect(int fd) override;
   Result<SymbolTable> Symbols(int fd) override;
   Result<UnwindTable> Unwind(int fd) override;
+  Result<UnwindTable> Unwind(int fd, int debug_fd) override;
 };
 
 }  // namespace pyrometer

@@ -14,7 +14,7 @@ class Indexer {
  public:
   virtual ~Indexer() = default;
 
-  // `fd` is open for reading and stays the caller's, in all of them.
+  // Descriptors are open for reading and stay the caller's, in all of them.
 
   // Build id and segments; no segments if the file is not an ELF file. Costs a few reads, 3 to 6
   // µs. Errors: kUnsupported for ELF files of other machines; kMalformed; kIo.
@@ -26,6 +26,8 @@ class Indexer {
   // How to unwind the file's functions; see CompileUnwindTable. About 70 ns a row: 2 ms for libc,
   // 60 ms for libLLVM.
   virtual Result<UnwindTable> Unwind(int fd) = 0;
+  // The same with what the file's separate debug file adds, which is read from `debug_fd`.
+  virtual Result<UnwindTable> Unwind(int fd, int debug_fd) = 0;
 };
 
 }  // namespace pyrometer

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/foreign_file.h"
 #include "base/system_error.h"
 
 namespace pyrometer {

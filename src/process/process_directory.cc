@@ -3,9 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,13 +13,11 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/foreign_file.h"
 #include "base/system_error.h"
 
 namespace pyrometer {
 namespace {
-
-// Neither waits for a FIFO's writer or a lease's holder, nor becomes the terminal of anybody.
-constexpr int kForeignFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 // A process may have vm.max_map_count mappings, with long names.
 constexpr size_t kMapsLimit = size_t{256} << 20;
@@ -32,41 +28,7 @@ Result<UniqueFd> OpenAt(int directory, const std::string& name, int flags) {
   return fd;
 }
 
-Result<UniqueFd> OnlyRegular(UniqueFd fd, const std::string& name) {
-  struct stat status {};
-  if (::fstat(fd.get(), &status) < 0) return SystemError(errno, name);
-  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalid, "{}: not a regular file", name);
-  return fd;
-}
-
-int OpenBeneath(int root, const std::string& path, int flags) {
-  open_how how{};
-  how.flags = static_cast<uint64_t>(flags);
-  how.resolve = RESOLVE_IN_ROOT;
-  // EAGAIN: somebody renamed directories at the same time.
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    const long fd = ::syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how));
-    if (fd >= 0 || errno != EAGAIN) return static_cast<int>(fd);
-  }
-  return -1;
-}
-
 }  // namespace
-
-Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags) {
-  if (path.find('\0') != std::string::npos) {
-    return Fail(ErrorCode::kInvalid, "a path with a zero byte");
-  }
-  UniqueFd fd(OpenBeneath(root, path, kForeignFlags | extra_flags));
-  if (!fd) return SystemError(errno, path);
-  return OnlyRegular(std::move(fd), path);
-}
-
-Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path) {
-  UniqueFd fd(OpenBeneath(root, path, O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return SystemError(errno, path);
-  return fd;
-}
 
 Result<ProcessDirectory> ProcessDirectory::Open(const Procfs& procfs, Pid pid) {
   ASSIGN_OR_RETURN(UniqueFd fd, pyrometer::Open(procfs.Of(pid, ""), O_PATH | O_DIRECTORY));

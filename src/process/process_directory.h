@@ -57,11 +57,4 @@ class ProcessDirectory {
   UniqueFd fd_;
 };
 
-// Opens a regular file for reading; `path` and symbolic links in it are taken inside `root`.
-// Errors: kNotFound, kPermission, kInvalid if it is not a regular file.
-Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags = 0);
-
-// A directory likewise, for OpenInRoot only.
-Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path);
-
 }  // namespace pyrometer

@@ -2,20 +2,31 @@
 // The part of ProcessHistory that opens files of processes.
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/foreign_file.h"
 #include "process/object_mapping.h"
 #include "process/process_history.h"
 
 namespace pyrometer {
 namespace {
 
-// Attempts to reach a file that is no longer held, through processes that map it.
+// Attempts to reach a file that is no longer held, or a root, through processes that map a file.
 constexpr int kReopenAttempts = 8;
 
 UniqueFd ValueOrNone(Result<UniqueFd> fd) {
   return fd ? *std::move(fd) : UniqueFd();
+}
+
+// The first one now.
+std::optional<ObjectMapping> MappingOf(Process& process, ObjectId id) {
+  const std::vector<ObjectMapping> mappings = process.program().space.Current().mappings;
+  const auto found = std::ranges::find(mappings, id, &ObjectMapping::object);
+  return found == mappings.end() ? std::nullopt : std::optional(*found);
 }
 
 }  // namespace
@@ -104,17 +115,29 @@ Result<UniqueFd> ProcessHistory::OpenObject(ObjectId id) {
   bool found = false;
   processes_.ForEachLiving([&](Process& process) {
     if (found || attempts >= kReopenAttempts) return;
-    for (const ObjectMapping& mapping : process.program().space.Current().mappings) {
-      if (mapping.object != id) continue;
-      ++attempts;
-      const FileMapping range{mapping.start, mapping.end, FileOffset(0)};
-      Finder finder(*this, range, info->path, process.program().root, DirectoryOf(process));
-      found = objects_.Reopen(id, finder.OpenMapping()) || objects_.Reopen(id, finder.OpenPath());
-      return;
-    }
+    const std::optional<ObjectMapping> mapping = MappingOf(process, id);
+    if (!mapping) return;
+    ++attempts;
+    const FileMapping range{mapping->start, mapping->end, FileOffset(0)};
+    Finder finder(*this, range, info->path, process.program().root, DirectoryOf(process));
+    found = objects_.Reopen(id, finder.OpenMapping()) || objects_.Reopen(id, finder.OpenPath());
   });
   open_.reset();
   return objects_.OpenHeld(id);
+}
+
+Result<UniqueFd> ProcessHistory::OpenRootOf(ObjectId id) {
+  Result<UniqueFd> root = Fail(ErrorCode::kNotFound, "nobody maps object {}", id.value());
+  int attempts = 0;
+  processes_.ForEachLiving([&](Process& process) {
+    if (root || attempts >= kReopenAttempts || !MappingOf(process, id)) return;
+    ++attempts;
+    if (const ProcessDirectory* const directory = DirectoryOf(process)) {
+      root = directory->OpenRoot();
+    }
+  });
+  open_.reset();
+  return root;
 }
 
 Result<UniqueFd> ProcessHistory::OpenPerfMap(const ProcessKey& key) {

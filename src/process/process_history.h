@@ -55,6 +55,7 @@ class ProcessHistory {
   std::optional<ProgramMappings> MappingsAt(const ProcessKey& key, ExecId exec, MonotonicTime when);
   std::optional<ObjectInfo> Object(ObjectId id) const;
   Result<UniqueFd> OpenObject(ObjectId id);
+  Result<UniqueFd> OpenRootOf(ObjectId id);
   Result<UniqueFd> OpenPerfMap(const ProcessKey& process);
   std::vector<KernelSymbolEvent> TakeKernelSymbolEvents();
   ProcessCounters counters() const;

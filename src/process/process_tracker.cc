@@ -218,6 +218,10 @@ Result<UniqueFd> ProcessTracker::OpenObject(ObjectId id) {
   return state_->WithHistory([&](ProcessHistory& history) { return history.OpenObject(id); });
 }
 
+Result<UniqueFd> ProcessTracker::OpenRootOf(ObjectId id) {
+  return state_->WithHistory([&](ProcessHistory& history) { return history.OpenRootOf(id); });
+}
+
 Result<UniqueFd> ProcessTracker::OpenPerfMap(const ProcessKey& process) {
   return state_->WithHistory([&](ProcessHistory& history) { return history.OpenPerfMap(process); });
 }

@@ -80,6 +80,10 @@ class ProcessTracker {
   // opened, is the vDSO, or is gone by now.
   Result<UniqueFd> OpenObject(ObjectId id);
 
+  // The root directory of a living process that has the object mapped, for OpenInRoot only: where
+  // what belongs to the object may lie. Errors: kNotFound, kPermission.
+  Result<UniqueFd> OpenRootOf(ObjectId id);
+
   // /tmp/perf-PID.map as the process itself sees it: in its root, with the pid of its innermost
   // pid namespace. Only a regular file, not a symbolic link, that belongs to the process's user
   // or root. Works after the process's death if it had mapped anonymous executable memory.

@@ -73,12 +73,16 @@ uint64_t TextOf(const ElfFile& elf) {
   return text;
 }
 
-// See UnwindTable::sparse.
-bool IsSparse(const ElfFile& elf, const CallFrameInfo& info) {
-  constexpr uint64_t kSparseBelow = 10;  // percent
+uint64_t CoveredBy(const CallFrameInfo& info) {
   uint64_t covered = 0;
   for (const Fde& fde : info.fdes) covered += fde.end - fde.from;
-  return covered < TextOf(elf) / 100 * kSparseBelow;
+  return covered;
+}
+
+// See UnwindTable::sparse.
+bool IsSparse(const UnwindTable& table) {
+  constexpr uint64_t kSparseBelow = 10;  // percent
+  return table.covered_text < table.text / 100 * kSparseBelow;
 }
 
 // Where a process begins, in files that do not say how to unwind it: no frame lies above. What is
@@ -193,7 +197,9 @@ Result<UnwindTable> Compile(const ElfFile& elf, const Sources& sources) {
   if (table.empty() && sources.failure()) return *sources.failure();
   table.bad_functions += sources.info().bad_fdes;
   table.overlaps = sources.overlaps();
-  table.sparse = IsSparse(elf, sources.info());
+  table.text = TextOf(elf);
+  table.covered_text = CoveredBy(sources.info());
+  table.sparse = IsSparse(table);
   return table;
 }
 

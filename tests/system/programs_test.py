@@ -7,6 +7,7 @@ Each class makes one recording of all its programs at once; each test looks at o
 import os
 import re
 import shutil
+import subprocess
 
 from pyrometer_harness import (
     AT_LIMIT, BROKEN, BpfTestCase, all_at_once, count_where, describe, is_cut, is_named, main, program,
@@ -287,6 +288,58 @@ class FilesOutOfReach(RecordedOnce):
         samples = self.recording.of_comm("jit_in_pid_ns")
         (truth,) = (t for t in self.recording.truths if "jit_hot" in t.iterations)
         self.assert_shares(samples, truth, "jit in namespaces")
+
+
+class SeparateDebugFiles(RecordedOnce):
+    """One program in two roots, of which one has its debug file: without it the program's own
+    functions cannot be unwound."""
+
+    @classmethod
+    def commands(cls):
+        return [["chroot", cls.make_root(name), "/" + name, CPU_SECONDS]
+                for name in ("with_file", "without_file")]
+
+    @classmethod
+    def make_root(cls, name):
+        root = os.path.join(cls.directory, name)
+        os.mkdir(root)
+        shutil.copy(program("debug_frame"), os.path.join(root, name))
+        loaded = subprocess.run(["ldd", program("debug_frame")], check=True, text=True,
+                                stdout=subprocess.PIPE).stdout
+        libraries = re.findall(r"(/\S+) \(0x", loaded)
+        subprocess.run(["cp", "--parents", "--dereference", *libraries, root], check=True)
+        if name == "with_file":
+            cls.install_debug_file(root)
+        return root
+
+    @classmethod
+    def install_debug_file(cls, root):
+        notes = subprocess.run(["readelf", "--notes", program("debug_frame")], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout
+        build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+        directory = os.path.join(root, "usr/lib/debug/.build-id", build_id[:2])
+        os.makedirs(directory)
+        shutil.copy(program("debug_frame") + ".debug",
+                    os.path.join(directory, build_id[2:] + ".debug"))
+
+    CHAIN = ["main", "outer", "middle", "inner"]
+
+    def working(self, comm):
+        samples = [s for s in self.recording.folded if s.comm == comm and s.calls("inner")]
+        self.assertGreater(count_where(samples, lambda s: True), 100, comm)
+        return samples
+
+    def test_in_the_process_s_root_make_its_stacks_complete(self):
+        self.assert_mostly(
+            self.working("with_file"), lambda s: s.has_chain(self.CHAIN) and not is_cut(s.frames[0]),
+            "with its debug file",
+        )
+
+    def test_are_what_makes_them_complete(self):
+        self.assert_mostly(
+            self.working("without_file"), lambda s: not s.has_chain(self.CHAIN),
+            "without its debug file",
+        )
 
 
 if __name__ == "__main__":

@@ -44,6 +44,18 @@ TEST(InProcessIndexer, CompilesUnwindTables) {
   EXPECT_EQ(table->RuleAt(address).kind, PYRO_RULE_REGISTER);
 }
 
+TEST(InProcessIndexer, AddsWhatTheDebugFileTells) {
+  InProcessIndexer indexer;
+  const UniqueFd fd = *Open(FixturePath("unwound_bare"), O_RDONLY);
+  const UniqueFd debug_file = *Open(FixturePath("unwound_debug_frame"), O_RDONLY);
+  const ElfAddress address(NmSymbolOf("unwound_debug_frame", "fixture_frame").address);
+  EXPECT_EQ(indexer.Unwind(fd.get())->RuleAt(address).kind, PYRO_RULE_NONE);
+  const Result<UnwindTable> table = indexer.Unwind(fd.get(), debug_file.get());
+  ASSERT_TRUE(table.has_value()) << table.error().message();
+  EXPECT_EQ(table->RuleAt(address).kind, PYRO_RULE_REGISTER);
+  EXPECT_FALSE(indexer.Unwind(fd.get(), FileOf("no ELF file").get()).has_value());
+}
+
 TEST(InProcessIndexer, FindsNoSegmentsInWhatIsNoElfFile) {
   InProcessIndexer indexer;
   for (const char* bytes : {"", "\x7f", "#!/bin/sh\n"}) {

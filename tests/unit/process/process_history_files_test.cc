@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/foreign_file.h"
 #include "tests/unit/process/process_history_fixture.h"
 
 namespace pyrometer {
@@ -63,6 +64,18 @@ TEST_F(ProcessHistoryTest, OpensDeletedFilesThroughTheirMapping) {
   Apply(event);
   EXPECT_EQ(PathAt(100, 5, 3, kStart), "/lib/d (deleted)+0x3000");
   EXPECT_EQ(ContentOf(history_.OpenObject(FrameAt(100, 5, 3, kStart).object())), "ELF d");
+}
+
+TEST_F(ProcessHistoryTest, OpensTheRootOfWhoMapsAnObject) {
+  machine_.WriteFile(machine_.root() + "/beside", "what belongs to it");
+  Scan();
+  const ObjectId mapped = FrameAt(100, 5, 3, kStart).object();
+  const Result<UniqueFd> root = history_.OpenRootOf(mapped);
+  ASSERT_TRUE(root.has_value()) << root.error().message();
+  EXPECT_EQ(ContentOf(OpenInRoot(root->get(), "/beside")), "what belongs to it");
+  EXPECT_EQ(history_.OpenRootOf(ObjectTable::kVdso).error().code(), ErrorCode::kNotFound);
+  Exit(100);
+  EXPECT_EQ(history_.OpenRootOf(mapped).error().code(), ErrorCode::kNotFound);
 }
 
 TEST_F(ProcessHistoryTest, DoesNotWaitForAFifoThatAProcessCallsALibrary) {

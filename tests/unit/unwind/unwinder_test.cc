@@ -239,6 +239,19 @@ TEST_F(UnwinderTest, TakesAReturnAddressFromARegister) {
   EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf, bottom - 1));
 }
 
+TEST_F(UnwinderTest, TakesAReturnAddressFromWhereTheFramePointerPoints) {
+  pyro_unwind_rule rule = Rule(PYRO_RULE_REGISTER, kRsp, 16);
+  rule.ra = PYRO_SAVED_AT_FP;
+  rule.ra_offset = 8;
+  const uint64_t leaf = view_.Function(rule);
+  const uint64_t bottom = Bottom();
+  registers_.values[kRbp] = kStack + 0x100;
+  view_.Put(kStack + 0x108, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf, bottom - 1));
+  registers_.values[kRbp] = kStack + 0x200;
+  EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kUnreadable);
+}
+
 TEST_F(UnwinderTest, GoesThroughASignalFrameToTheVeryInstruction) {
   const uint64_t handler = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
   const uint64_t restorer = view_.Function(RuleOfKind(PYRO_RULE_SIGNAL));

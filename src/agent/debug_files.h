@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "base/procfs.h"
+#include "base/unique_fd.h"
+#include "indexer/indexer.h"
+#include "process/process_tracker.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// What the debug file of an object must agree with.
+struct DebugFileCriteria {
+  BuildId build_id;
+  uint32_t user = 0;  // whom the object's file belongs to
+};
+
+// The separate debug file of an object in the first of `roots`, directories, that has it: at
+// DebugFilePath(), with the object's build id. Only a regular file that belongs to root or to the
+// object's user: anyone can make up a root with a file of any build id in it, and map the object
+// there, to mislead us about the others that have it mapped. Errors: kNotFound.
+Result<UniqueFd> FindDebugFile(std::span<const UniqueFd> roots, const DebugFileCriteria& object,
+                               Indexer& indexer);
+
+// Finds debug files of objects in the root of a process that has the object mapped, then in the
+// host's. What was not found is not looked for again. Thread-compatible.
+class DebugFiles {
+ public:
+  DebugFiles(ProcessTracker& tracker, Indexer& indexer, Procfs procfs = {})
+      : tracker_(tracker), indexer_(indexer), procfs_(std::move(procfs)) {}
+
+  // `file` is the object's own. Errors: kNotFound.
+  Result<UniqueFd> Open(ObjectId object, int file);
+
+ private:
+  Result<UniqueFd> Find(ObjectId object, int file);
+
+  ProcessTracker& tracker_;
+  Indexer& indexer_;
+  const Procfs procfs_;
+  absl::flat_hash_set<ObjectId> without_;
+};
+
+}  // namespace pyrometer

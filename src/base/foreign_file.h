@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening files that belong to the programs we look at, and may have been laid out to harm us.
+#pragma once
+
+#include <fcntl.h>
+
+#include <string>
+
+#include "base/unique_fd.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Neither waits for a FIFO's writer or a lease's holder, nor becomes the terminal of anybody.
+inline constexpr int kForeignFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+// `fd` if it is a regular file, else kInvalid; `name` is for the message.
+Result<UniqueFd> OnlyRegular(UniqueFd fd, const std::string& name);
+
+// Opens a regular file for reading; `path` and symbolic links in it are taken inside `root`, a
+// directory, and lead nowhere else: not through /proc either.
+// Errors: kNotFound, kPermission, kInvalid if it is not a regular file.
+Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags = 0);
+
+// A directory likewise, for OpenInRoot only.
+Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path);
+
+}  // namespace pyrometer
