@@ -8,6 +8,8 @@
 //
 // Prints READY when busy. SIGUSR1 forgets what was measured so far. SIGTERM ends it with one line:
 //   {"frame_bytes":N,"interruptions":N,"median_ns":N}
+//
+// Compiled with OMITS_FRAME_POINTERS where it is to have none, with frames of the same sizes.
 #include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
@@ -66,8 +68,10 @@ static void calibrate(void) {
 }
 
 static inline __attribute__((always_inline)) void watch(uint64_t turns) {
+#if !defined(OMITS_FRAME_POINTERS)
   // gcc drops the frame of a leaf function unless it is used.
   __asm__ volatile("" : : "r"(__builtin_frame_address(0)));
+#endif
   uint64_t before = counter();
   for (; turns > 0 && !told_to_stop; --turns) {
     const uint64_t now = counter();
@@ -81,20 +85,37 @@ static inline __attribute__((always_inline)) void watch(uint64_t turns) {
   }
 }
 
-// Where the stack points to the frame above it, here and on arm64.
-static char* frame_above(char* frame) {
-  return *(char**)frame;
+// The stack pointer; the same distance from the frame at every depth of a function.
+static inline __attribute__((always_inline)) uintptr_t stack_pointer(void) {
+  uintptr_t sp;
+#if defined(__x86_64__)
+  __asm__ volatile("mov %%rsp, %0" : "=r"(sp));
+#else
+  __asm__ volatile("mov %0, sp" : "=r"(sp));
+#endif
+  return sp;
+}
+
+// How far the stack has grown since the last call, from one frame of a function to its next.
+static inline __attribute__((always_inline)) void measure_frame(void) {
+  static uintptr_t above;
+  const uintptr_t here = stack_pointer();
+  frame_bytes = above - here;
+  above = here;
 }
 
 WORK_NOINLINE static void bottom(void) {
-  char* caller = frame_above(__builtin_frame_address(0));
-  char* its_caller = frame_above(caller);
-  frame_bytes = its_caller ? (size_t)(its_caller - caller) : 0;
   watch(UINT64_MAX);
 }
 
-// Return address, frame pointer, one saved register: 32 bytes, the least that is common.
+// The least that is common: return address, frame pointer, one saved register, 32 bytes with what
+// aligns the stack. Without the frame pointer it takes a local variable to get there.
 WORK_NOINLINE static void small_frame(unsigned depth) {
+#if defined(OMITS_FRAME_POINTERS)
+  char own[16];
+  __asm__ volatile("" : : "r"(own) : "memory");
+#endif
+  measure_frame();
   if (depth > 1) {
     small_frame(depth - 1);
   } else {
@@ -106,6 +127,7 @@ WORK_NOINLINE static void small_frame(unsigned depth) {
 
 WORK_NOINLINE static void large_frame(unsigned depth) {
   volatile char own[176] = {0};
+  measure_frame();
   if (depth > 1) {
     large_frame(depth - 1);
   } else {

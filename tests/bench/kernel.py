@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel tells about BPF programs, maps and CPUs, without bpftool or libbpf."""
+"""What the kernel tells about BPF programs, maps and CPUs, without libbpf."""
 
 import ctypes
+import functools
+import json
 import os
 import platform
 import re
+import subprocess
 import time
 
 _BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}[platform.machine()]
+_BPF_MAP_LOOKUP_ELEM = 1
 _BPF_PROG_GET_FD_BY_ID = 13
+_BPF_MAP_GET_FD_BY_ID = 14
 _BPF_ENABLE_STATS = 32
 _PERF_EVENT_PROGRAM = "7"  # BPF_PROG_TYPE_PERF_EVENT
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _bpf(command, argument):
-    """bpf(2) with a union whose first word is `argument`; returns the descriptor."""
-    attributes = (ctypes.c_uint32 * 32)(argument)
+def _bpf(command, *words):
+    """bpf(2) with a union that begins with these words of 64 bits (a number of 32 may be the first);
+    returns what it does: a descriptor, or 0."""
+    attributes = (ctypes.c_uint64 * 16)(*words)
     fd = _libc.syscall(
         _BPF_SYSCALL, command, ctypes.byref(attributes), ctypes.sizeof(attributes)
     )
@@ -48,10 +54,36 @@ def _descriptors(pid):
         return []
 
 
+def _bpftool(*words):
+    command = ["bpftool", "--json", *map(str, words)]
+    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
+
+def _possible_cpus():
+    with open("/sys/devices/system/cpu/possible") as file:
+        return int(re.split("[-,]", file.read().strip())[-1]) + 1
+
+
+def _counters(map_id, entries):
+    """Of each entry of a per-CPU array of 64-bit counters the sum over the CPUs."""
+    fd = _bpf(_BPF_MAP_GET_FD_BY_ID, map_id)
+    try:
+        key = ctypes.c_uint32()
+        values = (ctypes.c_uint64 * _possible_cpus())()
+        sums = []
+        for key.value in range(entries):
+            _bpf(_BPF_MAP_LOOKUP_ELEM, fd, ctypes.addressof(key), ctypes.addressof(values))
+            sums.append(sum(values))
+        return sums
+    finally:
+        os.close(fd)
+
+
 class SamplingProgram:
     """A perf_event program of another process, held so that its books outlive it."""
 
     def __init__(self, program_id):
+        self._id = program_id
         self._fd = _bpf(_BPF_PROG_GET_FD_BY_ID, program_id)
 
     def runs(self):
@@ -59,6 +91,26 @@ class SamplingProgram:
 
     def run_ns(self):
         return int(_fdinfo("self", self._fd)["run_time_ns"])
+
+    @functools.cached_property
+    def _maps(self):
+        """{name: what bpftool says of it}"""
+        ids = set(_bpftool("prog", "show", "id", self._id)["map_ids"])
+        return {known.get("name", ""): known for known in _bpftool("map", "show") if known["id"] in ids}
+
+    def counters(self, name):
+        """The values of the per-CPU array of that name."""
+        known = self._maps[name]
+        return _counters(known["id"], known["max_entries"])
+
+    def variables(self):
+        """{name: value} of the global variables that begin as zero."""
+        for name, known in self._maps.items():
+            if name.endswith(".bss"):
+                (entry,) = _bpftool("map", "dump", "id", known["id"])
+                (section,) = entry["formatted"]["value"].values()
+                return {name: value for variable in section for name, value in variable.items()}
+        return {}
 
     def __enter__(self):
         return self

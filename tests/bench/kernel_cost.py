@@ -24,23 +24,23 @@ class Costs:
     pause: dict = dataclasses.field(default_factory=dict)  # recorder -> how long the load stood
 
 
-def _filtered_us(bench, recorder):
-    """A run of the program that finds that it is not asked for."""
+def filtered_us(bench, recorder):
+    """What a run of the program takes that finds that it is not asked for."""
     run = bench.cost(recorder, ("stack", *SHAPES[0]), HERTZ, SECONDS, comm=NOBODY)
-    return run.run_ns / 1e3 / run.runs
+    return run.books.run_ns / 1e3 / run.books.runs
 
 
-def _sample_us(run, filtered_us):
+def sample_us(run, filtered):
     """A run that takes a sample of the load: what is left when the others are taken off."""
-    others = run.runs - run.samples
-    return (run.run_ns / 1e3 - others * filtered_us) / run.samples
+    books = run.books
+    return (books.run_ns / 1e3 - (books.runs - books.samples) * filtered) / books.samples
 
 
 def measure(bench, recorders, repetitions, say):
     """Costs by shape. The recorders take turns, so that what changes meanwhile hits all."""
     costs = {shape: Costs() for shape in SHAPES}
     for repetition in range(repetitions):
-        filtered = {r.name: _filtered_us(bench, r) for r in recorders if r.filters}
+        filtered = {r.name: filtered_us(bench, r) for r in recorders if r.filters}
         for shape in SHAPES:
             say("kernel: repetition %d of %d, depth %d" % (repetition + 1, repetitions, shape[0]))
             for recorder in recorders:
@@ -58,8 +58,8 @@ def _add(costs, recorder, run, filtered):
     # The median of each CPU's program, as a tick hits each CPU at its own time.
     pauses = [load["median_ns"] / 1e3 for load in run.load]
     costs.pause.setdefault(recorder.name, []).append(statistics.mean(pauses))
-    if recorder.filters and run.samples >= FEWEST_SAMPLES:
-        cost = _sample_us(run, filtered[recorder.name])
+    if recorder.filters and run.books.samples >= FEWEST_SAMPLES:
+        cost = sample_us(run, filtered[recorder.name])
         costs.sample.setdefault(recorder.name, []).append(cost)
 
 

@@ -11,11 +11,13 @@ import tempfile
 import time
 
 import kernel
-from recorders import Failure
+from recorders import Failure, Target
 
 CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
-LOAD_COMM = "bench_load"
+LOAD_PROGRAM = "bench_load"
 DEADLINE_SECONDS = 120
+# For the unwind tables of what runs; on a busy machine that takes its time.
+LONGEST_SETTLE_SECONDS = 20
 
 
 def wait_for(condition, what):
@@ -30,6 +32,7 @@ class Load:
     """One busy program per CPU, pinned; none at all without a shape. A context manager."""
 
     def __init__(self, program, *shape):
+        self.comm = os.path.basename(program)
         self.processes = [
             subprocess.Popen(
                 [program, str(cpu), *map(str, shape)], stdout=subprocess.PIPE, text=True
@@ -50,6 +53,9 @@ class Load:
         for process in self.processes:
             os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(1))
 
+    def pids(self):
+        return tuple(process.pid for process in self.processes)
+
     def stop(self):
         """Ends it and returns what each program has measured."""
         for process in self.processes:
@@ -69,12 +75,12 @@ class Load:
 class Spent:
     """A command whose use of CPU time and memory is measured; a context manager."""
 
-    def __init__(self, meter, command, directory):
+    def __init__(self, meter, command, directory, output=os.devnull):
         self._result = os.path.join(directory, "spent.json")
         self._stderr = os.path.join(directory, "stderr.txt")
-        with open(self._result, "w"), open(self._stderr, "w") as stderr:
+        with open(self._result, "w"), open(self._stderr, "w") as stderr, open(output, "w") as stdout:
             self._process = subprocess.Popen(
-                [meter, self._result, *command], stdout=subprocess.DEVNULL, stderr=stderr
+                [meter, self._result, *command], stdout=stdout, stderr=stderr
             )
         wait_for(lambda: self._lines() or self._ended(), command[0])
         if not self._lines():
@@ -100,14 +106,14 @@ class Spent:
 
     def interrupt(self, still_at_work=lambda: False):
         """Asks it to end. bpftrace 0.17 misses a signal that comes while it is not waiting for
-        events, so it is asked again while `still_at_work()`."""
-        os.kill(self.pid, signal.SIGINT)
+        events, so it is asked again while `still_at_work()`. perf ends by itself with its target."""
         for _ in range(DEADLINE_SECONDS):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(1)
             if self._ended() or not still_at_work():
                 return self
-            os.kill(self.pid, signal.SIGINT)
         return self
 
     def finish(self):
@@ -130,6 +136,19 @@ class Spent:
 
 
 @dataclasses.dataclass
+class Books:
+    """What the kernel has booked for a BPF program."""
+
+    runs: int = 0
+    run_ns: int = 0
+    samples: int = 0  # among these runs
+    cold: int = 0  # among these samples, those that were left to user space
+
+    def __sub__(self, other):
+        return Books(*(a - b for a, b in zip(dataclasses.astuple(self), dataclasses.astuple(other))))
+
+
+@dataclasses.dataclass
 class Recorded:
     """CPU time in seconds, memory in bytes."""
 
@@ -137,17 +156,18 @@ class Recorded:
     start_cpu: float  # until the first sample
     record_cpu: float  # until the end of sampling
     record_seconds: float
-    steady_cpu: float  # the part of record_cpu after `settle`
+    steady_cpu: float  # the part of record_cpu after it has settled
     steady_seconds: float
     total_cpu: float
     peak: int  # resident set
     kernel_memory: int
     written: int
     name_cpu: float = 0.0  # of a second command that gives names to the samples
-    runs: int = 0  # of the BPF program
-    run_ns: int = 0
+    books: Books = dataclasses.field(default_factory=Books)  # after that, if it can be told
+    early_cold: int = 0  # samples before that were left to user space
     frames: int = 0  # of the most frequent stack, where the recorder can tell
     load: list = dataclasses.field(default_factory=list)  # what Load.stop returned
+    judgement: object = None  # what the caller's judge returned
 
     @property
     def end_cpu(self):
@@ -178,26 +198,39 @@ class Bench:
             os.sched_setscheduler(
                 0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(2)
             )
-        self._load = os.path.join(programs, "bench_load")
+        self._programs = programs
         self._meter = os.path.join(programs, "bench_spent")
         self._statistics = kernel.enable_run_statistics()
 
-    def load(self, *shape):
-        return Load(self._load, *shape)
+    def program(self, name):
+        return os.path.join(self._programs, name)
 
-    def cost(self, recorder, shape, hertz, seconds, comm=LOAD_COMM):
-        """A short recording of the load alone, for the sake of the kernel's share of the work."""
-        with self.load(*shape) as load:
-            return self._record(recorder, load, hertz, comm, settle=0.2, seconds=seconds, brief=True)
+    def cost(self, recorder, shape, hertz, seconds, comm=None, program=LOAD_PROGRAM, judge=None):
+        """A short recording of the load alone, for the sake of the kernel's share of the work.
+        `judge(directory)` looks at what was recorded before that is removed."""
+        with Load(self.program(program), *shape) as load:
+            target = Target(comm or program, load.pids())
+            return self._record(recorder, load, hertz, target, 0.2, seconds - 0.2, judge)
 
     def record(self, recorder, shape, hertz, settle, seconds):
         """A recording of the whole machine, for the sake of the recorder's own work."""
-        with self.load(*shape) as load:
-            return self._record(recorder, load, hertz, None, settle, seconds, brief=False)
+        with Load(self.program(LOAD_PROGRAM), *shape) as load:
+            return self._record(recorder, load, hertz, None, settle, seconds - settle)
 
-    def _record(self, recorder, load, hertz, comm, settle, seconds, brief):
+    def naming_cpu(self, recorder, directory, output=os.devnull):
+        """CPU seconds of the command that gives names to the samples, if it takes one; what that
+        prints goes to `output`."""
+        command = getattr(recorder, "command_to_name", None)
+        if not command:
+            return 0.0
+        with Spent(self._meter, command(directory), directory, output) as spent:
+            result = spent.finish()
+        return (result["user_us"] + result["system_us"]) / 1e6
+
+    def _record(self, recorder, load, hertz, target, settle, seconds, judge=None):
+        brief = target is not None
         with tempfile.TemporaryDirectory(prefix="pyrometer-bench-") as directory:
-            command = recorder.command(hertz, directory, comm)
+            command = recorder.command(hertz, directory, target)
             with Spent(self._meter, command, directory) as spent, contextlib.ExitStack() as stack:
                 program = self._wait_until_sampling(recorder, spent, stack)
                 clock = [(time.monotonic(), kernel.cpu_seconds_of(spent.pid))]
@@ -206,19 +239,23 @@ class Bench:
                     time.sleep(duration)
                     clock.append((time.monotonic(), kernel.cpu_seconds_of(spent.pid)))
 
-                pass_time(settle)
-                if brief and self._real_time:
+                is_sampled = target is not None and target.comm == load.comm
+                before = self._settle(recorder, program, settle, is_sampled)
+                pass_time(0)
+                if brief and self._real_time and not hasattr(recorder, "works_while_sampling"):
                     load.run_before_others()
                 load.forget()
-                pass_time(seconds - settle)
+                pass_time(seconds)
+                after = self._books_so_far(recorder, program)
                 kernel_memory = kernel.kernel_memory_of(spent.pid)
                 measured = load.stop() if brief else []
                 result = spent.interrupt(_runs_go_on(program)).finish()
                 if not brief:
                     load.stop()
+                samples = recorder.samples(directory, spent.stderr())
                 (begin, start_cpu), (settled, settled_cpu), (end, end_cpu) = clock
                 return Recorded(
-                    samples=recorder.samples(directory, spent.stderr()),
+                    samples=samples,
                     start_cpu=start_cpu,
                     record_cpu=end_cpu - start_cpu,
                     record_seconds=end - begin,
@@ -228,12 +265,40 @@ class Bench:
                     peak=result["peak_kb"] * 1024,
                     kernel_memory=kernel_memory,
                     written=recorder.bytes_written(directory),
-                    name_cpu=0.0 if brief else self._naming_cpu(recorder, directory),
-                    runs=program.runs() if program else 0,
-                    run_ns=program.run_ns() if program else 0,
+                    name_cpu=0.0 if brief else self.naming_cpu(recorder, directory),
+                    books=after - before if after else self._all_books(program, samples),
+                    early_cold=before.cold if before else 0,
                     frames=recorder.frames(directory) if brief and hasattr(recorder, "frames") else 0,
                     load=measured,
+                    judgement=judge(directory) if judge else None,
                 )
+
+    @staticmethod
+    def _books_so_far(recorder, program):
+        """None for recorders that tell how many samples they have only when they end."""
+        if not hasattr(recorder, "samples_so_far"):
+            return None
+        samples = recorder.samples_so_far(program)
+        return Books(program.runs(), program.run_ns(), samples, recorder.cold_so_far(program))
+
+    def _settle(self, recorder, program, seconds, is_sampled):
+        """Waits so long. If the load `is_sampled`, longer while its samples are left to user space:
+        at first all are, until their unwind tables are loaded. Returns the books."""
+        deadline = time.monotonic() + LONGEST_SETTLE_SECONDS
+        before = self._books_so_far(recorder, program)
+        while True:
+            time.sleep(seconds)
+            after = self._books_so_far(recorder, program)
+            if not after or not is_sampled or time.monotonic() > deadline:
+                return after
+            new = after - before
+            if new.samples and not new.cold:
+                return after
+            before = after
+
+    @staticmethod
+    def _all_books(program, samples):
+        return Books(program.runs(), program.run_ns(), samples) if program else Books()
 
     def _wait_until_sampling(self, recorder, spent, stack):
         """Returns the BPF program, if the recorder has one."""
@@ -250,11 +315,3 @@ class Bench:
         )
         spent.wait_until(lambda: program.runs() > 0, "%s to sample" % recorder.name)
         return program
-
-    def _naming_cpu(self, recorder, directory):
-        command = getattr(recorder, "command_to_name", None)
-        if not command:
-            return 0.0
-        with Spent(self._meter, command(directory), directory) as spent:
-            result = spent.finish()
-        return (result["user_us"] + result["system_us"]) / 1e6

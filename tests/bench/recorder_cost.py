@@ -50,7 +50,7 @@ def report(results):
                 "%.2f" % steady_percent(run), "%.3f" % run.record_cpu, "%.3f" % run.end_cpu,
                 "%.2f" % run.name_cpu, "%.0f" % seconds_per_million(run),
                 "%.1f" % (seconds_per_million(run) / ours),
-                "%.1f" % (run.run_ns / 1e3 / run.runs) if run.runs else "-",
+                "%.1f" % (run.books.run_ns / 1e3 / run.books.runs) if run.books.runs else "-",
                 tables.megabytes(run.peak), tables.megabytes(run.kernel_memory),
                 "%.0f" % (run.written / max(run.samples, 1)),
             ])  # fmt: skip

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorders that are compared: how each is called, and what it says that it has recorded.
 
-All three sample the user and the kernel stack with frame pointers on every CPU, and end, their
-output written, at SIGINT.
+All sample the user and the kernel stack on every CPU, and end, their output written, at SIGINT.
 """
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -12,6 +12,14 @@ import subprocess
 
 class Failure(Exception):
     """A measurement that cannot be made; the text says why."""
+
+
+@dataclasses.dataclass
+class Target:
+    """What is to be sampled, for recorders that can be told."""
+
+    comm: str
+    pids: tuple = ()
 
 
 class Yardstick:
@@ -34,6 +42,9 @@ def _written(directory, name):
     return os.path.getsize(os.path.join(directory, name))
 
 
+OUTCOME_EXPORTED = 0  # enum pyro_outcome
+
+
 class Pyrometer:
     name = "pyrometer"
     filters = True  # it can be told to sample only one program
@@ -50,16 +61,24 @@ class Pyrometer:
             [self.program, "version"], capture_output=True, text=True, check=True
         ).stdout.splitlines()[0]
 
-    def command(self, hertz, directory, comm=None):
+    def command(self, hertz, directory, target=None):
         words = [self.program, "record", "--quiet", "--frequency", str(hertz)]
-        if comm:
-            words += ["--comm", comm]
-        for name in ("pyrometer.pb.gz", "pyrometer.folded") if comm else ("pyrometer.pb.gz",):
+        if target:
+            words += ["--comm", target.comm]
+        for name in ("pyrometer.pb.gz", "pyrometer.folded") if target else ("pyrometer.pb.gz",):
             words += ["--output", os.path.join(directory, name)]
         return words
 
     def samples(self, _, stderr):
         return int(re.search(r"^samples=(\d+) ", stderr, re.M).group(1))
+
+    def samples_so_far(self, program):
+        return program.counters("outcomes")[OUTCOME_EXPORTED]
+
+    def cold_so_far(self, program):
+        """Samples that the BPF program could not unwind, or not to the end."""
+        variables = program.variables()
+        return sum(variables["cold_shipped"]) + variables["cold_refused"]
 
     def bytes_written(self, directory):
         return _written(directory, "pyrometer.pb.gz")
@@ -79,8 +98,8 @@ class Bpftrace(Yardstick):
     def version(self):
         return subprocess.run(["bpftrace", "--version"], capture_output=True, text=True).stdout.strip()
 
-    def command(self, hertz, directory, comm=None):
-        condition = '/comm == "%s"/ ' % comm if comm else ""
+    def command(self, hertz, directory, target=None):
+        condition = '/comm == "%s"/ ' % target.comm if target else ""
         text = "profile:hz:%d %s{ @[ustack, kstack, comm] = count(); }" % (hertz, condition)
         return ["bpftrace", "-o", os.path.join(directory, "bpftrace.txt"), "-e", text]
 
@@ -99,7 +118,7 @@ class EmptyTick(Bpftrace):
     name = "empty tick"
     filters = False
 
-    def command(self, hertz, directory, comm=None):
+    def command(self, hertz, directory, target=None):
         text = "profile:hz:%d { }" % hertz
         return ["bpftrace", "-o", os.path.join(directory, "bpftrace.txt"), "-e", text]
 
@@ -112,7 +131,7 @@ class Perf(Yardstick):
     def version(self):
         return subprocess.run(["perf", "--version"], capture_output=True, text=True).stdout.strip()
 
-    def command(self, hertz, directory, _=None):
+    def command(self, hertz, directory, target=None):
         return ["perf", "record", "-F", str(hertz), "-g", "-a",
                 "-o", os.path.join(directory, "perf.data")]  # fmt: skip
 
@@ -127,3 +146,22 @@ class Perf(Yardstick):
     def command_to_name(directory):
         """What has to follow before perf's samples have names; the others have done it by then."""
         return ["perf", "script", "--no-inline", "-i", os.path.join(directory, "perf.data")]
+
+
+class PerfDwarf(Perf):
+    """perf as it records programs without frame pointers: with a piece of the user stack, 8 KiB by
+    default, which `perf script` unwinds afterwards. Told to sample nothing else than its target."""
+
+    name = "perf --call-graph dwarf"
+    works_while_sampling = True  # it would lose samples beside a load that lets nothing else run
+
+    def command(self, hertz, directory, target=None):
+        scope = ["-p", ",".join(map(str, target.pids))] if target else ["-a"]
+        return ["perf", "record", "-F", str(hertz), "--call-graph", "dwarf", *scope,
+                "-o", os.path.join(directory, "perf.data")]  # fmt: skip
+
+    @staticmethod
+    def command_to_name(directory):
+        # By default it shows 127 frames, however many it has unwound.
+        return ["perf", "script", "--no-inline", "--max-stack", "1024", "-F", "comm,ip,sym",
+                "-i", os.path.join(directory, "perf.data")]  # fmt: skip

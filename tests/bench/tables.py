@@ -27,6 +27,10 @@ def with_spread(numbers, form="%.2f"):
     return (form + " (%2.0f %%)") % (median, spread)
 
 
+def median(numbers, form="%.1f"):
+    return form % statistics.median(numbers) if numbers else "-"
+
+
 def ratio(numerators, denominators):
     """The median of the ratios of what was measured side by side."""
     pairs = [n / d for n, d in zip(numerators, denominators) if d]
