@@ -240,7 +240,7 @@ TEST_F(UnwinderTest, TakesAReturnAddressFromARegister) {
 }
 
 TEST_F(UnwinderTest, TakesAReturnAddressFromWhereTheFramePointerPoints) {
-  pyro_unwind_rule rule = Rule(PYRO_RULE_REGISTER, kRsp, 16);
+  pyro_unwind_rule rule = FrameRule(PYRO_RULE_REGISTER, kRsp, 16);
   rule.ra = PYRO_SAVED_AT_FP;
   rule.ra_offset = 8;
   const uint64_t leaf = view_.Function(rule);
