@@ -8,7 +8,7 @@
 #include "pyrometer/abi/sampler.h"
 
 /* Words of the user stack that are read in one go. */
-#define PYRO_STACK_WINDOW 32
+#define PYRO_STACK_WINDOW 128
 
 /* One frame: what is known of the registers when it was interrupted, or has called. */
 struct pyro_cursor {

@@ -147,7 +147,7 @@ static __always_inline void pyro_push_frame(struct pyro_walk *walk)
 }
 
 /* Several frames per call share its lookups. The more, the more the verifier has to follow. */
-#define PYRO_FRAMES_PER_CALL 2
+#define PYRO_FRAMES_PER_CALL 4
 
 /* Walks PYRO_FRAMES_PER_CALL frames on. Returns what the last pyro_step did.
  *

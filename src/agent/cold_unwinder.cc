@@ -105,9 +105,7 @@ ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
     tracker_.Recheck(sample.process);
     mappings = tracker_.MappingsAt(sample.process, sample.exec, sample.when);
   }
-  std::optional<std::span<const ObjectMapping>> known;
-  if (mappings) known = mappings->mappings;
-  return UnwindColdSample(sample, known, tables_);
+  return UnwindColdSample(sample, mappings ? &*mappings : nullptr, tables_);
 }
 
 void ColdUnwinder::Finish() {

@@ -8,17 +8,21 @@
 namespace pyrometer {
 
 const ObjectMapping* ColdView::At(Address pc) const {
-  if (!mappings_) return nullptr;
-  const auto after = std::ranges::upper_bound(*mappings_, pc, {}, &ObjectMapping::start);
-  if (after == mappings_->begin()) return nullptr;
+  if (program_ == nullptr) return nullptr;
+  const std::vector<ObjectMapping>& mappings = program_->mappings;
+  const auto after = std::ranges::upper_bound(mappings, pc, {}, &ObjectMapping::start);
+  if (after == mappings.begin()) return nullptr;
   const ObjectMapping& mapping = *std::prev(after);
   return mapping.Contains(pc) ? &mapping : nullptr;
 }
 
 UnwindView::Found ColdView::Find(Address pc) {
-  if (!mappings_) return {.place = Place::kUnknown, .table = nullptr, .address = {}};
   const ObjectMapping* const mapping = At(pc);
-  if (mapping == nullptr) return {.place = Place::kNowhere, .table = nullptr, .address = {}};
+  if (mapping == nullptr) {
+    const bool all_known = program_ != nullptr && program_->complete;
+    const Place place = all_known ? Place::kNowhere : Place::kUnknown;
+    return {.place = place, .table = nullptr, .address = {}};
+  }
   if (mapping->object == ObjectId(0)) {
     return {.place = Place::kAnonymous, .table = nullptr, .address = {}};
   }
@@ -54,10 +58,9 @@ Frame ColdView::FrameOf(Address pc) const {
   return Frame::Fits(address) ? Frame::Object(mapping->object, address) : Frame::User(pc);
 }
 
-ColdStack UnwindColdSample(const ColdSample& sample,
-                           std::optional<std::span<const ObjectMapping>> mappings,
+ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,
                            UnwindTableSource& tables) {
-  ColdView view(sample, mappings, tables);
+  ColdView view(sample, program, tables);
   const UserRegisters registers{
       .pc = sample.pc, .values = sample.registers, .after_call = sample.after_call};
   const UnwoundStack unwound = Unwind(registers, view);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "process/program_mappings.h"
 #include "pyrometer/cold_sample.h"
 #include "pyrometer/frame.h"
 #include "pyrometer/mapping.h"
@@ -28,10 +28,9 @@ class UnwindTableSource {
 // kernel side copied.
 class ColdView : public UnwindView {
  public:
-  // `mappings`: ascending; nothing if they are not known. All must outlive the view.
-  ColdView(const ColdSample& sample, std::optional<std::span<const ObjectMapping>> mappings,
-           UnwindTableSource& tables)
-      : sample_(sample), mappings_(mappings), tables_(tables) {}
+  // `program`: null if nothing is known of it. All must outlive the view.
+  ColdView(const ColdSample& sample, const ProgramMappings* program, UnwindTableSource& tables)
+      : sample_(sample), program_(program), tables_(tables) {}
 
   Found Find(Address pc) override;
   bool Read(Address address, std::span<std::byte> out) override;
@@ -47,7 +46,7 @@ class ColdView : public UnwindView {
   const ObjectMapping* At(Address pc) const;
 
   const ColdSample& sample_;
-  std::optional<std::span<const ObjectMapping>> mappings_;
+  const ProgramMappings* program_;
   UnwindTableSource& tables_;
   std::vector<std::shared_ptr<const UnwindTable>> held_;  // as long as the view lives
   bool ran_out_ = false;
@@ -58,8 +57,7 @@ struct ColdStack {
   std::vector<Frame> frames;
   StackEnd end = StackEnd::kNotReady;
 };
-ColdStack UnwindColdSample(const ColdSample& sample,
-                           std::optional<std::span<const ObjectMapping>> mappings,
+ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,
                            UnwindTableSource& tables);
 
 }  // namespace pyrometer

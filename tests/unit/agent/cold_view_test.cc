@@ -61,13 +61,15 @@ class ColdViewTest : public testing::Test {
   void Put(size_t offset, uint64_t word) {
     std::memcpy(sample_.stack.data() + offset, &word, sizeof(word));
   }
-  ColdStack Unwind() { return UnwindColdSample(sample_, mappings_, tables_); }
+  ColdStack Unwind() { return UnwindColdSample(sample_, &program_, tables_); }
 
   // The program at 0x400000, a library at 0x500000, anonymous code at 0x600000.
-  std::vector<ObjectMapping> mappings_ = {
-      {Address(0x400000), Address(0x410000), kProgram, 0x400000},
-      {Address(0x500000), Address(0x510000), kBare, 0x500000},
-      {Address(0x600000), Address(0x610000), ObjectId(0), 0}};
+  ProgramMappings program_ = {
+      .mappings = {{Address(0x400000), Address(0x410000), kProgram, 0x400000},
+                   {Address(0x500000), Address(0x510000), kBare, 0x500000},
+                   {Address(0x600000), Address(0x610000), ObjectId(0), 0}},
+      .exec_pages = 48,
+      .complete = true};
   ColdSample sample_;
   MadeTables tables_;
 };
@@ -85,9 +87,17 @@ TEST_F(ColdViewTest, UnwindsWithTheMappingsAndTheCopiedStack) {
 
 TEST_F(ColdViewTest, KeepsTheLeafOfAProcessThatNobodyKnows) {
   SetStack(64);
-  const ColdStack stack = UnwindColdSample(sample_, std::nullopt, tables_);
+  const ColdStack stack = UnwindColdSample(sample_, nullptr, tables_);
   EXPECT_EQ(stack.end, StackEnd::kNotReady);
   EXPECT_THAT(stack.frames, ElementsAre(Frame::User(Address(0x400100))));
+}
+
+TEST_F(ColdViewTest, TellsAnAddressThatIsNowhereFromOneThatIsNotKnown) {
+  SetStack(64);
+  Put(8, 0x700010);
+  EXPECT_EQ(Unwind().end, StackEnd::kBadReturnAddress);
+  program_.complete = false;
+  EXPECT_EQ(Unwind().end, StackEnd::kNotReady);
 }
 
 TEST_F(ColdViewTest, TellsTheEndOfTheCopyFromAStackThatCannotBeRead) {
