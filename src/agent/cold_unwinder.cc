@@ -18,7 +18,7 @@ namespace {
 // and that a new program's libraries have their tables soon; seldom where nothing happens, for a
 // wakeup costs some tens of microseconds.
 constexpr std::chrono::milliseconds kBusyInterval(50);
-constexpr std::chrono::milliseconds kIdleInterval(150);
+constexpr std::chrono::milliseconds kIdleInterval(250);
 // Tables are loaded for so long before a recording starts, and then for so long at a time: between
 // them the ring buffer is emptied, for what waits for a table is unwound in user space meanwhile.
 constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);

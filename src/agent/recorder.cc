@@ -31,8 +31,10 @@ using Clock = std::chrono::steady_clock;
 
 // Long enough to aggregate, short enough that files and maps of ended processes are still at hand.
 constexpr std::chrono::seconds kWindow{5};
-// How often we look whether a window map fills up, a wanted process is left, a CPU has come.
+// How often we look whether a window map fills up or a wanted process is left; and whether a CPU
+// has come, for which a file is read.
 constexpr std::chrono::milliseconds kLook{250};
+constexpr std::chrono::seconds kLookForCpus{1};
 
 // Object files of ended processes are held open; the usual soft limit of 1024 is low for that.
 void RaiseFileLimit() {
@@ -87,6 +89,7 @@ class Recording {
   bool interrupted_ = false;  // by a signal
   Clock::time_point started_;
   Clock::time_point window_began_;
+  Clock::time_point look_for_cpus_;
   std::chrono::nanoseconds duration_{};
 };
 
@@ -159,7 +162,10 @@ Result<void> Recording::Loop(const StopSignals& signals,
 }
 
 Result<void> Recording::Look() {
-  RETURN_IF_ERROR(sampler_->FollowCpus());
+  if (Clock::now() >= look_for_cpus_) {
+    RETURN_IF_ERROR(sampler_->FollowCpus());
+    look_for_cpus_ = Clock::now() + kLookForCpus;
+  }
   if (Clock::now() - window_began_ < kWindow && !sampler_->NearlyFull()) return {};
   if (!taken_.HasRoom()) return {};
   window_began_ = Clock::now();

@@ -13,15 +13,40 @@
 #include "base/system_error.h"
 
 namespace pyrometer {
+namespace {
 
-KernelEvents::KernelEvents(Options options, UniqueFd epoll)
-    : options_(std::move(options)), epoll_(std::move(epoll)) {}
+constexpr std::chrono::milliseconds kWithoutBell(20);
+
+Result<void> Watch(const UniqueFd& epoll, int fd) {
+  epoll_event interest{};
+  interest.events = EPOLLIN | EPOLLET;
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &interest) < 0) {
+    return SystemError(errno, "epoll_ctl");
+  }
+  return {};
+}
+
+// False if nothing came. Which one it was does not matter: Read() reads them all.
+bool WaitAt(const UniqueFd& epoll, std::chrono::milliseconds timeout) {
+  std::array<epoll_event, 16> ready;
+  return ::epoll_wait(epoll.get(), ready.data(), static_cast<int>(ready.size()),
+                      static_cast<int>(timeout.count())) > 0;
+}
+
+}  // namespace
+
+KernelEvents::KernelEvents(Options options, UniqueFd epoll, UniqueFd any)
+    : options_(std::move(options)), epoll_(std::move(epoll)), any_(std::move(any)) {}
 
 Result<KernelEvents> KernelEvents::Open(Options options) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return SystemError(errno, "epoll_create1");
-  KernelEvents events(std::move(options), std::move(epoll));
-  if (events.options_.wake_fd >= 0) RETURN_IF_ERROR(events.Watch(events.options_.wake_fd));
+  UniqueFd any(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll || !any) return SystemError(errno, "epoll_create1");
+  KernelEvents events(std::move(options), std::move(epoll), std::move(any));
+  if (const int fd = events.options_.wake_fd; fd >= 0) {
+    RETURN_IF_ERROR(Watch(events.epoll_, fd));
+    RETURN_IF_ERROR(Watch(events.any_, fd));
+  }
   ASSIGN_OR_RETURN(const bool opened, events.Rescan());
   if (!opened) return Fail(ErrorCode::kUnsupported, "no cpu is online");
   return events;
@@ -29,19 +54,19 @@ Result<KernelEvents> KernelEvents::Open(Options options) {
 
 Result<bool> KernelEvents::Rescan() {
   ASSIGN_OR_RETURN(const std::vector<uint32_t> online, OnlineCpus(options_.procfs));
-  for (PerfRing& ring : rings_) {
-    const bool gone = std::find(online.begin(), online.end(), ring.cpu()) == online.end();
-    if (gone) malformed_ += ring.Drain(merger_).malformed;
+  const auto is_gone = [&](const Cpu& cpu) {
+    return std::ranges::find(online, cpu.ring.cpu()) == online.end();
+  };
+  for (Cpu& cpu : cpus_) {
+    if (is_gone(cpu)) malformed_ += cpu.ring.Drain(merger_).malformed;
   }
-  std::erase_if(rings_, [&](const PerfRing& ring) {
-    return std::find(online.begin(), online.end(), ring.cpu()) == online.end();
-  });
+  std::erase_if(cpus_, is_gone);
   bool came = false;
-  for (const unsigned cpu : online) {
-    const bool known = std::any_of(rings_.begin(), rings_.end(),
-                                   [&](const PerfRing& ring) { return ring.cpu() == cpu; });
+  for (const unsigned number : online) {
+    const bool known =
+        std::ranges::any_of(cpus_, [&](const Cpu& cpu) { return cpu.ring.cpu() == number; });
     if (known) continue;
-    const Result<void> added = AddRing(cpu);
+    const Result<void> added = AddCpu(number);
     if (!added && added.error().code() == ErrorCode::kNotFound) continue;  // went at once
     RETURN_IF_ERROR(added);
     came = true;
@@ -49,26 +74,20 @@ Result<bool> KernelEvents::Rescan() {
   return came;
 }
 
-Result<void> KernelEvents::AddRing(unsigned cpu) {
-  ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Open(cpu, options_.ring));
-  RETURN_IF_ERROR(Watch(ring.fd()));
-  rings_.push_back(std::move(ring));
-  return {};
-}
-
-Result<void> KernelEvents::Watch(int fd) const {
-  epoll_event interest{};
-  interest.events = EPOLLIN | EPOLLET;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &interest) < 0) {
-    return SystemError(errno, "epoll_ctl");
-  }
+Result<void> KernelEvents::AddCpu(unsigned number) {
+  ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Open(number, options_.ring));
+  RETURN_IF_ERROR(Watch(epoll_, ring.fd()));
+  Cpu& cpu = cpus_.emplace_back(std::move(ring), std::nullopt);
+  Result<PerfRing> bell =
+      PerfRing::Open(number, {.ring_bytes = 0, .wakeup_bytes = 1, .min_pages = 1});
+  if (bell && Watch(any_, bell->fd())) cpu.bell = *std::move(bell);
   return {};
 }
 
 KernelEvents::Batch KernelEvents::Read() {
   Batch batch;
   batch.horizon = MonotonicNow();  // before the first ring is read
-  for (PerfRing& ring : rings_) malformed_ += ring.Drain(merger_).malformed;
+  for (Cpu& cpu : cpus_) malformed_ += cpu.ring.Drain(merger_).malformed;
   batch.events = merger_.Release(batch.horizon);
   batch.malformed = std::exchange(malformed_, 0);
   batch.more = merger_.has_pending();
@@ -76,10 +95,23 @@ KernelEvents::Batch KernelEvents::Read() {
 }
 
 void KernelEvents::Wait(std::chrono::milliseconds timeout) const {
-  // Which one it was does not matter: Read() reads them all.
-  std::array<epoll_event, 16> ready;
-  ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()),
-               static_cast<int>(timeout.count()));
+  WaitAt(epoll_, timeout);
+}
+
+bool KernelEvents::WaitForAny(std::chrono::milliseconds timeout) {
+  for (Cpu& cpu : cpus_) {
+    if (cpu.bell) {
+      cpu.bell->Discard();
+    } else {
+      timeout = std::min(timeout, kWithoutBell);
+    }
+  }
+  // Only now: a record that comes from here on rings.
+  return HasUnread() || WaitAt(any_, timeout);
+}
+
+bool KernelEvents::HasUnread() const {
+  return std::ranges::any_of(cpus_, [](const Cpu& cpu) { return cpu.ring.HasUnread(); });
 }
 
 }  // namespace pyrometer

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,21 +43,35 @@ class KernelEvents {
   // what happened on it before is unknown.
   Result<bool> Rescan();
 
-  // Returns when a ring has enough unread bytes, at options.wake_fd, or after `timeout`. May be
-  // called while another thread is in any other method.
+  // Returns when a ring has enough unread bytes, at options.wake_fd, or after `timeout`. Like
+  // WaitForAny(), it belongs to the thread that calls Rescan(), and may be called while another
+  // thread is in Read().
   void Wait(std::chrono::milliseconds timeout) const;
 
-  size_t cpu_count() const { return rings_.size(); }
+  // Returns true at once if any record is unread, or when one is being written or options.wake_fd
+  // is readable; false after `timeout`, or 20 ms where the kernel has no memory for the bells.
+  bool WaitForAny(std::chrono::milliseconds timeout);
+
+  size_t cpu_count() const { return cpus_.size(); }
   uint64_t late() const { return merger_.late(); }
 
  private:
-  KernelEvents(Options options, UniqueFd epoll);
-  Result<void> AddRing(unsigned cpu);
-  Result<void> Watch(int fd) const;
+  // A CPU's records, and a second stream of the same whose ring holds next to nothing. It is not
+  // read, and as soon as it is full it costs nothing; emptied, it tells of the next record.
+  struct Cpu {
+    PerfRing ring;
+    std::optional<PerfRing> bell;
+  };
+
+  KernelEvents(Options options, UniqueFd epoll, UniqueFd any);
+  Result<void> AddCpu(unsigned cpu);
+  bool HasUnread() const;
 
   Options options_;
-  UniqueFd epoll_;  // edge-triggered: what is readable is reported once
-  std::vector<PerfRing> rings_;
+  // Edge-triggered both: what is readable is reported once.
+  UniqueFd epoll_;  // rings and wake_fd
+  UniqueFd any_;    // bells and wake_fd
+  std::vector<Cpu> cpus_;
   EventMerger merger_;
   uint64_t malformed_ = 0;  // since the last batch
 };

@@ -21,8 +21,6 @@
 namespace pyrometer {
 namespace {
 
-constexpr size_t kMinPages = 16;
-
 // The longest record asked for: MMAP2 with a path of PATH_MAX, its fixed fields and the sample's
 // identity, rounded up. A ring with less room than this may have dropped a record. The kernel says
 // so (PERF_RECORD_LOST) only in front of the next record of the same CPU, and a CPU that has gone
@@ -91,9 +89,9 @@ Result<PerfRing> PerfRing::Open(unsigned cpu, const Options& options) {
   }
   if (!fd) return OpenError(errno, cpu);
   const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  size_t pages = std::bit_ceil(std::max(options.ring_bytes / page, kMinPages));
+  size_t pages = std::bit_ceil(std::max(options.ring_bytes / page, options.min_pages));
   Result<Pages> ring = MapRing(fd.get(), pages * page);
-  while (!ring && pages > kMinPages) {
+  while (!ring && pages > options.min_pages) {
     pages /= 2;
     ring = MapRing(fd.get(), pages * page);
   }
@@ -139,6 +137,16 @@ PerfRing::Tally PerfRing::Drain(EventMerger& merger) {
   }
   __atomic_store_n(&pages_->data_tail, tail, __ATOMIC_RELEASE);
   return tally;
+}
+
+void PerfRing::Discard() {
+  const uint64_t head = __atomic_load_n(&pages_->data_head, __ATOMIC_ACQUIRE);
+  __atomic_store_n(&pages_->data_tail, head, __ATOMIC_RELEASE);
+}
+
+bool PerfRing::HasUnread() const {
+  return __atomic_load_n(&pages_->data_head, __ATOMIC_ACQUIRE) !=
+         __atomic_load_n(&pages_->data_tail, __ATOMIC_ACQUIRE);
 }
 
 std::span<const std::byte> PerfRing::Bytes(uint64_t position, size_t size) {

@@ -22,18 +22,25 @@ class PerfRing {
   struct Options {
     size_t ring_bytes = 0;
     uint32_t wakeup_bytes = 0;  // unread bytes at which the fd becomes readable
+    size_t min_pages = 16;      // of the ring; a power of two
   };
   struct Tally {
     uint64_t records = 0;
     uint64_t malformed = 0;
   };
 
-  // Takes half the ring, down to 16 pages, where the limit on locked memory refuses more; leaves
+  // Takes half the ring, down to the minimum, where the limit on locked memory refuses more; leaves
   // out build ids before Linux 5.12. Errors: kPermission, kUnsupported, kNotFound: no such CPU.
   static Result<PerfRing> Open(unsigned cpu, const Options& options);
 
   // Moves every record that is there into `merger`.
   Tally Drain(EventMerger& merger);
+
+  // Makes room without looking at what was there.
+  void Discard();
+
+  // True if there is a record that was not drained. Any thread.
+  bool HasUnread() const;
 
   int fd() const { return fd_.get(); }
   unsigned cpu() const { return cpu_; }

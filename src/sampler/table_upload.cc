@@ -68,7 +68,7 @@ std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
 
 // True if samples went to user space because rows of it had been evicted.
 bool TableUpload::IsMissed(const Object& object) const {
-  if (object.state != State::kLoaded) return false;
+  if (!lacks_rows_ || object.state != State::kLoaded) return false;
   for (size_t i = 0; i < object.ranges.size(); ++i) {
     const pyro_table_page& page = memory_.pages[object.first_page + i];
     if (page.chunk == PYRO_PAGE_EVICTED && page.used != 0) return true;
@@ -145,8 +145,9 @@ size_t TableUpload::LoadPage(ObjectId id, const UnwindTable& table, uint32_t pag
                              MonotonicTime now) {
   const std::vector<pyro_unwind_row> rows = KernelRows(id, table, page);
   const Result<RowChunks::Range> range = chunks_.Store(rows, now);
-  if (!range) return range.error().code() == ErrorCode::kExhausted ? rows.size() : 0;
   const absl::MutexLock lock(&mutex_);
+  lacks_rows_ |= !range;
+  if (!range) return range.error().code() == ErrorCode::kExhausted ? rows.size() : 0;
   Object& object = objects_.at(id);
   object.ranges[page] = *range;
   SetPage(

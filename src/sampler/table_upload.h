@@ -100,6 +100,7 @@ class TableUpload {
   absl::flat_hash_map<ObjectId, Object> objects_ ABSL_GUARDED_BY(mutex_);
   std::deque<ObjectId> clock_ ABSL_GUARDED_BY(mutex_);  // in which order objects lose pages
   std::deque<Retired> retired_ ABSL_GUARDED_BY(mutex_);
+  bool lacks_rows_ ABSL_GUARDED_BY(mutex_) = false;  // some did not get in, or were evicted
   uint64_t evicted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -4,7 +4,10 @@
 #include <elf.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -19,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "process/perf_ring.h"
 #include "tests/unit/process/process_live_fixture.h"
 #include "tests/unit/process/short_lived.h"
 
@@ -155,6 +159,36 @@ TEST_F(ProcessLiveTest, LooksAtProcAgainWhenItsRingsOverflowed) {
   }));
   Kill(last);
   EXPECT_TRUE(WaitFor([&] { return sink_.Of(last).withdrawn; }));
+}
+
+// True if the ring says that there is something new.
+bool Rings(const PerfRing& bell) {
+  pollfd wait{.fd = bell.fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&wait, 1, 0) == 1;
+}
+
+TEST_F(ProcessLiveTest, ARingOfOnePageRingsForTheNextRecordUntilItIsFull) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  const auto cpu = static_cast<unsigned>(::sched_getcpu());
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+  Result<PerfRing> bell = PerfRing::Open(cpu, {.ring_bytes = 0, .wakeup_bytes = 1, .min_pages = 1});
+  ASSERT_TRUE(bell.has_value()) << bell.error().message();
+  const auto rename = [] { ::prctl(PR_SET_NAME, "renamed"); };
+  rename();
+  EXPECT_TRUE(bell->HasUnread());
+  EXPECT_TRUE(Rings(*bell));
+  for (int i = 0; i < 1000; ++i) rename();
+  Rings(*bell);
+  rename();
+  EXPECT_FALSE(Rings(*bell)) << "full";
+  bell->Discard();
+  rename();
+  EXPECT_TRUE(Rings(*bell));
+  ::sched_setaffinity(0, sizeof(before), &before);
 }
 
 // Not a bound: figures for the module's README.
