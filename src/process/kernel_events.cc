@@ -77,10 +77,11 @@ Result<bool> KernelEvents::Rescan() {
 Result<void> KernelEvents::AddCpu(unsigned number) {
   ASSIGN_OR_RETURN(PerfRing ring, PerfRing::Open(number, options_.ring));
   RETURN_IF_ERROR(Watch(epoll_, ring.fd()));
-  Cpu& cpu = cpus_.emplace_back(std::move(ring), std::nullopt);
-  Result<PerfRing> bell =
+  std::optional<PerfRing> bell;
+  Result<PerfRing> opened =
       PerfRing::Open(number, {.ring_bytes = 0, .wakeup_bytes = 1, .min_pages = 1});
-  if (bell && Watch(any_, bell->fd())) cpu.bell = *std::move(bell);
+  if (opened && Watch(any_, opened->fd())) bell = *std::move(opened);
+  cpus_.push_back({.ring = std::move(ring), .bell = std::move(bell)});
   return {};
 }
 
