@@ -192,7 +192,10 @@ static __always_inline int pyro_cfa(struct pyro_walk *walk, const struct pyro_un
   return PYRO_WALK_ON;
 }
 
-/* One step by call frame information. */
+/* One step by call frame information.
+ *
+ * A frame pointer that points above its own frame has been restored already: GCC does not say so in
+ * the epilogues of functions that realign the stack. */
 static __always_inline int pyro_step_by_rule(struct pyro_walk *walk,
                                              const struct pyro_unwind_rule *rule)
 {
@@ -230,7 +233,7 @@ static __always_inline int pyro_step_by_rule(struct pyro_walk *walk,
 #endif
   if (rule->fp == PYRO_SAVED_AT_CFA)
     cursor->fp_known = pyro_read_word(walk, cfa + (__s64)rule->fp_offset, &cursor->fp);
-  else if (rule->fp == PYRO_SAVED_AT_FP)
+  else if (rule->fp == PYRO_SAVED_AT_FP && cursor->fp + (__s64)rule->fp_offset < cfa)
     cursor->fp_known =
         cursor->fp_known && pyro_read_word(walk, cursor->fp + (__s64)rule->fp_offset, &cursor->fp);
   else if (rule->fp == PYRO_SAVED_LOST)

@@ -202,6 +202,20 @@ TEST_F(UnwinderTest, FindsTheFrameOfARealignedStack) {
   EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf, caller - 1, bottom - 1));
 }
 
+TEST_F(UnwinderTest, KeepsAFramePointerThatIsTheCallersAlready) {
+  pyro_unwind_rule realigned = FrameRule(PYRO_RULE_REGISTER, 10, 0);
+  realigned.fp = PYRO_SAVED_AT_FP;
+  const uint64_t leaf = view_.Function(realigned);
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRbp, 16));
+  const uint64_t bottom = Bottom();
+  registers_.values[10] = kStack + 0x40;
+  registers_.values[kRbp] = kStack + 0x60;
+  view_.Put(kStack + 0x38, caller);
+  view_.Put(kStack + 0x60, kStack + 0x100);  // of the caller's caller
+  view_.Put(kStack + 0x68, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf, caller - 1, bottom - 1));
+}
+
 TEST_F(UnwinderTest, KnowsWhetherAPltStubHasPushed) {
   pyro_unwind_rule plt = FrameRule(PYRO_RULE_PLT, kRsp, 8);
   plt.cfa_add = 11;
