@@ -155,6 +155,16 @@ def kernel_memory_of(pid):
     return sum(maps.values()) + buffers
 
 
+def bpf_maps_of(pid):
+    """Number of BPF maps that the process holds."""
+    return sum("map_id" in _fdinfo(pid, fd) for fd in _descriptors(pid))
+
+
+def files_of(pid):
+    """Number of files that the process has open."""
+    return len(_descriptors(pid))
+
+
 def cpu_seconds_of(pid):
     """User and system time of a process and its ended threads, exact to the nanosecond.
 

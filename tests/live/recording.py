@@ -136,6 +136,10 @@ class Recorder:
         except Failure as failure:
             raise Failure("%s: %s" % (failure, self._said())) from failure
 
+    def holds(self):
+        """(BPF maps, open files) of the recorder now."""
+        return kernel.bpf_maps_of(self._process.pid), kernel.files_of(self._process.pid)
+
     def finish(self):
         """Ends it and returns the Recording."""
         cost = self._stop()
