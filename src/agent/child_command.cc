@@ -2,6 +2,7 @@
 #include "agent/child_command.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -41,6 +43,9 @@ void ResetSignals() {
 // Life of the child until it is the command, or has told why it cannot be.
 [[noreturn]] void BecomeCommand(int gate, char* const* argv) {
   ResetSignals();
+  // Ticks may hit it before exec gives it this name; nobody asked for samples of ours.
+  const char* const slash = std::strrchr(argv[0], '/');
+  ::prctl(PR_SET_NAME, slash == nullptr ? argv[0] : slash + 1);
   char go = 0;
   ssize_t n = 0;
   do {

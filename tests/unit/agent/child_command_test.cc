@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,6 +76,15 @@ TEST(ChildCommand, RunsNothingBeforeItIsReleased) {
   ASSERT_TRUE(child.Release().has_value());
   EXPECT_EQ(*child.Wait(), 0);
   EXPECT_TRUE(std::filesystem::exists(tree.Path("ran")));
+}
+
+TEST(ChildCommand, HasTheCommandsNameBeforeItIsReleased) {
+  const ChildCommand child = Start({"/bin/sleep", "0"});
+  const std::string path = "/proc/" + std::to_string(child.pid().value()) + "/comm";
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::string name;
+  while (name != "sleep\n" && std::chrono::steady_clock::now() < deadline) name = *ReadFile(path);
+  EXPECT_EQ(name, "sleep\n");
 }
 
 TEST(ChildCommand, KeepsItsPidWhenReleased) {
