@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -70,8 +71,10 @@ bool ColdUnwinder::LoadTables(std::chrono::milliseconds time) {
   // What was mapped last is about to run; before it comes what samples had to be unwound with.
   const std::vector<ObjectId> more = sampler_.TakeWantedTables();
   wanted_.insert(wanted_.begin(), more.begin(), more.end());
-  std::ranges::stable_partition(wanted_, [this](ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
-                                             work_) { return tables_.Has(object); });
+  // Not std::ranges::stable_partition: clang 14, which checks this code, cannot compile subranges.
+  std::stable_partition(wanted_.begin(), wanted_.end(),
+                        [this](ObjectId object)
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_) { return tables_.Has(object); });
   const bool any = !wanted_.empty();
   const auto deadline = std::chrono::steady_clock::now() + time;
   while (!wanted_.empty() && std::chrono::steady_clock::now() < deadline) {
