@@ -92,6 +92,7 @@ bool ColdUnwinder::UnwindSamples() {
     const absl::MutexLock lock(&done_mutex_);
     done_.push_back({.sample = std::move(sample), .stack = std::move(stack)});
   }
+  tables_.CloseFile();
   return !samples.empty();
 }
 

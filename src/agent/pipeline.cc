@@ -52,7 +52,10 @@ Result<ResolvedWindow> Pipeline::TakeWindow(bool last) {
 
 NamedWindow Pipeline::Name(ResolvedWindow resolved) {
   for (const KernelSymbolEvent& event : resolved.kernel_events) symbolizer_->Apply(event);
-  return symbolizer_->Name(std::move(resolved.window));
+  const MonotonicTime end = resolved.window.end;
+  NamedWindow named = symbolizer_->Name(std::move(resolved.window));
+  tracker_->CloseUnusedFiles(end);
+  return named;
 }
 
 }  // namespace pyrometer

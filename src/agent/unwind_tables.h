@@ -31,7 +31,9 @@ class UnwindTables : public UnwindTableSource {
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override;
   // True if Of() has it at hand.
   bool Has(ObjectId object) const { return by_object_.contains(object); }
+  // Keeps the file open for the next call, until CloseFile().
   bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override;
+  void CloseFile() { code_.reset(); }
 
   // Objects whose call frame information could not be read although the file was there.
   uint64_t failed() const { return failed_; }

@@ -37,6 +37,7 @@ class KernelMappings : public AddressSpaceSink {
     sampler_.Publish(process, exec, exec_pages, sorted);
   }
   void Withdraw(Pid pid) override { sampler_.Withdraw(pid); }
+  void ReleaseWithdrawn() override { sampler_.ReleaseWithdrawn(); }
 
  private:
   Sampler& sampler_;

@@ -245,6 +245,12 @@ AddressSpace AddressSpace::Fork(MonotonicTime when) const {
   return child;
 }
 
+void AddressSpace::AddObjects(absl::flat_hash_set<ObjectId>& objects) const {
+  for (const PastSpan& past : past_) objects.insert(past.code.mapping.object);
+  if (!current_) return;
+  for (const auto& [start, span] : *current_) objects.insert(span.code.mapping.object);
+}
+
 void AddressSpace::Forget(MonotonicTime horizon) {
   while (!past_.empty() && past_.front().until <= horizon) past_.pop_front();
 }

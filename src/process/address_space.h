@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/container/btree_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
 #include <deque>
@@ -84,6 +85,9 @@ class AddressSpace {
   // Anonymous memory that goes does not count: a JIT that keeps its code either writable or
   // executable does that all the time, and it comes back as what it was.
   const AddressRanges& shifting() const { return shifting_; }
+
+  // Adds all objects that are or, as far as it is remembered, were mapped.
+  void AddObjects(absl::flat_hash_set<ObjectId>& objects) const;
 
   // What happened until now was not this program's doing.
   void ForgetShifting() { shifting_.Clear(); }

@@ -26,6 +26,10 @@ class AddressSpaceSink {
   // Nothing is known any more of the process that was published under this pid: it is gone, or
   // runs a program of which nothing is mapped yet.
   virtual void Withdraw(Pid pid) = 0;
+
+  // Time has passed: what was taken for programs that were withdrawn or replaced may be given back
+  // by now, though nothing is published.
+  virtual void ReleaseWithdrawn() = 0;
 };
 
 }  // namespace pyrometer

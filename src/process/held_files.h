@@ -2,10 +2,12 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <cstddef>
 #include <list>
-#include <utility>
+#include <optional>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "pyrometer/ids.h"
@@ -23,10 +25,20 @@ class HeldFiles {
   // -1 if it is not held. Counts as use; valid until the next Hold().
   int Find(ObjectId object);
 
+  // Closes what is not `in_use` now and was not at a call before `since` either; returns what that
+  // was. A file that stays open keeps its disk space after its deletion and its file system busy.
+  std::vector<ObjectId> CloseUnused(const absl::flat_hash_set<ObjectId>& in_use, MonotonicTime now,
+                                    MonotonicTime since);
+
   size_t size() const { return files_.size(); }
 
  private:
-  using Files = std::list<std::pair<ObjectId, UniqueFd>>;  // last used first
+  struct File {
+    ObjectId object;
+    UniqueFd fd;
+    std::optional<MonotonicTime> unused;  // when that was first seen
+  };
+  using Files = std::list<File>;  // last used first
 
   size_t budget_;
   Files files_;

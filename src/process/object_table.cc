@@ -138,4 +138,13 @@ bool ObjectTable::Reopen(ObjectId id, UniqueFd fd) {
   return true;
 }
 
+void ObjectTable::CloseUnused(const absl::flat_hash_set<ObjectId>& in_use, MonotonicTime now,
+                              MonotonicTime since) {
+  const std::vector<ObjectId> closed = held_.CloseUnused(in_use, now, since);
+  if (closed.empty()) return;
+  // By its name alone nobody would open it again.
+  const absl::flat_hash_set<ObjectId> forgotten(closed.begin(), closed.end());
+  absl::erase_if(by_name_, [&](const auto& name) { return forgotten.contains(name.second); });
+}
+
 }  // namespace pyrometer

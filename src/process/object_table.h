@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -69,6 +70,11 @@ class ObjectTable {
 
   // Takes `fd` as the object's file again if it is the same unchanged file; false if not.
   bool Reopen(ObjectId id, UniqueFd fd);
+
+  // Closes the files of objects that are not `in_use` now and were not at a call before `since`
+  // either. Whoever maps one again makes it held again.
+  void CloseUnused(const absl::flat_hash_set<ObjectId>& in_use, MonotonicTime now,
+                   MonotonicTime since);
 
   size_t size() const { return objects_.size(); }
   uint64_t unopened() const { return unopened_; }

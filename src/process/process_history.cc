@@ -321,6 +321,14 @@ void ProcessHistory::Forget(MonotonicTime horizon) {
   processes_.Forget(horizon);
   absl::erase_if(witnesses_, [this](const auto& w) { return !processes_.Living(w.second); });
   std::erase_if(perf_maps_, [](const auto& p) { return p.expired(); });
+  sink_.ReleaseWithdrawn();
+}
+
+void ProcessHistory::CloseUnusedFiles(MonotonicTime named) {
+  const uint64_t keep = static_cast<uint64_t>(options_.keep.count());
+  if (named.value() < files_looked_through_.value() + keep) return;
+  files_looked_through_ = named;
+  objects_.CloseUnused(processes_.Objects(), MonotonicNow(), named);
 }
 
 std::vector<KernelSymbolEvent> ProcessHistory::TakeKernelSymbolEvents() {

@@ -51,6 +51,7 @@ class ProcessHistory {
 
   // The following are as in ProcessTracker, of the events that were applied.
   Window Resolve(Window window);
+  void CloseUnusedFiles(MonotonicTime named);
   void Recheck(const ProcessKey& key);
   std::optional<ProgramMappings> MappingsAt(const ProcessKey& key, ExecId exec, MonotonicTime when);
   std::optional<ObjectInfo> Object(ObjectId id) const;
@@ -119,6 +120,7 @@ class ProcessHistory {
   std::vector<KernelSymbolEvent> symbols_;
   ProcessCounters counters_;
   ResolveTally resolved_;
+  MonotonicTime files_looked_through_;  // the `named` of that call
   bool lost_ = false;
 };
 

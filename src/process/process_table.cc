@@ -227,4 +227,14 @@ void ProcessTable::Forget(MonotonicTime horizon) {
   });
 }
 
+absl::flat_hash_set<ObjectId> ProcessTable::Objects() const {
+  absl::flat_hash_set<ObjectId> objects;
+  for (const auto& [pid, lives] : processes_) {
+    for (const auto& process : lives) {
+      for (const Program& program : process->programs) program.space.AddObjects(objects);
+    }
+  }
+  return objects;
+}
+
 }  // namespace pyrometer

@@ -97,6 +97,9 @@ class ProcessTable {
   // Drops what no sample taken at or after `horizon` can ask for.
   void Forget(MonotonicTime horizon);
 
+  // All objects that a sample of a process that is not forgotten can lie in.
+  absl::flat_hash_set<ObjectId> Objects() const;
+
   size_t living_count() const { return living_; }
 
  private:

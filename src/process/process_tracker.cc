@@ -211,6 +211,10 @@ Window ProcessTracker::Resolve(Window window) {
   return state_->Resolve(std::move(window));
 }
 
+void ProcessTracker::CloseUnusedFiles(MonotonicTime named) {
+  state_->WithHistory([&](ProcessHistory& history) { history.CloseUnusedFiles(named); });
+}
+
 void ProcessTracker::Recheck(const ProcessKey& process) {
   state_->Recheck(process);
 }

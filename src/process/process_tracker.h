@@ -61,6 +61,11 @@ class ProcessTracker {
   // call it with windows in order.
   Window Resolve(Window window);
 
+  // Whoever names the windows is done with those that end up to `named`: closes the files of
+  // objects that no later window can ask for, some time after the last process that had one mapped
+  // is forgotten. Looks through all processes, at most once in Options::keep.
+  void CloseUnusedFiles(MonotonicTime named);
+
   // The kernel side found that `process` has other executable memory than was published: applies
   // all events up to now, reads its /proc/PID/maps and publishes it again. Reads 20 times at once
   // and then once a second for each process; refused beyond that, and counted. Nothing happens if

@@ -39,7 +39,7 @@ bool Equal(const pyro_mapping& a, const pyro_mapping& b) {
 
 bool MappingUpload::Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
                             std::span<const PublishedMapping> mappings, MonotonicTime now) {
-  Reuse(now);
+  ReleaseWithdrawn(now);
   const std::optional<RegionId> id = mappings.empty() ? std::nullopt : FindOrWrite(mappings, now);
   if (!id) {
     Withdraw(process.pid, now);
@@ -133,7 +133,7 @@ void MappingUpload::Drop(RegionId id, MonotonicTime now) {
   regions_.erase(it);
 }
 
-void MappingUpload::Reuse(MonotonicTime now) {
+void MappingUpload::ReleaseWithdrawn(MonotonicTime now) {
   while (!retired_.empty() && IsOver(kForkQuarantine, retired_.front().when, now)) {
     const Region& region = retired_.front().region;
     free_.GiveBack(region.first, region.count);

@@ -40,6 +40,10 @@ class MappingUpload {
                std::span<const PublishedMapping> mappings, MonotonicTime now);
   void Withdraw(Pid pid, MonotonicTime now);
 
+  // Gives back what was withdrawn or replaced longer ago than kForkQuarantine. Publish() does it
+  // too.
+  void ReleaseWithdrawn(MonotonicTime now);
+
  private:
   struct Region {
     uint32_t first = 0;
@@ -59,7 +63,6 @@ class MappingUpload {
   std::vector<ObjectId> HoldTables(std::span<pyro_mapping> mappings, MonotonicTime now);
   bool Holds(const Region& region, std::span<const PublishedMapping> mappings) const;
   void Drop(RegionId id, MonotonicTime now);
-  void Reuse(MonotonicTime now);
 
   std::span<pyro_mapping> pool_;
   int processes_fd_;

@@ -391,4 +391,8 @@ void Sampler::Withdraw(Pid pid) {
   state_->upload->Withdraw(pid, MonotonicNow());
 }
 
+void Sampler::ReleaseWithdrawn() {
+  state_->upload->ReleaseWithdrawn(MonotonicNow());
+}
+
 }  // namespace pyrometer

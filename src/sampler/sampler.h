@@ -42,9 +42,9 @@ struct ColdCounters {
 // Samples what runs on every CPU, in the kernel, and hands out the counts window by window.
 // The only user of libbpf. Load, then Start, then Drain until Stop, then Drain once more.
 //
-// Thread safety: one thread calls everything but Publish and Withdraw, which belong to the
-// thread that tracks processes, and TakeCold, TakeWantedTables and LoadTable, which belong to the
-// thread that unwinds cold samples.
+// Thread safety: one thread calls everything but Publish, Withdraw and ReleaseWithdrawn, which
+// belong to the thread that tracks processes, and TakeCold, TakeWantedTables and LoadTable, which
+// belong to the thread that unwinds cold samples.
 class Sampler {
  public:
   struct Options {
@@ -118,6 +118,9 @@ class Sampler {
   void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
                std::span<const PublishedMapping> mappings);
   void Withdraw(Pid pid);
+
+  // Gives back what was published and is not in use any more. Publish does it too.
+  void ReleaseWithdrawn();
 
  private:
   struct State;

@@ -155,6 +155,27 @@ def kernel_memory_of(pid):
     return sum(maps.values()) + buffers
 
 
+def peak_resident_of(pid):
+    """Bytes, and 0 for one that has ended. Unlike ru_maxrss, it knows nothing of the program that started it."""
+    try:
+        with open("/proc/%d/status" % pid) as file:
+            return next((1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM:")), 0)
+    except OSError:
+        return 0
+
+
+def mapped_kernel_memory_of(pid):
+    """Bytes of its resident set that kernel_memory_of() counts too."""
+    total, counts = 0, False
+    with open("/proc/%d/smaps" % pid) as file:
+        for line in file:
+            if re.match(r"[0-9a-f]+-", line):
+                counts = "bpf-map" in line or "[perf_event]" in line
+            elif counts and line.startswith("Rss:"):
+                total += 1024 * int(line.split()[1])
+    return total
+
+
 def bpf_maps_of(pid):
     """Number of BPF maps that the process holds."""
     return sum("map_id" in _fdinfo(pid, fd) for fd in _descriptors(pid))

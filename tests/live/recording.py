@@ -36,7 +36,7 @@ class Cost:
     seconds: float  # that it sampled
     sampling_cpu: float  # while it sampled
     total_cpu: float  # with its start and its end, and its children
-    resident: int  # peak
+    resident: int  # peak, without mapped kernel memory
     kernel_memory: int  # maps and perf buffers
     tick_ns: float  # mean run of the BPF program, with what the kernel takes for measuring it
 
@@ -156,14 +156,19 @@ class Recorder:
         seconds = time.monotonic() - self._began
         sampling_cpu = kernel.cpu_seconds_of(pid) - self._cpu_before
         kernel_memory = kernel.kernel_memory_of(pid)
+        mapped = kernel.mapped_kernel_memory_of(pid)
         tick_ns = self._program.run_ns() / self._program.runs()
         self._process.send_signal(signal.SIGINT)
+        peak = 0
+        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            peak = max(peak, kernel.peak_resident_of(pid))
+            time.sleep(0.002)
         _, status, usage = os.wait4(pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)
         if self._process.returncode != 0:
             raise Failure("record ended with %d: %s" % (self._process.returncode, self._said()))
         return Cost(seconds, sampling_cpu, usage.ru_utime + usage.ru_stime,
-                    usage.ru_maxrss * 1024, kernel_memory, tick_ns)  # fmt: skip
+                    peak - mapped, kernel_memory, tick_ns)  # fmt: skip
 
     def _said(self):
         with open(self._stderr, errors="replace") as file:

@@ -59,6 +59,7 @@ class Nowhere : public AddressSpaceSink {
  public:
   void Publish(const ProcessKey&, ExecId, uint64_t, std::span<const PublishedMapping>) override {}
   void Withdraw(Pid) override {}
+  void ReleaseWithdrawn() override {}
 };
 
 class HistoryObjects : public ObjectSource {

@@ -64,8 +64,10 @@ class RecordingSink : public AddressSpaceSink {
     by_pid[process.pid] = {process, exec, exec_pages, {sorted.begin(), sorted.end()}};
   }
   void Withdraw(Pid pid) override { by_pid.erase(pid); }
+  void ReleaseWithdrawn() override { ++releases; }
 
   int publishes = 0;
+  int releases = 0;
   std::map<Pid, Published> by_pid;
 };
 

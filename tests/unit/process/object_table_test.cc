@@ -180,6 +180,40 @@ TEST_F(ObjectTableTest, ClosesTheFileNotUsedForLongest) {
   EXPECT_EQ(ContentOf(table_.OpenHeld(ids[1])), "ELF b");
 }
 
+TEST_F(ObjectTableTest, ClosesAFileThatNobodyUsedSinceTheLastCall) {
+  const std::string lib = File("lib", "ELF a");
+  FakeFinder finder(lib, lib);
+  const ObjectId id = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
+  table_.CloseUnused({id}, MonotonicTime(10), MonotonicTime(9));
+  table_.CloseUnused({}, MonotonicTime(20), MonotonicTime(19));
+  table_.CloseUnused({}, MonotonicTime(30), MonotonicTime(20));
+  EXPECT_TRUE(table_.OpenHeld(id).has_value()) << "not unused since before 20";
+  table_.CloseUnused({}, MonotonicTime(40), MonotonicTime(39));
+  EXPECT_FALSE(table_.OpenHeld(id).has_value());
+  EXPECT_FALSE(table_.Knows(kHost, WithBuildId("/lib", 'a')));
+}
+
+TEST_F(ObjectTableTest, KeepsAFileThatCameIntoUseAgain) {
+  const std::string lib = File("lib", "ELF a");
+  FakeFinder finder(lib, lib);
+  const ObjectId id = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
+  table_.CloseUnused({}, MonotonicTime(10), MonotonicTime(9));
+  table_.CloseUnused({id}, MonotonicTime(20), MonotonicTime(19));
+  table_.CloseUnused({}, MonotonicTime(30), MonotonicTime(29));
+  EXPECT_TRUE(table_.OpenHeld(id).has_value());
+}
+
+TEST_F(ObjectTableTest, HoldsAFileAgainThatItHadClosed) {
+  const std::string lib = File("lib", "ELF a");
+  FakeFinder finder(lib, lib);
+  const ObjectId id = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
+  table_.CloseUnused({}, MonotonicTime(10), MonotonicTime(9));
+  table_.CloseUnused({}, MonotonicTime(20), MonotonicTime(19));
+  EXPECT_EQ(table_.Identify(kHost, WithBuildId("/lib", 'a'), finder), id);
+  EXPECT_EQ(ContentOf(table_.OpenHeld(id)), "ELF a");
+  EXPECT_EQ(inspector_.inspections, 1);
+}
+
 TEST_F(ObjectTableTest, TakesCodeInAMemfdForAnonymous) {
   const std::string code = File("code", "no elf");
   FakeFinder finder(code, "");

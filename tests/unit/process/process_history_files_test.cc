@@ -143,6 +143,30 @@ TEST_F(ProcessHistoryTest, RefusesAPerfMapOfAnotherUser) {
   EXPECT_THAT(fd.error().message(), HasSubstr("belongs to user 4711"));
 }
 
+TEST_F(ProcessHistoryTest, ClosesFilesOfForgottenProcesses) {
+  constexpr uint64_t kHour = 3'600'000'000'000;
+  Scan();
+  const ObjectId a = sink_.by_pid[Pid(100)].mappings[0].mapping.object;
+  const auto pass = [&](int hours) {
+    const MonotonicTime end(Now().value() + kHour * static_cast<uint64_t>(hours));
+    history_.Resolve(OneFrameWindow(kKey, ExecId(3), Frame::User(Address(kStart)), end));
+    history_.CloseUnusedFiles(end);
+  };
+  pass(1);
+  pass(2);
+  EXPECT_TRUE(history_.OpenObject(a).has_value()) << "it lives";
+  machine_.RemoveProcess(100);
+  Exit(100);
+  history_.CloseUnusedFiles(MonotonicTime(Now().value() + 3 * kHour));
+  history_.CloseUnusedFiles(MonotonicTime(Now().value() + 4 * kHour));
+  EXPECT_TRUE(history_.OpenObject(a).has_value()) << "its samples may still come";
+  pass(5);
+  EXPECT_TRUE(history_.OpenObject(a).has_value()) << "windows before may not be named yet";
+  EXPECT_EQ(sink_.releases, 3);
+  pass(6);
+  EXPECT_FALSE(history_.OpenObject(a).has_value());
+}
+
 TEST_F(ProcessHistoryTest, ReopensAFileItDoesNotHold) {
   ProcessHistory forgetful({.procfs = machine_.procfs(), .held_files = 1}, inspector_, sink_);
   const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};

@@ -36,6 +36,7 @@ class TimingSink : public AddressSpaceSink {
     const std::lock_guard lock(mutex_);
     seen_[pid].withdrawn = true;
   }
+  void ReleaseWithdrawn() override {}
 
   std::vector<Pid> Published() {
     const std::lock_guard lock(mutex_);
