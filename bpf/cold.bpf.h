@@ -14,6 +14,9 @@
 const volatile __u32 cold_per_second = 0;
 const volatile __u32 cold_per_second_of_process = 0;
 
+/* With so much waiting to be read, whoever waits for samples is woken; set at load. */
+const volatile __u32 cold_wakeup_bytes = 0;
+
 /* By enum pyro_cold_reason, and those that had to stay in the kernel; read by user space. */
 __u64 cold_shipped[PYRO_COLD_REASONS] = {};
 __u64 cold_refused = 0;
@@ -80,7 +83,10 @@ static __always_inline bool pyro_ship(struct bpf_perf_event_data *ctx, struct py
   __u32 size = pyro_copy_stack(buffer, sample->registers[PYRO_REGISTER_SP]);
   sample->stack_bytes = size;
   if (size > PYRO_COLD_STACK_BYTES) size = PYRO_COLD_STACK_BYTES;
-  return bpf_ringbuf_output(&cold_samples, buffer, sizeof(*sample) + size, BPF_RB_NO_WAKEUP) == 0;
+  const __u64 waiting = bpf_ringbuf_query(&cold_samples, BPF_RB_AVAIL_DATA);
+  return bpf_ringbuf_output(&cold_samples, buffer, sizeof(*sample) + size,
+                            waiting < cold_wakeup_bytes ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP) ==
+         0;
 }
 
 #endif

@@ -4,10 +4,9 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -15,11 +14,11 @@
 namespace pyrometer {
 namespace {
 
-// Often enough that the ring buffer, which holds a quarter of a second, takes what comes meanwhile,
-// and that a new program's libraries have their tables soon; seldom where nothing happens, for a
-// wakeup costs some tens of microseconds.
+// While there is something to do: often enough that the ring buffer, which holds a quarter of a
+// second, takes what comes meanwhile, and that a new program's libraries have their tables soon.
 constexpr std::chrono::milliseconds kBusyInterval(50);
-constexpr std::chrono::milliseconds kIdleInterval(250);
+// Else at the latest, for the few cold samples that wake nobody.
+constexpr std::chrono::seconds kIdleInterval(1);
 // Tables are loaded for so long before a recording starts, and then for so long at a time: between
 // them the ring buffer is emptied, for what waits for a table is unwound in user space meanwhile.
 constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);
@@ -54,17 +53,27 @@ ColdUnwinder::~ColdUnwinder() = default;
 
 void ColdUnwinder::Run(const std::stop_token& stop) {
   ::pthread_setname_np(::pthread_self(), "cold-unwinder");
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  std::chrono::milliseconds interval = kBusyInterval;
-  while (!stopped.wait_for(lock, stop, interval, [&] { return stop.stop_requested(); })) {
-    const absl::MutexLock work(&work_);
-    const bool loaded = LoadTables(kLoadingTime);
-    const bool unwound = UnwindSamples();
-    interval = loaded || unwound ? kBusyInterval : kIdleInterval;
-    if (!wanted_.empty()) interval = {};
+  const std::stop_callback wake(stop, [this] { sampler_.WakeCold(); });
+  while (!stop.stop_requested()) {
+    switch (Work()) {
+      case Next::kMore:
+        break;
+      case Next::kSoon:
+        std::this_thread::sleep_for(kBusyInterval);
+        break;
+      case Next::kWait:
+        sampler_.WaitForCold(kIdleInterval);
+        break;
+    }
   }
+}
+
+ColdUnwinder::Next ColdUnwinder::Work() {
+  const absl::MutexLock work(&work_);
+  const bool loaded = LoadTables(kLoadingTime);
+  const bool unwound = UnwindSamples();
+  if (!wanted_.empty()) return Next::kMore;
+  return loaded || unwound ? Next::kSoon : Next::kWait;
 }
 
 bool ColdUnwinder::LoadTables(std::chrono::milliseconds time) {

@@ -19,7 +19,7 @@
 namespace pyrometer {
 
 // Keeps the kernel side in unwind tables, and unwinds what it could not: on a thread of its own,
-// which looks for both some twenty times a second.
+// which is woken for both, and then looks for more twenty times a second as long as there is any.
 class ColdUnwinder {
  public:
   // All must outlive this.
@@ -43,7 +43,10 @@ class ColdUnwinder {
     ColdStack stack;
   };
 
+  enum class Next { kMore, kSoon, kWait };  // what is to be done is not all done; all; nothing was
+
   void Run(const std::stop_token& stop);
+  Next Work();
   // True if there was something to do; both. Tables are loaded until `time` is over.
   bool LoadTables(std::chrono::milliseconds time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
   bool UnwindSamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);

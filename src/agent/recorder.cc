@@ -31,10 +31,10 @@ using Clock = std::chrono::steady_clock;
 
 // Long enough to aggregate, short enough that files and maps of ended processes are still at hand.
 constexpr std::chrono::seconds kWindow{5};
-// How often we look whether a window map fills up or a wanted process is left; and whether a CPU
-// has come, for which a file is read.
-constexpr std::chrono::milliseconds kLook{250};
-constexpr std::chrono::seconds kLookForCpus{1};
+// How often we look, at the most and at the least: whether a window map fills up or a wanted
+// process is left; and, once a second, whether a CPU has come, for which a file is read.
+constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(250);
+constexpr std::chrono::nanoseconds kLookForCpus = std::chrono::seconds(1);
 
 // Object files of ended processes are held open; the usual soft limit of 1024 is low for that.
 void RaiseFileLimit() {
@@ -74,6 +74,7 @@ class Recording {
                   .labels = config.labels}) {}
 
   Result<void> Loop(const StopSignals& signals, const std::optional<ChildCommand>& command);
+  std::chrono::nanoseconds TimeToLook() const;
   Result<void> Look();
   Result<void> TakeWindow(bool last);
   void NameWindows();
@@ -146,8 +147,8 @@ Result<void> Recording::Loop(const StopSignals& signals,
   while (true) {
     const std::optional<std::chrono::nanoseconds> left = TimeLeft();
     if (left && left->count() <= 0) return {};
-    const std::chrono::nanoseconds wait =
-        std::min<std::chrono::nanoseconds>(kLook, left.value_or(std::chrono::nanoseconds::max()));
+    const std::chrono::nanoseconds wait = std::min(progress.shown() ? kLook : TimeToLook(),
+                                                   left.value_or(std::chrono::nanoseconds::max()));
     const timespec timeout{.tv_sec = 0, .tv_nsec = wait.count()};
     if (ppoll(waits, std::size(waits), &timeout, nullptr) > 0) {
       interrupted_ = waits[0].revents != 0;
@@ -159,6 +160,15 @@ Result<void> Recording::Loop(const StopSignals& signals,
       progress.Update(Clock::now() - started_, config_.duration, sampler_->accounting());
     }
   }
+}
+
+// Until there may be something to do: a look costs 100 us where nothing else runs.
+std::chrono::nanoseconds Recording::TimeToLook() const {
+  if (only_pids_) return kLook;  // they may end
+  const std::chrono::nanoseconds until_full = sampler_->TimeUntilFull();
+  const std::chrono::nanoseconds until_next = window_began_ + kWindow - Clock::now();
+  return std::clamp(std::min<std::chrono::nanoseconds>(until_full / 4 * 3, until_next), kLook,
+                    kLookForCpus);
 }
 
 Result<void> Recording::Look() {

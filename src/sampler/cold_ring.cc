@@ -2,10 +2,13 @@
 #include "sampler/cold_ring.h"
 
 #include <bpf/libbpf.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -60,12 +63,26 @@ Result<ColdRing> ColdRing::Open(int map_fd) {
   ColdRing ring;
   ring.ring_.reset(ring_buffer__new(map_fd, OnRecord, ring.taken_.get(), nullptr));
   if (!ring.ring_) return SystemError(errno, "opening the ring buffer of cold samples");
+  ring.woken_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!ring.woken_) return SystemError(errno, "eventfd");
   return ring;
 }
 
 std::vector<ColdSample> ColdRing::Take() {
   ring_buffer__consume(ring_.get());
   return std::exchange(*taken_, {});
+}
+
+void ColdRing::Wait(std::chrono::milliseconds most) {
+  pollfd waits[] = {{.fd = ring_buffer__epoll_fd(ring_.get()), .events = POLLIN, .revents = 0},
+                    {.fd = woken_.get(), .events = POLLIN, .revents = 0}};
+  ::poll(waits, std::size(waits), static_cast<int>(most.count()));
+  eventfd_t wakes = 0;
+  if (waits[1].revents != 0) ::eventfd_read(woken_.get(), &wakes);
+}
+
+void ColdRing::Wake() {
+  ::eventfd_write(woken_.get(), 1);
 }
 
 }  // namespace pyrometer

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "pyrometer/cold_sample.h"
 #include "pyrometer/result.h"
 
@@ -19,6 +21,13 @@ class ColdRing {
   // Everything that is there. Never waits.
   std::vector<ColdSample> Take();
 
+  // Returns when a fair part of the ring is full, after Wake(), or when the time is over; sometimes
+  // earlier.
+  void Wait(std::chrono::milliseconds most);
+
+  // Ends a Wait(), also one that is yet to begin. From any thread.
+  void Wake();
+
  private:
   struct Close {
     void operator()(ring_buffer* ring) const;
@@ -30,6 +39,7 @@ class ColdRing {
 
   std::unique_ptr<Taken> taken_;
   std::unique_ptr<ring_buffer, Close> ring_;
+  UniqueFd woken_;
 };
 
 }  // namespace pyrometer

@@ -23,6 +23,10 @@ struct MapSizes {
   // (Sampler::NearlyFull).
   static MapSizes For(Hertz frequency, uint32_t cpus, std::chrono::nanoseconds window);
 
+  // What passes at least until a map with so many entries is full, if every tick adds one.
+  static std::chrono::nanoseconds TimeUntilFull(uint64_t used, uint64_t capacity,
+                                                uint64_t ticks_per_second);
+
   // The ring holds every tick of a quarter of a second if their stacks are no deeper than usual,
   // within these bounds: it is read more often.
   static constexpr uint64_t kUsualColdBytes = sizeof(pyro_cold_sample) + 16384;

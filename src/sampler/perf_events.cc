@@ -104,6 +104,10 @@ void PerfEvents::Stop() {
   online_.clear();
 }
 
+uint64_t PerfEvents::TicksPerSecond() const {
+  return events_.size() * (1'000'000'000 / period_ns_ + 1);
+}
+
 uint64_t PerfEvents::DueTicks() const {
   uint64_t due = due_on_closed_;
   for (const auto& [cpu, event] : events_) due += DueOn(event);

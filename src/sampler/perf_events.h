@@ -33,6 +33,9 @@ class PerfEvents {
   // After this no tick happens.
   void Stop();
 
+  // On all CPUs together, at most.
+  uint64_t TicksPerSecond() const;
+
   // Periods that have passed on all CPUs together since each was opened: ticks that were due.
   uint64_t DueTicks() const;
 

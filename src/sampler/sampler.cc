@@ -140,6 +140,8 @@ Result<void> Configure(sampler_bpf& skeleton, const Sampler::Options& options) {
   // x86_64 and arm64: 16 KiB, but never less than a page.
   skeleton.rodata->kernel_stack_size =
       static_cast<uint32_t>(std::max(16384L, sysconf(_SC_PAGESIZE)));
+  // Early enough: a quarter of it is more than a wakeup takes.
+  skeleton.rodata->cold_wakeup_bytes = options.sizes.cold_bytes / 4;
   skeleton.rodata->cold_per_second = options.cold_per_second;
   skeleton.rodata->cold_per_second_of_process = options.cold_per_second_of_process;
   uint64_t seed = 0;
@@ -289,6 +291,17 @@ bool Sampler::NearlyFull() const {
   return false;
 }
 
+std::chrono::nanoseconds Sampler::TimeUntilFull() const {
+  const auto& bss = *state_->skeleton->bss;
+  const auto& used = bss.used[bss.active_half & 1];
+  const uint64_t ticks = state_->events->TicksPerSecond();
+  auto least = std::chrono::nanoseconds::max();
+  for (size_t map = 0; map < state_->capacity.size(); ++map) {
+    least = std::min(least, MapSizes::TimeUntilFull(used[map], state_->capacity[map], ticks));
+  }
+  return least;
+}
+
 Result<Window> Sampler::Drain() {
   auto& bss = *state_->skeleton->bss;
   const uint32_t full = bss.active_half & 1;
@@ -361,6 +374,14 @@ std::vector<ColdSample> Sampler::TakeCold() {
   return state_->cold->Take();
 }
 
+void Sampler::WaitForCold(std::chrono::milliseconds most) {
+  state_->cold->Wait(most);
+}
+
+void Sampler::WakeCold() {
+  state_->cold->Wake();
+}
+
 ColdCounters Sampler::cold_counters() const {
   const auto& bss = *state_->skeleton->bss;
   return {.unknown_process = bss.cold_shipped[PYRO_COLD_PROCESS],
@@ -385,6 +406,7 @@ TableUpload::Counters Sampler::table_counters() const {
 void Sampler::Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
                       std::span<const PublishedMapping> mappings) {
   state_->upload->Publish(process, exec, exec_pages, mappings, MonotonicNow());
+  if (state_->tables->upload().HasNew()) WakeCold();
 }
 
 void Sampler::Withdraw(Pid pid) {

@@ -44,7 +44,8 @@ struct ColdCounters {
 //
 // Thread safety: one thread calls everything but Publish, Withdraw and ReleaseWithdrawn, which
 // belong to the thread that tracks processes, and TakeCold, TakeWantedTables and LoadTable, which
-// belong to the thread that unwinds cold samples.
+// belong to the thread that unwinds cold samples, as does WaitForCold. Any thread may call
+// WakeCold.
 class Sampler {
  public:
   struct Options {
@@ -83,6 +84,8 @@ class Sampler {
 
   // True when the active half is filling up and should be drained before the window is over.
   bool NearlyFull() const;
+  // How long the active half has room at least, whatever the ticks hit.
+  std::chrono::nanoseconds TimeUntilFull() const;
 
   // Swaps the halves, waits for running programs, takes everything out of the one that was active.
   Result<Window> Drain();
@@ -101,6 +104,11 @@ class Sampler {
   // What the kernel side shipped since the last call; Stop() and Drain() come first at the end.
   std::vector<ColdSample> TakeCold();
   ColdCounters cold_counters() const;
+
+  // Returns when many cold samples are there, when tables of something new are wanted, after
+  // WakeCold, or when the time is over; sometimes earlier.
+  void WaitForCold(std::chrono::milliseconds most);
+  void WakeCold();
 
   // Objects of published mappings whose unwind tables the kernel side misses, each until LoadTable.
   std::vector<ObjectId> TakeWantedTables();

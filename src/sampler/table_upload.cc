@@ -42,7 +42,13 @@ std::optional<uint32_t> TableUpload::Hold(ObjectId object, MonotonicTime now) {
   entry.slot = *slot;
   entry.holders = 1;
   clock_.push_back(object);
+  has_new_ = true;
   return slot;
+}
+
+bool TableUpload::HasNew() const {
+  const absl::MutexLock lock(&mutex_);
+  return has_new_;
 }
 
 void TableUpload::Release(ObjectId object, MonotonicTime now) {
@@ -57,6 +63,7 @@ void TableUpload::Release(ObjectId object, MonotonicTime now) {
 std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
   chunks_.Reuse(now);
   const absl::MutexLock lock(&mutex_);
+  has_new_ = false;
   std::vector<ObjectId> wanted;
   for (auto& [id, object] : objects_) {
     if (object.state != State::kWanted && !IsMissed(object)) continue;

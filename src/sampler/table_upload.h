@@ -56,6 +56,9 @@ class TableUpload {
   // needed again. Also gives back the memory of tables that nobody holds any more.
   std::vector<ObjectId> TakeWanted(MonotonicTime now);
 
+  // True if an object was held for the first time since TakeWanted().
+  bool HasNew() const;
+
   // Ignored if nobody holds the object any more. An empty table says that frame pointers are all
   // there is. What does not fit is left out, to be tried again when a sample needs it.
   void Load(ObjectId object, const UnwindTable& table, MonotonicTime now);
@@ -100,6 +103,7 @@ class TableUpload {
   absl::flat_hash_map<ObjectId, Object> objects_ ABSL_GUARDED_BY(mutex_);
   std::deque<ObjectId> clock_ ABSL_GUARDED_BY(mutex_);  // in which order objects lose pages
   std::deque<Retired> retired_ ABSL_GUARDED_BY(mutex_);
+  bool has_new_ ABSL_GUARDED_BY(mutex_) = false;
   bool lacks_rows_ ABSL_GUARDED_BY(mutex_) = false;  // some did not get in, or were evicted
   uint64_t evicted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -21,5 +21,12 @@ TEST(MapSizes, IsBoundedByOneSecondOfTicksOnLargeMachines) {
   EXPECT_EQ(MapSizes::For(Hertz{999}, 2, seconds(60)).counts, MapSizes::kMaxEntries);
 }
 
+TEST(MapSizes, SaysHowLongAMapHasRoomAtLeast) {
+  EXPECT_EQ(MapSizes::TimeUntilFull(56, 256, 200), seconds(1));
+  EXPECT_EQ(MapSizes::TimeUntilFull(256, 256, 200), seconds(0));
+  EXPECT_EQ(MapSizes::TimeUntilFull(300, 256, 200), seconds(0)) << "those that found no room count";
+  EXPECT_GT(MapSizes::TimeUntilFull(0, 256, 0), seconds(1)) << "nothing is sampled yet";
+}
+
 }  // namespace
 }  // namespace pyrometer

@@ -375,6 +375,37 @@ TEST_F(SamplerLive, ShipsWhatItCannotUnwind) {
   EXPECT_GT(spinning, 0U);
 }
 
+// Longer than any test may take.
+constexpr std::chrono::minutes kForever{30};
+
+TEST_F(SamplerLive, WakesWhoWaitsForColdSamples) {
+  Sampler::Options options{.frequency = {199}};
+  options.sizes.cold_bytes = 1 << 18;
+  const pid_t child = Fork([] { SpinFor(milliseconds(60000)); });
+  options.filter.pids = {Pid(static_cast<uint32_t>(child))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  size_t taken = 0;
+  while (taken < 50) {
+    sampler->WaitForCold(kForever);
+    taken += sampler->TakeCold().size();
+  }
+  sampler->Stop();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+TEST_F(SamplerLive, WakesWhoWaitsForTables) {
+  const std::unique_ptr<Sampler> sampler = LoadOrFail({});
+  ASSERT_TRUE(sampler);
+  sampler->WakeCold();
+  sampler->WaitForCold(kForever);
+  const PublishedMapping mapping{.mapping = {Address(0x1000), Address(0x2000), ObjectId(7), 0}};
+  sampler->Publish({Pid(4'000'000), StartTime(1)}, ExecId(1), 1, std::span(&mapping, 1));
+  sampler->WaitForCold(kForever);
+  EXPECT_EQ(sampler->TakeWantedTables(), std::vector{ObjectId(7)});
+}
+
 TEST_F(SamplerLive, ShipsNoMoreThanItMay) {
   Sampler::Options options{.frequency = {999}};
   options.cold_per_second_of_process = 20;
