@@ -89,7 +89,7 @@ static __always_inline void pyro_find_mappings(struct pyro_walk *walk)
   walk->mapping_count = 0;
   struct pyro_process *process = bpf_map_lookup_elem(&processes, &walk->key.pid);
   if (!process) return;
-  if (process->start_ticks != walk->key.start_boottime_ns / PYRO_CLOCK_TICK_NS) return;
+  if (process->start_ticks - walk->key.start_boottime_ns / PYRO_CLOCK_TICK_NS > 1) return;
   if (process->exec_id != walk->key.exec_id) return;
   /* What is mapped is heard of some milliseconds late, and what is unmapped never. */
   if (process->exec_pages != walk->exec_pages) return;

@@ -109,7 +109,7 @@ void AddressSpace::Cut(const Span& span, Address start, Address end) {
   if (end < whole.end) spans[end] = {Part(span.code, end, whole.end), span.since};
   if (span.since >= latest_) return;
   past_.push_back({.code = ended, .since = span.since, .until = latest_});
-  if (past_.size() > kMaxPast) past_.pop_front();
+  if (past_.size() > kMaxPast) past_.erase(past_.begin(), past_.begin() + kMaxPast / 8);
 }
 
 bool AddressSpace::Unmap(Address start, Address end) {
@@ -252,7 +252,7 @@ void AddressSpace::AddObjects(absl::flat_hash_set<ObjectId>& objects) const {
 }
 
 void AddressSpace::Forget(MonotonicTime horizon) {
-  while (!past_.empty() && past_.front().until <= horizon) past_.pop_front();
+  past_.erase(past_.begin(), FirstAlive(horizon));
 }
 
 }  // namespace pyrometer

@@ -5,7 +5,6 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -114,7 +113,7 @@ class AddressSpace {
     MonotonicTime until;            // ascending in past_, as is the next
     MonotonicTime told = kNotTold;  // from then on no tick can have taken it for the present
   };
-  using Past = std::deque<PastSpan>;
+  using Past = std::vector<PastSpan>;            // nearly always empty
   using Spans = absl::btree_map<Address, Span>;  // by start; not overlapping
 
   Spans& Writable();

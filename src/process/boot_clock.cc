@@ -25,9 +25,4 @@ StartTime BootClock::ToStartTime(MonotonicTime when) const {
   return StartTime((when.value() + suspended_ns_) / PYRO_CLOCK_TICK_NS);
 }
 
-bool BootClock::StartIsSure(MonotonicTime when) const {
-  constexpr uint64_t kMargin = 1'000'000;  // for a virtual CPU that was put aside in between
-  return (when.value() + suspended_ns_) % PYRO_CLOCK_TICK_NS >= kMargin;
-}
-
 }  // namespace pyrometer

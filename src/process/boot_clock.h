@@ -16,11 +16,9 @@ class BootClock {
   // With the machine's suspended time up to now.
   static BootClock Now();
 
+  // Of a process whose fork was reported at `when`: its start, or the tick after, since the kernel
+  // takes the start time some 20 us before it reports the fork.
   StartTime ToStartTime(MonotonicTime when) const;
-
-  // True if a process whose fork was reported at `when` surely started in the same tick: the
-  // kernel takes the start time some 20 us before it reports the fork.
-  bool StartIsSure(MonotonicTime when) const;
 
  private:
   uint64_t suspended_ns_ = 0;

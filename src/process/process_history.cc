@@ -236,13 +236,6 @@ void ProcessHistory::NoteAnonymousCode(Process& process, const ProcessDirectory*
   perf_maps_.push_back(process.perf_map);
 }
 
-bool ProcessHistory::CanPublish(Process& process) {
-  const Program& program = process.program();
-  if (process.kernel_thread || !program.exec || program.space.empty()) return false;
-  // The kernel compares start times exactly.
-  return process.start_is_exact || process.start_is_sure || DirectoryOf(process) != nullptr;
-}
-
 void ProcessHistory::Publish(Pid pid) {
   Process* const process = processes_.Living(pid);
   if (process == nullptr) {
@@ -250,7 +243,7 @@ void ProcessHistory::Publish(Pid pid) {
     return;
   }
   Program& program = process->program();
-  if (!CanPublish(*process)) {
+  if (process->kernel_thread || !program.exec || program.space.empty()) {
     Withdraw(pid);
     program.space.NoteTold(MonotonicNow());
     return;
@@ -300,6 +293,9 @@ std::optional<ProgramMappings> ProcessHistory::MappingsAt(const ProcessKey& key,
                                                           MonotonicTime when) {
   if (processes_.Living(key.pid) == nullptr && processes_.Find(key) == nullptr) {
     Adopt(key.pid);
+    PublishChanged();
+  } else if (processes_.LearnStart(key, when)) {
+    changed_.insert(key.pid);
     PublishChanged();
   }
   const Program* const program = processes_.Find(key, exec, when);

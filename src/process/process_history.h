@@ -100,7 +100,6 @@ class ProcessHistory {
   void LearnRoot(Process& process);
   // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
-  bool CanPublish(Process& process);
   // Withdraws the process if it cannot be published.
   void Publish(Pid pid);
   void PublishChanged();

@@ -35,7 +35,6 @@ Process* ProcessTable::Living(Pid pid) {
 Process& ProcessTable::Bear(Pid pid, MonotonicTime when) {
   auto process = std::make_unique<Process>();
   process->key = {pid, clock_.ToStartTime(when)};
-  process->start_is_sure = clock_.StartIsSure(when);
   process->born = when;
   ++living_;
   Lives& lives = processes_[pid];
@@ -197,6 +196,16 @@ const Program* ProcessTable::Find(const ProcessKey& key, ExecId exec, MonotonicT
     if (program->since <= when) return program->exec ? nullptr : &*program;
   }
   return nullptr;
+}
+
+bool ProcessTable::LearnStart(const ProcessKey& key, MonotonicTime when) {
+  Process* const process = Living(key.pid);
+  if (process == nullptr || process->start_is_exact || when < process->born) return false;
+  // The kernel takes it before it reports the fork: long before, if its CPU is taken away in
+  // between.
+  if (process->key.start_time.value() < key.start_time.value()) return false;
+  process->start_is_exact = true;
+  return std::exchange(process->key, key) != key;
 }
 
 void ProcessTable::ForEachLiving(const std::function<void(Process&)>& visit) {

@@ -43,7 +43,6 @@ struct Program {
 struct Process {
   ProcessKey key;
   bool start_is_exact = false;  // else derived from the fork's time: one tick off at most
-  bool start_is_sure = false;   // derived, but not near a tick's border
   bool kernel_thread = false;
   MonotonicTime born;
   MonotonicTime ended = kForever;
@@ -93,6 +92,10 @@ class ProcessTable {
   const Program* Find(const ProcessKey& process, ExecId exec, MonotonicTime when) const;
 
   void ForEachLiving(const std::function<void(Process&)>& visit);
+
+  // A sample that was taken at `when` says when its process started, exactly. True if that differs
+  // from what was derived for the living process of this pid.
+  bool LearnStart(const ProcessKey& key, MonotonicTime when);
 
   // Drops what no sample taken at or after `horizon` can ask for.
   void Forget(MonotonicTime horizon);

@@ -122,7 +122,10 @@ struct pyro_mapping {
 /* What the kernel side knows of a process. Valid only while all guards match the task: start time,
  * exec id, and the size of its executable memory, which changes when something is unmapped. */
 struct pyro_process {
-  __u64 start_ticks; /* start_boottime / PYRO_CLOCK_TICK_NS of the group leader */
+  /* start_boottime / PYRO_CLOCK_TICK_NS of the group leader, or one more: user space may know it
+   * from the report of the fork only, which comes some 20 us later. (Two processes of one pid do
+   * not start in neighbouring ticks, and the older of them does not run any more.) */
+  __u64 start_ticks;
   __u32 exec_id;
   __u32 first_mapping; /* index into the mapping pool */
   __u32 mapping_count; /* sorted by start, not overlapping */

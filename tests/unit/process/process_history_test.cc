@@ -58,6 +58,15 @@ TEST_F(ProcessHistoryTest, FollowsForkExecAndExit) {
   EXPECT_EQ(PathAt(200, start.value(), 4, kStart), "/lib/b+0x3000") << "still known";
 }
 
+TEST_F(ProcessHistoryTest, PublishesTheStartThatASampleTells) {
+  Scan();
+  ForkLiving(100, 200);
+  ProcessKey key = sink_.by_pid[Pid(200)].process;
+  key.start_time = StartTime(key.start_time.value() - 7);
+  EXPECT_TRUE(history_.MappingsAt(key, ExecId(3), Now()).has_value());
+  EXPECT_EQ(sink_.by_pid[Pid(200)].process, key);
+}
+
 TEST_F(ProcessHistoryTest, PublishesOncePerBurst) {
   Scan();
   ForkLiving(100, 200);

@@ -110,6 +110,17 @@ TEST_F(ProcessTableTest, MatchesADerivedStartTimeWithinOneTick) {
   EXPECT_EQ(ObjectOf(200, 59, 5, 61), ObjectId(0));
 }
 
+TEST_F(ProcessTableTest, LearnsTheStartOfAProcessFromItsSamples) {
+  table_.Apply(Fork(100, 200, 60));
+  const ProcessKey key{Pid(200), StartTime(55)};  // its fork was reported 5 ticks later
+  EXPECT_FALSE(table_.LearnStart(key, Tick(59))) << "a sample of whoever had the pid before";
+  EXPECT_FALSE(table_.LearnStart({Pid(200), StartTime(61)}, Tick(62))) << "started after its fork";
+  EXPECT_TRUE(table_.LearnStart(key, Tick(61)));
+  EXPECT_EQ(ObjectOf(200, 55, 5, 61), kOld);
+  EXPECT_EQ(ObjectOf(200, 60, 5, 61), ObjectId(0));
+  EXPECT_FALSE(table_.LearnStart({Pid(200), StartTime(54)}, Tick(62))) << "it is exact now";
+}
+
 TEST_F(ProcessTableTest, AddsTheSuspendedTimeToDerivedStartTimes) {
   table_.set_clock(BootClock(1000 * kTick));
   table_.Apply(Fork(100, 200, 60));

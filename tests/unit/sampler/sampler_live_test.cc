@@ -375,6 +375,40 @@ TEST_F(SamplerLive, ShipsWhatItCannotUnwind) {
   EXPECT_GT(spinning, 0U);
 }
 
+TEST_F(SamplerLive, TakesAStartTimeThatIsATickLate) {
+  const pid_t child = Fork([] { SpinFor(seconds(60)); });
+  Sampler::Options options{.frequency = {999}};
+  options.filter.pids = {Pid(static_cast<uint32_t>(child))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  ASSERT_TRUE(WaitFor([&] { return sampler->cold_counters().unknown_process > 0; }));
+  const ColdSample sample = sampler->TakeCold().at(0);
+  const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), {}, 0}};
+  const auto publish = [&](int64_t ticks_late) {
+    ProcessKey process = sample.process;
+    process.start_time = StartTime(process.start_time.value() + static_cast<uint64_t>(ticks_late));
+    sampler->Publish(process, sample.exec, sample.exec_pages, std::span(&all, 1));
+  };
+  const auto is_refused = [&] {
+    const uint64_t refused = sampler->cold_counters().unknown_process;
+    return WaitFor([&] { return sampler->cold_counters().unknown_process > refused + 2; });
+  };
+  publish(2);
+  EXPECT_TRUE(is_refused());
+  publish(-1);
+  EXPECT_TRUE(is_refused());
+  for (const int64_t late : {1, 0}) {
+    publish(late);
+    const Accounting before = sampler->accounting();
+    const uint64_t refused = sampler->cold_counters().unknown_process;
+    EXPECT_TRUE(WaitFor([&] { return sampler->accounting().exported > before.exported + 20; }));
+    EXPECT_LE(sampler->cold_counters().unknown_process, refused + 1) << "one tick may have begun";
+  }
+  sampler->Stop();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
 // Longer than any test may take.
 constexpr std::chrono::minutes kForever{30};
 
