@@ -2,16 +2,38 @@
 #include "process/object_table.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <string_view>
+#include <utility>
 
 #include "base/system_error.h"
 
 namespace pyrometer {
 namespace {
+
+std::string_view WithoutDeleted(std::string_view path) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  return path;
+}
+
+// True if the open file is still called that, at least in the root of a process that is shut up in
+// one. A place may have got another file since its mapping was reported.
+bool IsCalled(int fd, std::string_view path) {
+  std::array<char, PATH_MAX> link{};
+  const ssize_t size =
+      ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), link.data(), link.size());
+  if (size < 0) return false;
+  const std::string_view name(link.data(), static_cast<size_t>(size));
+  return WithoutDeleted(name).ends_with(WithoutDeleted(path));
+}
 
 bool IsMemfd(std::string_view path) {
   return path.starts_with("/memfd:");
@@ -34,8 +56,11 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
                                FileFinder& finder) {
   Name name{root, file};
   if (const auto known = by_name_.find(name); known != by_name_.end()) return known->second;
-  const std::optional<ObjectId> mapped = Accept(finder.OpenMapping(), file, Way::kMapping);
+  UniqueFd mapping = finder.OpenMapping();
+  const Way way = mapping && IsCalled(mapping.get(), file.path) ? Way::kMapping : Way::kRenamed;
   const std::optional<ObjectId> named = Accept(finder.OpenPath(), file, Way::kPath);
+  if (named && way == Way::kRenamed) mapping.Reset();
+  const std::optional<ObjectId> mapped = Accept(std::move(mapping), file, way);
   if (!mapped && !named) return Unopened(name);
   const ObjectId id = mapped ? *mapped : *named;
   if (named == id && id != ObjectId(0)) RememberName(name, id);

@@ -102,7 +102,8 @@ class ObjectTable {
       return H::combine(std::move(h), n.root, n.file);
     }
   };
-  enum class Way { kMapping, kPath };
+  // Renamed: through a mapping that shows a file of another name by now.
+  enum class Way { kMapping, kRenamed, kPath };
 
   static std::optional<FileIdentity> IdentityOf(int fd);
   // The object that `fd` is, if it is what `file` tells of; new ones are entered.

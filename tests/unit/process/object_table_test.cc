@@ -98,7 +98,7 @@ TEST_F(ObjectTableTest, TellsAForgedBuildIdApart) {
 
 TEST_F(ObjectTableTest, DoesNotRememberANameThatLeadsElsewhere) {
   const std::string libc = File("libc", "ELF a");
-  const std::string forged = File("forged", "ELF a, but not that one");
+  const std::string forged = File("evil/libc", "ELF a, but not that one");
   FakeFinder forger(forged, libc);  // mapped something else under the path of libc
   FakeFinder finder(libc, libc);
   const ObjectId evil = table_.Identify(kHost, WithBuildId("/libc", 'a'), forger);
@@ -112,6 +112,36 @@ TEST_F(ObjectTableTest, TakesTheMappedFileWhenThePathHasANewOne) {
   const ObjectId id = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
   EXPECT_EQ(table_.Find(id)->build_id, FakeBuildId('a'));
   EXPECT_EQ(ContentOf(table_.OpenHeld(id)), "ELF a");
+}
+
+TEST_F(ObjectTableTest, TakesTheNamedFileWhenTheMappingHasAnotherOne) {
+  // Unloaded, and a copy of it loaded at its place, before the first could be looked at.
+  const std::string libc = File("libc", "ELF a");
+  const std::string copy = File("copy", "ELF a");
+  FakeFinder late(copy, libc);
+  const ObjectId id = table_.Identify(kHost, WithBuildId("/libc", 'a'), late);
+  FakeFinder finder(copy, copy);
+  const ObjectId second = table_.Identify(kHost, WithBuildId("/copy", 'a'), finder);
+  EXPECT_EQ(table_.Find(id)->path, "/libc");
+  EXPECT_EQ(table_.Find(second)->path, "/copy");
+}
+
+TEST_F(ObjectTableTest, TakesNoOtherFileForOneThatIsGone) {
+  const std::string gone = File("gone", "ELF a");
+  const MappedFile file = WithInode("/gone", gone);
+  const std::string other = File("other", "ELF b");
+  ASSERT_EQ(::unlink(gone.c_str()), 0);
+  FakeFinder late(other, "");
+  EXPECT_FALSE(table_.Find(table_.Identify(kHost, file, late))->was_opened);
+}
+
+TEST_F(ObjectTableTest, TakesAMappedFileThatWasRenamed) {
+  const std::string before = File("before", "ELF a");
+  const MappedFile file = WithInode("/before", before);
+  const std::string after = machine_.root() + "/after";
+  ASSERT_EQ(::rename(before.c_str(), after.c_str()), 0);
+  FakeFinder finder(after, "");
+  EXPECT_TRUE(table_.Find(table_.Identify(kHost, file, finder))->was_opened);
 }
 
 TEST_F(ObjectTableTest, RefusesAFileWithAnotherBuildId) {
