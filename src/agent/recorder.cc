@@ -149,8 +149,8 @@ Result<void> Recording::Loop(const StopSignals& signals,
     if (left && left->count() <= 0) return {};
     const std::chrono::nanoseconds wait = std::min(progress.shown() ? kLook : TimeToLook(),
                                                    left.value_or(std::chrono::nanoseconds::max()));
-    const timespec timeout{.tv_sec = 0, .tv_nsec = wait.count()};
-    if (ppoll(waits, std::size(waits), &timeout, nullptr) > 0) {
+    const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(wait);
+    if (::poll(waits, std::size(waits), static_cast<int>(timeout.count())) > 0) {
       interrupted_ = waits[0].revents != 0;
       return {};
     }
@@ -165,10 +165,9 @@ Result<void> Recording::Loop(const StopSignals& signals,
 // Until there may be something to do: a look costs 100 us where nothing else runs.
 std::chrono::nanoseconds Recording::TimeToLook() const {
   if (only_pids_) return kLook;  // they may end
-  const std::chrono::nanoseconds until_full = sampler_->TimeUntilFull();
+  const std::chrono::nanoseconds until_full = sampler_->TimeUntilNearlyFull();
   const std::chrono::nanoseconds until_next = window_began_ + kWindow - Clock::now();
-  return std::clamp(std::min<std::chrono::nanoseconds>(until_full / 4 * 3, until_next), kLook,
-                    kLookForCpus);
+  return std::clamp(std::min(until_full, until_next), kLook, kLookForCpus);
 }
 
 Result<void> Recording::Look() {

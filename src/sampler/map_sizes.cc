@@ -24,9 +24,9 @@ MapSizes MapSizes::For(Hertz frequency, uint32_t cpus, std::chrono::nanoseconds 
                   .cold_bytes = static_cast<uint32_t>(std::bit_ceil(cold))};
 }
 
-std::chrono::nanoseconds MapSizes::TimeUntilFull(uint64_t used, uint64_t capacity,
-                                                 uint64_t ticks_per_second) {
-  const uint64_t room = capacity - std::min(used, capacity);
+std::chrono::nanoseconds MapSizes::TimeUntil(uint64_t entries, uint64_t used,
+                                             uint64_t ticks_per_second) {
+  const uint64_t room = entries - std::min(used, entries);
   return std::chrono::nanoseconds(room * 1'000'000'000 / std::max<uint64_t>(ticks_per_second, 1));
 }
 

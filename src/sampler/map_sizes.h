@@ -23,9 +23,10 @@ struct MapSizes {
   // (Sampler::NearlyFull).
   static MapSizes For(Hertz frequency, uint32_t cpus, std::chrono::nanoseconds window);
 
-  // What passes at least until a map with so many entries is full, if every tick adds one.
-  static std::chrono::nanoseconds TimeUntilFull(uint64_t used, uint64_t capacity,
-                                                uint64_t ticks_per_second);
+  static constexpr uint64_t NearlyFull(uint64_t capacity) { return capacity / 4 * 3; }
+  // What passes at least until a map of `used` entries has `entries`, if every tick adds one.
+  static std::chrono::nanoseconds TimeUntil(uint64_t entries, uint64_t used,
+                                            uint64_t ticks_per_second);
 
   // The ring holds every tick of a quarter of a second if their stacks are no deeper than usual,
   // within these bounds: it is read more often.

@@ -286,18 +286,19 @@ bool Sampler::NearlyFull() const {
   const auto& bss = *state_->skeleton->bss;
   const auto& used = bss.used[bss.active_half & 1];
   for (size_t map = 0; map < state_->capacity.size(); ++map) {
-    if (used[map] >= state_->capacity[map] / 4 * 3) return true;
+    if (used[map] >= MapSizes::NearlyFull(state_->capacity[map])) return true;
   }
   return false;
 }
 
-std::chrono::nanoseconds Sampler::TimeUntilFull() const {
+std::chrono::nanoseconds Sampler::TimeUntilNearlyFull() const {
   const auto& bss = *state_->skeleton->bss;
   const auto& used = bss.used[bss.active_half & 1];
   const uint64_t ticks = state_->events->TicksPerSecond();
   auto least = std::chrono::nanoseconds::max();
   for (size_t map = 0; map < state_->capacity.size(); ++map) {
-    least = std::min(least, MapSizes::TimeUntilFull(used[map], state_->capacity[map], ticks));
+    const uint64_t limit = MapSizes::NearlyFull(state_->capacity[map]);
+    least = std::min(least, MapSizes::TimeUntil(limit, used[map], ticks));
   }
   return least;
 }

@@ -84,8 +84,8 @@ class Sampler {
 
   // True when the active half is filling up and should be drained before the window is over.
   bool NearlyFull() const;
-  // How long the active half has room at least, whatever the ticks hit.
-  std::chrono::nanoseconds TimeUntilFull() const;
+  // How long it is not at least, whatever the ticks hit.
+  std::chrono::nanoseconds TimeUntilNearlyFull() const;
 
   // Swaps the halves, waits for running programs, takes everything out of the one that was active.
   Result<Window> Drain();

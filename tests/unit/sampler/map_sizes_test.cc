@@ -22,10 +22,10 @@ TEST(MapSizes, IsBoundedByOneSecondOfTicksOnLargeMachines) {
 }
 
 TEST(MapSizes, SaysHowLongAMapHasRoomAtLeast) {
-  EXPECT_EQ(MapSizes::TimeUntilFull(56, 256, 200), seconds(1));
-  EXPECT_EQ(MapSizes::TimeUntilFull(256, 256, 200), seconds(0));
-  EXPECT_EQ(MapSizes::TimeUntilFull(300, 256, 200), seconds(0)) << "those that found no room count";
-  EXPECT_GT(MapSizes::TimeUntilFull(0, 256, 0), seconds(1)) << "nothing is sampled yet";
+  EXPECT_EQ(MapSizes::TimeUntil(256, 56, 200), seconds(1));
+  EXPECT_EQ(MapSizes::TimeUntil(256, 256, 200), seconds(0));
+  EXPECT_EQ(MapSizes::TimeUntil(256, 300, 200), seconds(0)) << "those that found no room count";
+  EXPECT_GT(MapSizes::TimeUntil(256, 0, 0), seconds(1)) << "nothing is sampled yet";
 }
 
 }  // namespace
