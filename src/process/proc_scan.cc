@@ -30,11 +30,6 @@ Result<std::vector<Pid>> ListPids(const Procfs& procfs) {
   return pids;
 }
 
-// Zombie or dead: no thread will run any more.
-bool HasEnded(const ProcStat& stat, size_t threads) {
-  return threads == 0 || (threads == 1 && (stat.state == 'Z' || stat.state == 'X'));
-}
-
 }  // namespace
 
 Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid) {
@@ -42,7 +37,9 @@ Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid) {
   process.read_at = MonotonicNow();
   ASSIGN_OR_RETURN(ProcStat stat, directory.Stat());
   ASSIGN_OR_RETURN(process.threads, directory.Threads());
-  if (HasEnded(stat, process.threads.size())) {
+  // A leader that is a zombie or dead has had its exit record, though others may run on.
+  if (stat.state == 'Z' || stat.state == 'X') std::erase(process.threads, Tid(pid.value()));
+  if (process.threads.empty()) {
     return Fail(ErrorCode::kNotFound, "process {} has ended", pid.value());
   }
   process.key = {pid, stat.start};

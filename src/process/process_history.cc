@@ -252,7 +252,6 @@ void ProcessHistory::Publish(Pid pid) {
   sink_.Publish(process->key, *program.exec, now.counted_bytes / page_size_,
                 ToPublish(now.mappings, program.space.shifting()));
   program.space.NoteTold(MonotonicNow());
-  published_.insert(pid);
   ++counters_.publishes;
 }
 
@@ -263,7 +262,8 @@ void ProcessHistory::PublishChanged() {
 
 void ProcessHistory::Withdraw(Pid pid) {
   changed_.erase(pid);
-  if (published_.erase(pid) > 0) sink_.Withdraw(pid);
+  // Also where nothing was published: the kernel side gives a child what it knows of the parent.
+  sink_.Withdraw(pid);
 }
 
 void ProcessHistory::Recheck(const ProcessKey& key) {

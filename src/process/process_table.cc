@@ -10,6 +10,10 @@ namespace {
 // A fork bomb must not make us remember it all: beyond this the longest ended are forgotten early.
 constexpr size_t kMaxEnded = 32768;
 
+// In clock ticks: what may pass from the moment that counts as a process's start to the report of
+// its fork. Usually 20 us; a virtual CPU may stand still in between.
+constexpr uint64_t kLongestFork = 100;
+
 ExecId Next(ExecId exec) {
   return ExecId(exec.value() + 1);
 }
@@ -23,7 +27,8 @@ std::optional<ExecId> Next(std::optional<ExecId> exec) {
 bool Process::StartedAt(StartTime start) const {
   const uint64_t mine = key.start_time.value();
   const uint64_t other = start.value();
-  return mine == other || (!start_is_exact && (mine > other ? mine - other : other - mine) <= 1);
+  if (start_is_exact || other >= mine) return other == mine;
+  return mine - other <= kLongestFork;
 }
 
 Process* ProcessTable::Living(Pid pid) {
@@ -175,12 +180,9 @@ std::vector<Pid> ProcessTable::EndMissing(MonotonicTime when,
 const Process* ProcessTable::Find(const ProcessKey& key) const {
   const auto it = processes_.find(key.pid);
   if (it == processes_.end()) return nullptr;
-  const Lives& lives = it->second;
-  // Exact matches first: of two lives a tick apart the derived one may match both.
-  for (const bool exact : {true, false}) {
-    for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
-      if (exact ? (*life)->key == key : (*life)->StartedAt(key.start_time)) return life->get();
-    }
+  // Of lives that were derived the oldest that matches is the nearest.
+  for (const auto& life : it->second) {
+    if (life->StartedAt(key.start_time)) return life.get();
   }
   return nullptr;
 }
@@ -201,9 +203,7 @@ const Program* ProcessTable::Find(const ProcessKey& key, ExecId exec, MonotonicT
 bool ProcessTable::LearnStart(const ProcessKey& key, MonotonicTime when) {
   Process* const process = Living(key.pid);
   if (process == nullptr || process->start_is_exact || when < process->born) return false;
-  // The kernel takes it before it reports the fork: long before, if its CPU is taken away in
-  // between.
-  if (process->key.start_time.value() < key.start_time.value()) return false;
+  if (!process->StartedAt(key.start_time)) return false;
   process->start_is_exact = true;
   return std::exchange(process->key, key) != key;
 }

@@ -42,7 +42,7 @@ struct Program {
 // One life of a pid, from fork to the exit of the last thread.
 struct Process {
   ProcessKey key;
-  bool start_is_exact = false;  // else derived from the fork's time: one tick off at most
+  bool start_is_exact = false;  // else derived from the fork's report: never early, seldom late
   bool kernel_thread = false;
   MonotonicTime born;
   MonotonicTime ended = kForever;

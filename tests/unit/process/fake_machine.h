@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,12 +64,16 @@ class RecordingSink : public AddressSpaceSink {
     ++publishes;
     by_pid[process.pid] = {process, exec, exec_pages, {sorted.begin(), sorted.end()}};
   }
-  void Withdraw(Pid pid) override { by_pid.erase(pid); }
+  void Withdraw(Pid pid) override {
+    by_pid.erase(pid);
+    withdrawn.insert(pid);
+  }
   void ReleaseWithdrawn() override { ++releases; }
 
   int publishes = 0;
   int releases = 0;
   std::map<Pid, Published> by_pid;
+  std::set<Pid> withdrawn;  // at least once
 };
 
 class FakeMachine {

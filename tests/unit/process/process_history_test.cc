@@ -58,6 +58,24 @@ TEST_F(ProcessHistoryTest, FollowsForkExecAndExit) {
   EXPECT_EQ(PathAt(200, start.value(), 4, kStart), "/lib/b+0x3000") << "still known";
 }
 
+TEST_F(ProcessHistoryTest, EndsAProcessWhoseLeaderHadEndedBefore) {
+  const std::string maps = "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/b");
+  machine_.AddProcess(300, 7, "", "zombie", 'Z');
+  machine_.WriteFile(machine_.proc() + "/300/task/301/maps", maps + "\n");
+  Scan();
+  EXPECT_EQ(history_.process_count(), 2U);
+  Apply(ExitEvent{Now(), Pid(300), Tid(301)});
+  EXPECT_EQ(history_.process_count(), 1U);
+}
+
+TEST_F(ProcessHistoryTest, WithdrawsWhatOnlyTheKernelSideKnewOf) {
+  Scan();
+  const std::vector<ProcessEvent> burst = {ForkEvent{Now(), Pid(200), Tid(200), Pid(100)},
+                                           ExitEvent{Now(), Pid(200), Tid(200)}};
+  history_.Apply(burst);
+  EXPECT_TRUE(sink_.withdrawn.contains(Pid(200))) << "it inherited its parent's mappings there";
+}
+
 TEST_F(ProcessHistoryTest, PublishesTheStartThatASampleTells) {
   Scan();
   ForkLiving(100, 200);

@@ -101,13 +101,28 @@ TEST_F(ProcessTableTest, CountsAChildsExecsFromItsParents) {
   EXPECT_EQ(ObjectOf(100, 1, 5, 64), kOld);
 }
 
-TEST_F(ProcessTableTest, MatchesADerivedStartTimeWithinOneTick) {
+TEST_F(ProcessTableTest, MatchesADerivedStartTimeThatIsLate) {
+  table_.Apply(Fork(100, 200, 160));
+  EXPECT_EQ(ObjectOf(200, 159, 5, 161), kOld);
+  EXPECT_EQ(ObjectOf(200, 60, 5, 161), kOld) << "its fork took a second";
+  EXPECT_EQ(ObjectOf(200, 59, 5, 161), ObjectId(0));
+  EXPECT_EQ(ObjectOf(200, 161, 5, 161), ObjectId(0)) << "started after its fork was reported";
+  EXPECT_TRUE(table_.Apply(Exit(200, 200, 162)));
+  EXPECT_EQ(ObjectOf(200, 158, 5, 161), kOld) << "it has ended";
+}
+
+TEST_F(ProcessTableTest, MatchesAnExactStartTimeExactly) {
+  EXPECT_EQ(ObjectOf(100, 1, 5, 61), kOld);
+  EXPECT_EQ(ObjectOf(100, 0, 5, 61), ObjectId(0));
+}
+
+TEST_F(ProcessTableTest, TakesTheNearestOfTwoDerivedStarts) {
   table_.Apply(Fork(100, 200, 60));
+  EXPECT_TRUE(table_.Apply(Exit(200, 200, 65)));
+  table_.Apply(Fork(100, 200, 70));
+  table_.Apply(Exec(200, 71))->program().space.Map(Text(kNew), Tick(71));
   EXPECT_EQ(ObjectOf(200, 59, 5, 61), kOld);
-  EXPECT_EQ(ObjectOf(200, 61, 5, 61), kOld);
-  EXPECT_EQ(ObjectOf(200, 58, 5, 61), ObjectId(0));
-  table_.Living(Pid(200))->start_is_exact = true;
-  EXPECT_EQ(ObjectOf(200, 59, 5, 61), ObjectId(0));
+  EXPECT_EQ(ObjectOf(200, 69, 6, 72), kNew);
 }
 
 TEST_F(ProcessTableTest, LearnsTheStartOfAProcessFromItsSamples) {
