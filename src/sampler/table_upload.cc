@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string_view>
+#include <type_traits>
 
+#include "absl/hash/hash.h"
 #include "sampler/quarantine.h"
 
 namespace pyrometer {
@@ -14,6 +17,17 @@ constexpr pyro_table_page kEmptyPage{};
 // A count that is not 0 tells it from an empty page.
 constexpr pyro_table_page kEvictedPage{
     .chunk = PYRO_PAGE_EVICTED, .first = 0, .count = 1, .used = 0, .pad = 0};
+
+template <typename T>
+std::string_view BytesOf(const std::vector<T>& values) {
+  static_assert(std::has_unique_object_representations_v<T>);
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+uint64_t DigestOf(const UnwindTable& table) {
+  return absl::HashOf(table.first_page, BytesOf(table.pages), BytesOf(table.rows),
+                      BytesOf(table.rules));
+}
 
 }  // namespace
 
@@ -63,19 +77,34 @@ void TableUpload::Release(ObjectId object, MonotonicTime now) {
 std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
   chunks_.Reuse(now);
   const absl::MutexLock lock(&mutex_);
+  const bool pages_came_free = Reuse(now);
   has_new_ = false;
   std::vector<ObjectId> wanted;
   for (auto& [id, object] : objects_) {
-    if (object.state != State::kWanted && !IsMissed(object)) continue;
-    if (object.state == State::kWanted) object.state = State::kRequested;
+    if (object.requested || !IsWanted(object, pages_came_free)) continue;
+    object.requested = true;
     wanted.push_back(id);
   }
   return wanted;
 }
 
+bool TableUpload::IsWanted(const Object& object, bool pages_came_free) const {
+  switch (object.state) {
+    case State::kAbsent:
+      return true;
+    case State::kLoaded:
+      return !object.replaced && IsMissed(object);
+    case State::kEmpty:
+      return false;
+    case State::kRefused:
+      return pages_came_free;
+  }
+  return false;
+}
+
 // True if samples went to user space because rows of it had been evicted.
 bool TableUpload::IsMissed(const Object& object) const {
-  if (!lacks_rows_ || object.state != State::kLoaded) return false;
+  if (!lacks_rows_) return false;
   for (size_t i = 0; i < object.ranges.size(); ++i) {
     const pyro_table_page& page = memory_.pages[object.first_page + i];
     if (page.chunk == PYRO_PAGE_EVICTED && page.used != 0) return true;
@@ -104,7 +133,12 @@ std::vector<uint32_t> TableUpload::HoldToLoad(ObjectId id, const UnwindTable& ta
   if (it == objects_.end()) return {};
   Reuse(now);
   Object& object = it->second;
+  object.requested = false;
   const bool again = object.state == State::kLoaded;
+  if (again && DigestOf(table) != object.digest) {
+    object.replaced = true;
+    return {};
+  }
   if (!again && !Begin(object, table, now)) return {};
   std::vector<uint32_t> pages;
   for (uint32_t i = 0; i < object.ranges.size() && i < table.pages.size(); ++i) {
@@ -122,7 +156,7 @@ bool TableUpload::Begin(Object& object, const UnwindTable& table, MonotonicTime 
   pyro_object_table& entry = memory_.tables[object.slot];
   std::atomic_ref<__u32> state(entry.state);
   if (table.empty()) {
-    object.state = State::kRefused;
+    object.state = State::kEmpty;
     state.store(PYRO_TABLE_EMPTY, std::memory_order_release);
     return false;
   }
@@ -134,6 +168,7 @@ bool TableUpload::Begin(Object& object, const UnwindTable& table, MonotonicTime 
     return false;
   }
   object.state = State::kLoaded;
+  object.digest = DigestOf(table);
   object.first_page = *first;
   object.ranges.assign(count, {});
   object.rules = rules_.Acquire(table.rules, now);
@@ -153,9 +188,13 @@ size_t TableUpload::LoadPage(ObjectId id, const UnwindTable& table, uint32_t pag
   const std::vector<pyro_unwind_row> rows = KernelRows(id, table, page);
   const Result<RowChunks::Range> range = chunks_.Store(rows, now);
   const absl::MutexLock lock(&mutex_);
-  lacks_rows_ |= !range;
-  if (!range) return range.error().code() == ErrorCode::kExhausted ? rows.size() : 0;
   Object& object = objects_.at(id);
+  lacks_rows_ |= !range;
+  if (!range && range.error().code() == ErrorCode::kExhausted) return rows.size();
+  if (!range) {
+    SetPage(object.first_page + page, kEvictedPage);  // to be tried when the next sample needs it
+    return 0;
+  }
   object.ranges[page] = *range;
   SetPage(
       object.first_page + page,
@@ -221,13 +260,19 @@ void TableUpload::Unload(Object& object, MonotonicTime now) {
                       .page_count = static_cast<uint32_t>(object.ranges.size())});
 }
 
-void TableUpload::Reuse(MonotonicTime now) {
+// True if pages came free.
+bool TableUpload::Reuse(MonotonicTime now) {
+  bool pages_came_free = false;
   while (!retired_.empty() && IsOver(kReaderQuarantine, retired_.front().when, now)) {
     const Retired& retired = retired_.front();
     free_slots_.GiveBack(retired.slot, 1);
-    if (retired.page_count > 0) free_pages_.GiveBack(retired.first_page, retired.page_count);
+    if (retired.page_count > 0) {
+      free_pages_.GiveBack(retired.first_page, retired.page_count);
+      pages_came_free = true;
+    }
     retired_.pop_front();
   }
+  return pages_came_free;
 }
 
 // In one store: the sampling program reads it in one load.

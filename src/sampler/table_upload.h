@@ -52,26 +52,31 @@ class TableUpload {
   std::optional<uint32_t> Hold(ObjectId object, MonotonicTime now);
   void Release(ObjectId object, MonotonicTime now);
 
-  // Held objects whose table is to be given to Load(): each once, until pages that were evicted are
-  // needed again. Also gives back the memory of tables that nobody holds any more.
+  // Held objects whose table is to be given to Load(): those that have none yet, those of which
+  // evicted pages are needed again, those that were refused before room came free. Each once until
+  // Load(). Also gives back the memory of tables that nobody holds any more.
   std::vector<ObjectId> TakeWanted(MonotonicTime now);
 
   // True if an object was held for the first time since TakeWanted().
   bool HasNew() const;
 
-  // Ignored if nobody holds the object any more. An empty table says that frame pointers are all
-  // there is. What does not fit is left out, to be tried again when a sample needs it.
+  // Ignored if nobody holds the object any more, or if it is not the table that was loaded before.
+  // An empty table says that frame pointers are all there is. What does not fit is left out, to be
+  // tried again when a sample needs it.
   void Load(ObjectId object, const UnwindTable& table, MonotonicTime now);
 
   Counters counters() const;
 
  private:
-  enum class State : uint8_t { kWanted, kRequested, kLoaded, kRefused };
+  enum class State : uint8_t { kAbsent, kLoaded, kEmpty, kRefused };
   struct Object {
     uint32_t slot = 0;
     uint32_t holders = 0;
-    State state = State::kWanted;
-    uint32_t first_page = 0;               // of kLoaded
+    State state = State::kAbsent;
+    bool requested = false;  // by TakeWanted(), and not yet loaded
+    uint64_t digest = 0;     // of the table, if kLoaded; so the rest
+    bool replaced = false;   // the file has another table by now
+    uint32_t first_page = 0;
     std::vector<RowChunks::Range> ranges;  // by page; count 0: none in the kernel
     std::vector<uint16_t> rules;           // held in rules_
   };
@@ -87,11 +92,13 @@ class TableUpload {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t LoadPage(ObjectId id, const UnwindTable& table, uint32_t page, MonotonicTime now);
   std::vector<pyro_unwind_row> KernelRows(ObjectId id, const UnwindTable& table, uint32_t page);
+  bool IsWanted(const Object& object, bool pages_came_free) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsMissed(const Object& object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict(size_t rows, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t EvictFrom(Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unload(Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetPage(uint32_t index, const pyro_table_page& page);
 
   const Memory memory_;

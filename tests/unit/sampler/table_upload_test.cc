@@ -168,9 +168,37 @@ TEST_F(TableUploadTest, EvictsWhatIsNotUsedAndBringsItBackWhenItIs) {
   EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kLibc));
 }
 
+TEST_F(TableUploadTest, WantsWhatIsMissedOnlyOnceUntilItIsLoaded) {
+  upload_.Hold(kLibc, kNow);
+  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Table(2, RowChunks::kMostRows), kNow);  // fills the budget
+  upload_.Load(kSsl, Table(1, 1000), kNow);
+  EXPECT_EQ(RuleAt(ssl, 0x40010), std::nullopt);
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kSsl));
+  EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty());
+  upload_.Load(kSsl, Table(1, 1000), kNow);
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kSsl)) << "it found no room yet";
+}
+
+TEST_F(TableUploadTest, DoesNotMixTheTablesOfAFileThatWasRewritten) {
+  upload_.Hold(kLibc, kNow);
+  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Table(2, RowChunks::kMostRows), kNow);  // fills the budget
+  upload_.Load(kSsl, Table(1, 1000, 32), kNow);
+  EXPECT_EQ(RuleAt(ssl, 0x40010), std::nullopt);
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kSsl));
+  upload_.Load(kSsl, Table(1, 1000, 48), kLater);
+  EXPECT_EQ(RuleAt(ssl, 0x40010), std::nullopt);
+  EXPECT_THAT(upload_.TakeWanted(kLater), IsEmpty());
+}
+
 TEST_F(TableUploadTest, LeavesOutAPageWithMoreRowsThanAPageCanHave) {
   const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  upload_.TakeWanted(kNow);
   upload_.Load(kLibc, Table(1, RowChunks::kMostRows + 1), kNow);
+  EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty()) << "until a sample needs it";
   EXPECT_EQ(RuleAt(slot, 0x40010), std::nullopt);
   EXPECT_EQ(upload_.counters().evicted_pages, 0U);
 }
@@ -180,6 +208,19 @@ TEST_F(TableUploadTest, RefusesAnObjectWithMorePagesThanThereAre) {
   upload_.Load(kLibc, Table(65, 1), kNow);
   EXPECT_EQ(tables_[slot].state, PYRO_TABLE_ABSENT);
   EXPECT_EQ(upload_.counters().refused_objects, 1U);
+}
+
+TEST_F(TableUploadTest, WantsARefusedTableAgainWhenPagesComeFree) {
+  upload_.Hold(kLibc, kNow);
+  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Table(40, 1), kNow);
+  upload_.Load(kSsl, Table(40, 1), kNow);
+  EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty());
+  upload_.Release(kLibc, kNow);
+  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl));
+  upload_.Load(kSsl, Table(40, 1), kMuchLater);
+  EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_LOADED);
 }
 
 }  // namespace
