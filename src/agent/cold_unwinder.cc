@@ -23,6 +23,9 @@ constexpr std::chrono::seconds kIdleInterval(1);
 // them the ring buffer is emptied, for what waits for a table is unwound in user space meanwhile.
 constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);
 constexpr std::chrono::milliseconds kLoadingTime(50);
+// Unwound samples that wait for a window to be taken, some 1 KiB each. Beyond, the kernel side's
+// ring fills up, and it refuses what does not fit: those stacks say so.
+constexpr size_t kMaxDone = 16384;
 // Tables that are needed here; the largest library's takes 4 MB.
 constexpr size_t kTableBytes = size_t{12} << 20;
 
@@ -71,9 +74,10 @@ void ColdUnwinder::Run(const std::stop_token& stop) {
 ColdUnwinder::Next ColdUnwinder::Work() {
   const absl::MutexLock work(&work_);
   const bool loaded = LoadTables(kLoadingTime);
-  const bool unwound = UnwindSamples();
+  const bool is_behind = IsBehind();
+  const bool unwound = !is_behind && UnwindSamples();
   if (!wanted_.empty()) return Next::kMore;
-  return loaded || unwound ? Next::kSoon : Next::kWait;
+  return loaded || unwound || is_behind ? Next::kSoon : Next::kWait;
 }
 
 bool ColdUnwinder::LoadTables(std::chrono::milliseconds time) {
@@ -105,6 +109,11 @@ bool ColdUnwinder::UnwindSamples() {
   return !samples.empty();
 }
 
+bool ColdUnwinder::IsBehind() const {
+  const absl::MutexLock lock(&done_mutex_);
+  return done_.size() >= kMaxDone;
+}
+
 ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
   std::optional<ProgramMappings> mappings =
       tracker_.MappingsAt(sample.process, sample.exec, sample.when);
@@ -131,7 +140,6 @@ void ColdUnwinder::MoveInto(Window& window) {
   {
     const absl::MutexLock lock(&done_mutex_);
     done = std::exchange(done_, {});
-    moved_ += done.size();
   }
   for (Unwound& unwound : done) {
     ColdSample& sample = unwound.sample;
@@ -144,11 +152,6 @@ void ColdUnwinder::MoveInto(Window& window) {
                               .first_seen = sample.when,
                               .last_seen = sample.when});
   }
-}
-
-uint64_t ColdUnwinder::moved() const {
-  const absl::MutexLock lock(&done_mutex_);
-  return moved_;
 }
 
 }  // namespace pyrometer

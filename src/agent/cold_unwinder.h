@@ -34,9 +34,6 @@ class ColdUnwinder {
   // Unwinds what was shipped before the call; for the last window.
   void Finish();
 
-  // Samples that were added to windows so far.
-  uint64_t moved() const;
-
  private:
   struct Unwound {
     ColdSample sample;  // without its stack bytes
@@ -49,6 +46,7 @@ class ColdUnwinder {
   Next Work();
   // True if there was something to do; both. Tables are loaded until `time` is over.
   bool LoadTables(std::chrono::milliseconds time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
+  bool IsBehind() const;
   bool UnwindSamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
   ColdStack UnwindOne(const ColdSample& sample) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
 
@@ -59,7 +57,6 @@ class ColdUnwinder {
   std::deque<ObjectId> wanted_ ABSL_GUARDED_BY(work_);  // tables that the kernel side still misses
   mutable absl::Mutex done_mutex_;
   std::vector<Unwound> done_ ABSL_GUARDED_BY(done_mutex_);
-  uint64_t moved_ ABSL_GUARDED_BY(done_mutex_) = 0;
   std::jthread thread_;
 };
 

@@ -45,8 +45,6 @@ class Pipeline {
   // REQUIRES: windows in the order in which they were taken.
   NamedWindow Name(ResolvedWindow resolved);
 
-  const ProcessTracker& tracker() const { return *tracker_; }
-
  private:
   explicit Pipeline(Sampler& sampler) : sampler_(sampler), mappings_(sampler), headers_(indexer_) {}
 

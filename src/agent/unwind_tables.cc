@@ -40,11 +40,7 @@ std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
 
 std::shared_ptr<const UnwindTable> UnwindTables::Make(ObjectId object) {
   Result<UnwindTable> table = Read(object);
-  if (!table) {
-    if (table.error().code() != ErrorCode::kNotFound) ++failed_;
-    return std::make_shared<UnwindTable>();
-  }
-  bad_functions_ += table->bad_functions;
+  if (!table) return std::make_shared<UnwindTable>();
   return std::make_shared<UnwindTable>(*std::move(table));
 }
 

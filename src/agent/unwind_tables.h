@@ -35,11 +35,6 @@ class UnwindTables : public UnwindTableSource {
   bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override;
   void CloseFile() { code_.reset(); }
 
-  // Objects whose call frame information could not be read although the file was there.
-  uint64_t failed() const { return failed_; }
-  // Functions left out because their call frame information is malformed.
-  uint64_t bad_functions() const { return bad_functions_; }
-
  private:
   struct Entry {
     ObjectId object;
@@ -66,8 +61,6 @@ class UnwindTables : public UnwindTableSource {
   absl::flat_hash_map<ObjectId, Entries::iterator> by_object_;
   size_t bytes_ = 0;
   std::optional<CodeFile> code_;
-  uint64_t failed_ = 0;
-  uint64_t bad_functions_ = 0;
 };
 
 }  // namespace pyrometer

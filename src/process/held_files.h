@@ -30,8 +30,6 @@ class HeldFiles {
   std::vector<ObjectId> CloseUnused(const absl::flat_hash_set<ObjectId>& in_use, MonotonicTime now,
                                     MonotonicTime since);
 
-  size_t size() const { return files_.size(); }
-
  private:
   struct File {
     ObjectId object;

@@ -52,7 +52,6 @@ class KernelEvents {
   // is readable; false after `timeout`, or 20 ms where the kernel has no memory for the bells.
   bool WaitForAny(std::chrono::milliseconds timeout);
 
-  size_t cpu_count() const { return cpus_.size(); }
   uint64_t late() const { return merger_.late(); }
 
  private:

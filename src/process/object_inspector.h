@@ -13,7 +13,7 @@ class ObjectInspector {
 
   // `fd` is a regular file, open for reading; it stays the caller's. A file that is no ELF file
   // gives facts without segments; an error means that its bytes could not be had or understood.
-  // Called on the tracker's threads, one call at a time.
+  // One call at a time, on any thread.
   virtual Result<ObjectFacts> Inspect(int fd) = 0;
 };
 

@@ -69,6 +69,8 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
 
 void ObjectTable::RememberName(const Name& name, ObjectId id) {
   unopened_by_name_.erase(name);
+  // Who knows a name need not open the file: no more. One file can have any number of names.
+  if (by_name_.size() >= options_.max_names) by_name_.clear();
   const BuildId& build_id = Find(id)->build_id;
   if (name.file.build_id.empty() && !build_id.empty()) {
     // /proc names inodes, events name build ids: the next one will be an event.

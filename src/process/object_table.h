@@ -43,6 +43,7 @@ class ObjectTable {
   struct Options {
     size_t max_objects = (size_t{1} << 20) - 1;  // what fits into a frame
     size_t held_files = 1024;
+    size_t max_names = size_t{1} << 18;
   };
 
   static constexpr ObjectId kVdso{1};

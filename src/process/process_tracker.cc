@@ -249,8 +249,4 @@ ProcessCounters ProcessTracker::counters() const {
   return state_->counters();
 }
 
-size_t ProcessTracker::process_count() const {
-  return state_->WithHistory([](ProcessHistory& history) { return history.process_count(); });
-}
-
 }  // namespace pyrometer

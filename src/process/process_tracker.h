@@ -100,9 +100,6 @@ class ProcessTracker {
 
   ProcessCounters counters() const;
 
-  // Processes that live now.
-  size_t process_count() const;
-
  private:
   class State;
   explicit ProcessTracker(std::unique_ptr<State> state);

@@ -7,39 +7,32 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/system_error.h"
+#include "sampler/from_abi.h"
 
 namespace pyrometer {
 namespace {
 
-std::string Text(const char (&comm)[PYRO_COMM_LEN]) {
-  return {comm, strnlen(comm, sizeof(comm))};
-}
-
 ColdSample FromAbi(const pyro_cold_sample& record, std::span<const std::byte> stack) {
   const pyro_sample_key& key = record.key;
-  ColdSample sample{
-      .process = {Pid(key.pid), StartTime(key.start_boottime_ns / PYRO_CLOCK_TICK_NS)},
-      .exec = ExecId(key.exec_id),
-      .comm = Text(key.comm),
-      .thread = Text(key.thread),
-      .when = MonotonicTime(record.time_ns),
-      .exec_pages = record.exec_pages,
-      .kernel_frames = {},
-      .pc = Address(record.pc),
-      .after_call = record.after_call != 0,
-      .stack = {stack.begin(), stack.end()}};
+  ColdSample sample{.process = ToProcessKey(key),
+                    .exec = ExecId(key.exec_id),
+                    .comm = ToText(key.comm),
+                    .thread = ToText(key.thread),
+                    .when = MonotonicTime(record.time_ns),
+                    .exec_pages = record.exec_pages,
+                    .kernel_frames = {},
+                    .pc = Address(record.pc),
+                    .after_call = record.after_call != 0,
+                    .stack = {stack.begin(), stack.end()}};
   std::ranges::copy(record.registers, sample.registers.begin());
   const size_t frames = std::min<size_t>(record.kernel_frames, std::size(record.kernel_stack));
-  for (size_t i = 0; i < frames; ++i) {
-    sample.kernel_frames.emplace_back(i == 0 ? record.kernel_stack[i] : record.kernel_stack[i] - 1);
-  }
+  AppendKernelFrames(sample.kernel_frames, {record.kernel_stack, frames});
   return sample;
 }
 

@@ -23,7 +23,7 @@ namespace pyrometer {
 // still, or may have copied a reference to it at a fork of which we shall only hear. Until then it
 // holds the tables of its objects, too.
 //
-// Owned by the thread that tracks processes.
+// Called under the process tracker's lock.
 class MappingUpload {
  public:
   // `pool`: the map's memory. `processes_fd`: the map of pyro_process by pid. `tables` must outlive

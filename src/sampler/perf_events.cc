@@ -51,9 +51,7 @@ PerfEvents::~PerfEvents() {
 }
 
 Result<void> PerfEvents::FollowCpus() {
-  ASSIGN_OR_RETURN(std::vector<uint32_t> cpus, OnlineCpus(procfs_));
-  if (cpus == online_) return {};
-
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(procfs_));
   for (auto it = events_.begin(); it != events_.end();) {
     const bool online = std::ranges::find(cpus, it->first) != cpus.end();
     if (!online) Close(it->second);
@@ -62,7 +60,7 @@ Result<void> PerfEvents::FollowCpus() {
   for (const uint32_t cpu : cpus) {
     if (events_.contains(cpu)) continue;
     Result<CpuEvent> event = Open(cpu);
-    // A CPU may go between the look at the list and now.
+    // A CPU may go between the look at the list and now; what else is wrong may be over next time.
     if (!event && event.error().code() == ErrorCode::kPermission) {
       return std::move(event).error();
     }
@@ -71,7 +69,6 @@ Result<void> PerfEvents::FollowCpus() {
   if (events_.empty()) {
     return Fail(ErrorCode::kUnsupported, "none of the {} online CPUs can be sampled", cpus.size());
   }
-  online_ = std::move(cpus);
   return {};
 }
 
@@ -101,7 +98,6 @@ void PerfEvents::Close(CpuEvent& event) {
 void PerfEvents::Stop() {
   for (auto& [cpu, event] : events_) Close(event);
   events_.clear();
-  online_.clear();
 }
 
 uint64_t PerfEvents::TicksPerSecond() const {

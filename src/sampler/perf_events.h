@@ -55,7 +55,6 @@ class PerfEvents {
   bpf_program* program_;
   uint64_t period_ns_;
   Procfs procfs_;
-  std::vector<uint32_t> online_;  // at the last look
   std::map<uint32_t, CpuEvent> events_;
   uint64_t due_on_closed_ = 0;
 };

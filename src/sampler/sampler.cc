@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -18,8 +17,8 @@
 #include "base/file.h"
 #include "base/system_error.h"
 #include "sampler.skel.h"
-#include "sampler/chunk_maps.h"
 #include "sampler/cold_ring.h"
+#include "sampler/kernel_tables.h"
 #include "sampler/load_errors.h"
 #include "sampler/mapping_upload.h"
 #include "sampler/perf_events.h"
@@ -37,64 +36,6 @@ struct LinkDeleter {
 };
 using UniqueSkeleton = std::unique_ptr<sampler_bpf, SkeletonDeleter>;
 using UniqueLink = std::unique_ptr<bpf_link, LinkDeleter>;
-
-// The one value of an array map, as user space sees it.
-template <typename Entry>
-class MappedArray {
- public:
-  static Result<MappedArray> Map(const bpf_map* map, size_t count) {
-    const size_t bytes = sizeof(Entry) * count;
-    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-    if (at == MAP_FAILED) {
-      return SystemError(errno, fmt::format("mapping {}", bpf_map__name(map)));
-    }
-    return MappedArray(static_cast<Entry*>(at), count);
-  }
-
-  std::span<Entry> entries() const { return {memory_.get(), memory_.get_deleter().count}; }
-
- private:
-  struct Unmap {
-    size_t count = 0;
-    void operator()(Entry* at) const { munmap(at, sizeof(Entry) * count); }
-  };
-  MappedArray(Entry* at, size_t count) : memory_(at, Unmap{count}) {}
-  std::unique_ptr<Entry, Unmap> memory_;
-};
-
-// All that belongs to unwind tables in the kernel.
-class KernelTables {
- public:
-  static Result<std::unique_ptr<KernelTables>> Open(const sampler_bpf& skeleton, size_t budget) {
-    const auto& maps = skeleton.maps;
-    using Tables = MappedArray<pyro_object_table>;
-    ASSIGN_OR_RETURN(Tables tables, Tables::Map(maps.object_tables, PYRO_MAX_TABLES));
-    using Pages = MappedArray<pyro_table_page>;
-    ASSIGN_OR_RETURN(Pages pages, Pages::Map(maps.table_pages, PYRO_MAX_TABLE_PAGES));
-    using Rules = MappedArray<pyro_unwind_rule>;
-    ASSIGN_OR_RETURN(Rules rules, Rules::Map(maps.unwind_rules, PYRO_MAX_RULES));
-    return std::unique_ptr<KernelTables>(new KernelTables(
-        std::move(tables), std::move(pages), std::move(rules), bpf_map__fd(maps.chunks), budget));
-  }
-
-  TableUpload& upload() { return upload_; }
-
- private:
-  KernelTables(MappedArray<pyro_object_table> tables, MappedArray<pyro_table_page> pages,
-               MappedArray<pyro_unwind_rule> rules, int chunks_fd, size_t budget)
-      : tables_(std::move(tables)),
-        pages_(std::move(pages)),
-        rules_(std::move(rules)),
-        chunks_(chunks_fd),
-        upload_({tables_.entries(), pages_.entries(), rules_.entries()}, chunks_,
-                budget / sizeof(pyro_unwind_chunk)) {}
-
-  MappedArray<pyro_object_table> tables_;
-  MappedArray<pyro_table_page> pages_;
-  MappedArray<pyro_unwind_rule> rules_;
-  ChunkMaps chunks_;
-  TableUpload upload_;
-};
 
 void SetSizes(sampler_bpf& skeleton, const MapSizes& sizes) {
   auto& maps = skeleton.maps;
@@ -177,13 +118,6 @@ Result<UniqueLink> Attach(bpf_program* program) {
   UniqueLink link(bpf_program__attach(program));
   if (link) return link;
   return SystemError(errno, fmt::format("attaching {}", bpf_program__name(program)));
-}
-
-uint64_t MemlockOf(const bpf_map* map) {
-  const Result<std::string> info = ReadFile(fmt::format("/proc/self/fdinfo/{}", bpf_map__fd(map)));
-  if (!info) return 0;
-  const size_t at = info->find("memlock:");
-  return at == std::string::npos ? 0 : std::strtoull(info->c_str() + at + 8, nullptr, 10);
 }
 
 }  // namespace
@@ -347,13 +281,6 @@ uint64_t Sampler::missed_children() const {
   return state_->skeleton->bss->missed_children;
 }
 
-uint64_t Sampler::map_bytes() const {
-  uint64_t sum = state_->tables->upload().counters().chunks * sizeof(pyro_unwind_chunk);
-  const bpf_map* map = nullptr;
-  bpf_object__for_each_map(map, state_->skeleton->obj) sum += MemlockOf(map);
-  return sum;
-}
-
 uint32_t Sampler::tick_program_id() const {
   bpf_prog_info info{};
   uint32_t size = sizeof(info);
@@ -398,10 +325,6 @@ std::vector<ObjectId> Sampler::TakeWantedTables() {
 
 void Sampler::LoadTable(ObjectId object, const UnwindTable& table) {
   state_->tables->upload().Load(object, table, MonotonicNow());
-}
-
-TableUpload::Counters Sampler::table_counters() const {
-  return state_->tables->upload().counters();
 }
 
 void Sampler::Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,

@@ -42,10 +42,10 @@ struct ColdCounters {
 // Samples what runs on every CPU, in the kernel, and hands out the counts window by window.
 // The only user of libbpf. Load, then Start, then Drain until Stop, then Drain once more.
 //
-// Thread safety: one thread calls everything but Publish, Withdraw and ReleaseWithdrawn, which
-// belong to the thread that tracks processes, and TakeCold, TakeWantedTables and LoadTable, which
-// belong to the thread that unwinds cold samples, as does WaitForCold. Any thread may call
-// WakeCold.
+// Thread safety: one thread calls everything but Publish, Withdraw and ReleaseWithdrawn, which are
+// called by one thread at a time (under the process tracker's lock), and TakeCold, TakeWantedTables
+// and LoadTable, which belong to the thread that unwinds cold samples, as does WaitForCold. Any
+// thread may call WakeCold.
 class Sampler {
  public:
   struct Options {
@@ -96,8 +96,6 @@ class Sampler {
   uint64_t drained() const;
   // Children of filtered pids that were not followed, because the kernel's list was full.
   uint64_t missed_children() const;
-  // Kernel memory of all maps (bytes_memlock), in bytes.
-  uint64_t map_bytes() const;
   // Kernel id of the sampling program.
   uint32_t tick_program_id() const;
 
@@ -115,7 +113,6 @@ class Sampler {
   // An empty table says that there is no call frame information. What exceeds the budget stays out
   // until samples need it; user space unwinds them meanwhile.
   void LoadTable(ObjectId object, const UnwindTable& table);
-  TableUpload::Counters table_counters() const;
 
   // All tasks with what /proc does not tell: exec ids.
   Result<std::vector<pyro_task_record>> ListTasks() const;

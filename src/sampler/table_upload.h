@@ -25,8 +25,8 @@ namespace pyrometer {
 // not from its first sample. When rows exceed the budget, pages that no sample went through lately
 // are evicted, and come back when one does.
 //
-// The thread that tracks processes holds and releases; another, always the same, takes what is
-// wanted and loads. Loading waits for the kernel, but never keeps the first waiting.
+// Whoever tracks processes holds and releases; one other thread takes what is wanted and loads.
+// Loading waits for the kernel, but never keeps the first waiting.
 class TableUpload {
  public:
   struct Memory {

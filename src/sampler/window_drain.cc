@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/system_error.h"
+#include "sampler/from_abi.h"
 
 namespace pyrometer {
 namespace {
@@ -86,9 +86,7 @@ class WindowAssembly {
     stack.user_frames =
         static_cast<uint16_t>(std::min<size_t>(head.user_frames, room - stack.kernel_frames));
     stack.end = static_cast<StackEnd>(head.user_end);
-    for (uint32_t i = 0; i < stack.kernel_frames; ++i) {
-      window_.frames.emplace_back(i == 0 ? frames[i] : frames[i] - 1);
-    }
+    AppendKernelFrames(window_.frames, {frames, stack.kernel_frames});
     for (uint32_t i = 0; i < stack.user_frames; ++i) {
       window_.frames.emplace_back(frames[stack.kernel_frames + i]);
     }
@@ -98,10 +96,10 @@ class WindowAssembly {
   void AddSample(const pyro_sample_key& key, const pyro_sample_count& count) {
     const auto stack = by_key_.find({key.stack_class, key.stack_id});
     window_.samples.push_back(
-        {.process = {Pid(key.pid), StartTime(key.start_boottime_ns / PYRO_CLOCK_TICK_NS)},
+        {.process = ToProcessKey(key),
          .exec = ExecId(key.exec_id),
-         .comm = Text(key.comm),
-         .thread = Text(key.thread),
+         .comm = ToText(key.comm),
+         .thread = ToText(key.thread),
          .stack = stack != by_key_.end() ? stack->second : MissingStack(),
          .count = count.count,
          .first_seen = MonotonicTime(count.first_ns),
@@ -116,10 +114,6 @@ class WindowAssembly {
                               .user_frames = 0,
                               .end = StackEnd::kUnreadable});
     return static_cast<uint32_t>(window_.stacks.size() - 1);
-  }
-
-  static std::string Text(const char (&comm)[PYRO_COMM_LEN]) {
-    return {comm, strnlen(comm, sizeof(comm))};
   }
 
   Window window_;

@@ -244,6 +244,17 @@ TEST_F(ObjectTableTest, HoldsAFileAgainThatItHadClosed) {
   EXPECT_EQ(inspector_.inspections, 1);
 }
 
+TEST_F(ObjectTableTest, OpensAFileAgainRatherThanRememberAllItsNames) {
+  ObjectTable table({.max_names = 2}, inspector_);
+  const std::string lib = File("lib", "ELF a");
+  FakeFinder finder(lib, lib);
+  const ObjectId id = table.Identify(kHost, WithBuildId("/1/lib", 'a'), finder);
+  EXPECT_EQ(table.Identify(kHost, WithBuildId("/2/lib", 'a'), finder), id);
+  EXPECT_EQ(table.Identify(kHost, WithBuildId("/3/lib", 'a'), finder), id);
+  EXPECT_FALSE(table.Knows(kHost, WithBuildId("/1/lib", 'a')));
+  EXPECT_EQ(table.Identify(kHost, WithBuildId("/1/lib", 'a'), finder), id);
+}
+
 TEST_F(ObjectTableTest, TakesCodeInAMemfdForAnonymous) {
   const std::string code = File("code", "no elf");
   FakeFinder finder(code, "");

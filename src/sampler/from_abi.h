@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both kinds of samples have in common, as the kernel side writes it.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pyrometer/abi/sampler.h"
+#include "pyrometer/frame.h"
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+inline std::string ToText(const char (&comm)[PYRO_COMM_LEN]) {
+  return {comm, strnlen(comm, sizeof(comm))};
+}
+
+inline ProcessKey ToProcessKey(const pyro_sample_key& key) {
+  return {Pid(key.pid), StartTime(key.start_boottime_ns / PYRO_CLOCK_TICK_NS)};
+}
+
+// bpf_get_stack()'s addresses: all but the first are return addresses, which may lie behind the
+// function that called.
+inline void AppendKernelFrames(std::vector<Frame>& frames, std::span<const __u64> addresses) {
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    frames.emplace_back(i == 0 ? addresses[i] : addresses[i] - 1);
+  }
+}
+
+}  // namespace pyrometer
