@@ -83,6 +83,9 @@ struct Sample {
   uint64_t count = 0;
   MonotonicTime first_seen;
   MonotonicTime last_seen;  // not before first_seen
+  // Its object frames were looked up for the moment at which it was taken; else the kernel side
+  // named them, by what it had been told.
+  bool looked_up = false;
 };
 
 // Where every tick of the sampling program went, since the recording began or in one window.

@@ -150,7 +150,8 @@ void ColdUnwinder::MoveInto(Window& window) {
                               .stack = AddStack(window, sample, unwound.stack),
                               .count = 1,
                               .first_seen = sample.when,
-                              .last_seen = sample.when});
+                              .last_seen = sample.when,
+                              .looked_up = true});
   }
 }
 

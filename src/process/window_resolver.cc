@@ -65,7 +65,7 @@ class Resolver {
     if (!views.has_addresses && window_.stacks[sample.stack].user_frames == 0) return;
     const Program* program = processes_.Find(sample.process, sample.exec, sample.first_seen);
     if (!views.has_addresses) {
-      if (program == nullptr || !program->space.WasOutdated(PeriodOf(sample))) return;
+      if (program == nullptr || !WasOutdated(*program, sample)) return;
       if (views.indices.empty()) ShareAsItIs(sample.stack);
     }
     const View& original = originals_[views.original];
@@ -76,11 +76,15 @@ class Resolver {
 
   static Period PeriodOf(const Sample& sample) { return {sample.first_seen, sample.last_seen}; }
 
+  static bool WasOutdated(const Program& program, const Sample& sample) {
+    return !sample.looked_up && program.space.WasOutdated(PeriodOf(sample));
+  }
+
   View SeenBy(const Program& program, const Sample& sample, const View& original) {
     View seen;
     seen.stack = original.stack;
     seen.frames.reserve(original.frames.size());
-    const bool was_outdated = program.space.WasOutdated(PeriodOf(sample));
+    const bool was_outdated = WasOutdated(program, sample);
     for (size_t i = 0; i < original.frames.size(); ++i) {
       const Frame frame = original.frames[i];
       if (i < original.stack.kernel_frames || !IsUserAddress(frame)) {

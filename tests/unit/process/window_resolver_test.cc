@@ -218,6 +218,15 @@ TEST_F(WindowResolverTest, NamesNothingThatMayHaveBeenInTwoPlaces) {
   EXPECT_EQ(tally_.doubtful_frames, 1U);
 }
 
+TEST_F(WindowResolverTest, KeepsFramesThatWereLookedUpForTheirMoment) {
+  AddressSpace& space = Replace();
+  space.Map({{Address(0x90000), Address(0xa0000), kFoo, 0x90000}}, MonotonicTime(2100));
+  AddSample(100, AddStack({InFoo(0x123)}), 2200, 2200);
+  window_.samples.back().looked_up = true;
+  Resolve();
+  EXPECT_THAT(FramesOf(0), ElementsAre(InFoo(0x123)));
+}
+
 TEST_F(WindowResolverTest, KeepsFramesOfAMappingThatCameBack) {
   Replace().Map({{Address(0x10000), Address(0x20000), kFoo, 0x10000}}, MonotonicTime(3000));
   const uint32_t stack = AddStack({InFoo(0x123), InBar(5)});

@@ -11,6 +11,7 @@
 #include "base/unique_fd.h"
 #include "sampler/quarantine.h"
 #include "tests/unit/sampler/chunk_memory.h"
+#include "tests/unit/sampler/may_load_bpf.h"
 
 namespace pyrometer {
 namespace {
@@ -32,11 +33,13 @@ UnwindTable OneRow() {
 
 class MappingUploadTest : public testing::Test {
  protected:
+  void SetUp() override {
+    if (!MayLoadBpf()) GTEST_SKIP() << "needs root";
+    ASSERT_TRUE(processes_);
+  }
   static UniqueFd ProcessMap() {
-    UniqueFd map(bpf_map_create(BPF_MAP_TYPE_HASH, "test_processes", sizeof(uint32_t),
-                                sizeof(pyro_process), 16, nullptr));
-    EXPECT_TRUE(map) << "needs root and BPF";
-    return map;
+    return UniqueFd(bpf_map_create(BPF_MAP_TYPE_HASH, "test_processes", sizeof(uint32_t),
+                                   sizeof(pyro_process), 16, nullptr));
   }
   bool Publish(uint32_t pid, MonotonicTime now) {
     const ProcessKey process{Pid(pid), StartTime(5)};

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "sampler/sampler.h"
+#include "tests/unit/sampler/may_load_bpf.h"
 
 namespace pyrometer {
 namespace {
@@ -72,9 +73,7 @@ std::unique_ptr<Sampler> LoadOrFail(const Sampler::Options& options) {
 class SamplerLive : public testing::Test {
  protected:
   void SetUp() override {
-    if (geteuid() != 0 && std::getenv("PYROMETER_REQUIRE_BPF") == nullptr) {
-      GTEST_SKIP() << "needs root";
-    }
+    if (!MayLoadBpf()) GTEST_SKIP() << "needs root";
     statistics_ = UniqueFd(bpf_enable_stats(BPF_STATS_RUN_TIME));
     ASSERT_TRUE(statistics_.valid()) << "bpf_enable_stats";
   }
