@@ -54,13 +54,13 @@ Result<KernelEvents> KernelEvents::Open(Options options) {
 
 Result<bool> KernelEvents::Rescan() {
   ASSIGN_OR_RETURN(const std::vector<uint32_t> online, OnlineCpus(options_.procfs));
-  const auto is_gone = [&](const Cpu& cpu) {
-    return std::ranges::find(online, cpu.ring.cpu()) == online.end();
-  };
-  for (Cpu& cpu : cpus_) {
-    if (is_gone(cpu)) malformed_ += cpu.ring.Drain(merger_).malformed;
+  const auto gone = std::stable_partition(cpus_.begin(), cpus_.end(), [&](Cpu& cpu) {
+    return std::ranges::find(online, cpu.ring.cpu()) != online.end() && !cpu.ring.HasStopped();
+  });
+  for (auto cpu = gone; cpu != cpus_.end(); ++cpu) {
+    malformed_ += cpu->ring.Drain(merger_).malformed;
   }
-  std::erase_if(cpus_, is_gone);
+  cpus_.erase(gone, cpus_.end());
   bool came = false;
   for (const unsigned number : online) {
     const bool known =

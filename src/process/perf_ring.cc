@@ -33,6 +33,7 @@ perf_event_attr SidebandAttributes(uint32_t wakeup_bytes) {
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_DUMMY;
   attr.sample_type = kSampleIdFields;
+  attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
   attr.sample_id_all = 1;
   attr.disabled = 1;
   attr.mmap = 1;  // without mmap_data: executable mappings only
@@ -142,6 +143,15 @@ PerfRing::Tally PerfRing::Drain(EventMerger& merger) {
 void PerfRing::Discard() {
   const uint64_t head = __atomic_load_n(&pages_->data_head, __ATOMIC_ACQUIRE);
   __atomic_store_n(&pages_->data_tail, head, __ATOMIC_RELEASE);
+}
+
+bool PerfRing::HasStopped() {
+  struct {
+    uint64_t value = 0;
+    uint64_t enabled_ns = 0;
+  } read;
+  if (::read(fd_.get(), &read, sizeof(read)) != sizeof(read)) return false;
+  return std::exchange(enabled_ns_, read.enabled_ns) == read.enabled_ns;
 }
 
 bool PerfRing::HasUnread() const {

@@ -39,6 +39,10 @@ class PerfRing {
   // Makes room without looking at what was there.
   void Discard();
 
+  // True if nothing can come any more: the CPU went since the last call. When it comes back, the
+  // kernel does not enable the event again.
+  bool HasStopped();
+
   // True if there is a record that was not drained. Any thread.
   bool HasUnread() const;
 
@@ -63,6 +67,7 @@ class PerfRing {
   Pages pages_;
   size_t ring_bytes_;
   std::vector<std::byte> wrapped_;
+  uint64_t enabled_ns_ = 0;  // at the last call of HasStopped()
 };
 
 }  // namespace pyrometer

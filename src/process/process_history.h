@@ -111,7 +111,7 @@ class ProcessHistory {
   AddressSpaceSink& sink_;
   ObjectTable objects_;
   ProcessTable processes_;
-  absl::flat_hash_set<Pid> changed_;  // to publish at the end of the burst
+  absl::flat_hash_set<Pid> changed_;                  // to publish at the end of the burst
   absl::flat_hash_map<RootIdentity, Pid> witnesses_;  // somebody living with that root
   std::vector<std::weak_ptr<PerfMapDirectory>> perf_maps_;
   std::optional<OpenDirectory> open_;  // the last one, for a burst often tells of one process

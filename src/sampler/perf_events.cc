@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/system_error.h"
 
@@ -21,6 +22,7 @@ Result<UniqueFd> OpenCpuClock(uint32_t cpu, uint64_t period_ns) {
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_CPU_CLOCK;
   attr.sample_period = period_ns;
+  attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
   attr.disabled = 1;  // attaching enables it
   UniqueFd fd(static_cast<int>(
       syscall(SYS_perf_event_open, &attr, -1, static_cast<int>(cpu), -1, PERF_FLAG_FD_CLOEXEC)));
@@ -54,8 +56,9 @@ Result<void> PerfEvents::FollowCpus() {
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(procfs_));
   for (auto it = events_.begin(); it != events_.end();) {
     const bool online = std::ranges::find(cpus, it->first) != cpus.end();
-    if (!online) Close(it->second);
-    it = online ? std::next(it) : events_.erase(it);
+    const bool works = online && !HasStopped(it->second);
+    if (!works) Close(it->second);
+    it = works ? std::next(it) : events_.erase(it);
   }
   for (const uint32_t cpu : cpus) {
     if (events_.contains(cpu)) continue;
@@ -83,10 +86,20 @@ Result<PerfEvents::CpuEvent> PerfEvents::Open(uint32_t cpu) const {
   return event;
 }
 
+PerfEvents::Reading PerfEvents::Read(const CpuEvent& event) {
+  Reading reading;
+  if (::read(event.fd, &reading, sizeof(reading)) != sizeof(reading)) return {};
+  return reading;
+}
+
 uint64_t PerfEvents::DueOn(const CpuEvent& event) const {
-  uint64_t nanoseconds = 0;
-  if (::read(event.fd, &nanoseconds, sizeof(nanoseconds)) != sizeof(nanoseconds)) return 0;
-  return nanoseconds / period_ns_;
+  return Read(event).clock_ns / period_ns_;
+}
+
+// A CPU that went took its events with it, and does not bring them back (also after a suspension).
+bool PerfEvents::HasStopped(CpuEvent& event) {
+  const uint64_t enabled_ns = Read(event).enabled_ns;
+  return std::exchange(event.enabled_ns, enabled_ns) == enabled_ns;
 }
 
 void PerfEvents::Close(CpuEvent& event) {

@@ -69,9 +69,7 @@ TEST_F(ProcessLiveTest, KnowsEveryOneOf200ShortLivedProcesses) {
     EXPECT_TRUE(tracker_->OpenObject(frame.object()).has_value());
   }
   EXPECT_EQ(tracker_->counters().unknown_process_samples, unknown);
-  // The host of an emulated CPU may put it aside, for longer than the tick that is allowed for,
-  // between a process's start and the report of it.
-  EXPECT_LE(unknown, IsEmulated() ? 10U : 0U);
+  EXPECT_EQ(unknown, 0U);
 }
 
 TEST_F(ProcessLiveTest, OpensADeletedExecutable) {
