@@ -192,6 +192,23 @@ class Output(BpfTestCase):
         accounting = Accounting.parse(result.stderr.decode())
         self.assertEqual(pprof_reader.parse(result.stdout).total(), accounting.samples)
 
+    def test_a_reader_that_went_away_does_not_cost_the_other_output(self):
+        path = self.path("beside.pb.gz")
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            result = subprocess.run(
+                [PYROMETER, "record", "--frequency", "999", "--quiet", "--output", "-", "--format",
+                 "folded", "--output", path, "--", "sh", "-c", '"$1" 0.3 >&2', "sh",
+                 program("plain")],
+                stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60,
+            )
+        finally:
+            os.close(writer)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("pyrometer: standard output: ", result.stderr)
+        check_profile(path, 999, Accounting.parse(result.stderr))
+
     def test_without_an_output_the_top_functions_are_printed(self):
         result = self.run_record(command=[program("shares"), "5", "0.5"])
         self.assertIn("shares::Sixty", result.stdout)
