@@ -209,6 +209,18 @@ class Output(BpfTestCase):
         self.assertIn("pyrometer: standard output: ", result.stderr)
         check_profile(path, 999, Accounting.parse(result.stderr))
 
+    def test_a_full_standard_error_does_no_harm(self):
+        path = self.path("untold.folded")
+        with open("/dev/full", "w") as full:
+            status = subprocess.run(
+                [PYROMETER, "record", "--frequency", "999", "--output", path, "--", "sh", "-c",
+                 '"$1" 0.3 >/dev/null; exit 7', "sh", program("plain")],
+                stderr=full, timeout=60,
+            ).returncode
+        self.assertEqual(status, 7)
+        with open(path) as file:
+            self.assertGreater(count_where(parse_folded(file.read()), every_sample), 100)
+
     def test_without_an_output_the_top_functions_are_printed(self):
         result = self.run_record(command=[program("shares"), "5", "0.5"])
         self.assertIn("shares::Sixty", result.stdout)
