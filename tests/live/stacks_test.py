@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the live tests make of collapsed stacks and of ELF files."""
 
+import platform
 import subprocess
 import tempfile
 import unittest
@@ -32,6 +33,7 @@ class Completeness(unittest.TestCase):
 
 
 class Entries(unittest.TestCase):
+    @unittest.skipUnless(platform.machine() == "x86_64", "the program is x86_64 assembly")
     def test_are_the_entry_point_and_functions_without_a_caller(self):
         source = """
             .globl _start
