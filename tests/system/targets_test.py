@@ -10,7 +10,7 @@ import tempfile
 import pprof_reader
 from pyrometer_harness import (
     PYROMETER, Accounting, BpfTestCase, Running, check_profile, count_where,
-    cpu_ns_of, describe, main, parse_folded, program, record, wait_for,
+    cpu_ns_of, describe, main, parse_folded, program, record, skip_or_fail, wait_for,
 )
 
 
@@ -114,7 +114,7 @@ class Target(BpfTestCase):
         mount = next((m for m in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
                       if os.path.exists(os.path.join(m, "cgroup.controllers"))), None)
         if not mount:
-            self.skipTest("no cgroup2 is mounted")
+            skip_or_fail("no cgroup2 is mounted")
         for name, given in (("absolute", lambda path: path),
                             ("below the mount", lambda path: "/" + os.path.relpath(path, mount))):
             with self.subTest(name):
