@@ -208,7 +208,7 @@ class StackSamples:
 KERNEL_SUFFIX = "_[k]"
 KERNEL_MAPPING = "[kernel.kallsyms]"
 AT_LIMIT = "[truncated]"  # the first frame of a stack that has more frames than are taken
-BROKEN = "[unwind stopped: "  # ... of one whose frame pointers lead nowhere
+BROKEN = "[unwind stopped: "  # ... of one that nothing leads further from; the reason follows
 
 
 def is_named(frame, name):
