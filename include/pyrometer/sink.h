@@ -12,7 +12,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
 
-  // Delivers all of `bytes` or fails; never leaves a part of it behind.
+  // Delivers all of `bytes` or fails. What a failure leaves at the destination is the sink's to
+  // say.
   virtual Result<void> Write(std::string_view bytes) = 0;
 };
 

@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <string>
+
+#include "base/file.h"
 
 namespace pyrometer {
 namespace {
@@ -21,7 +22,7 @@ constexpr const char* kEraseLine = "\r\033[K";
 ProgressLine::ProgressLine(bool wanted) : shown_(wanted && isatty(STDERR_FILENO) == 1) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_) fmt::print(stderr, "{}", kEraseLine);
+  if (shown_) WriteMessage(STDERR_FILENO, kEraseLine);
 }
 
 void ProgressLine::Update(std::chrono::nanoseconds elapsed,
@@ -29,9 +30,9 @@ void ProgressLine::Update(std::chrono::nanoseconds elapsed,
                           const Accounting& accounting) {
   if (!shown_) return;
   const std::string of = total ? fmt::format(" of {} s", Seconds(*total)) : " s, Ctrl-C ends it";
-  fmt::print(stderr, "{}recording: {}{}   samples {}   lost {}", kEraseLine, Seconds(elapsed), of,
-             accounting.exported, accounting.TotalLost());
-  std::fflush(stderr);
+  WriteMessage(STDERR_FILENO,
+               fmt::format("{}recording: {}{}   samples {}   lost {}", kEraseLine, Seconds(elapsed),
+                           of, accounting.exported, accounting.TotalLost()));
 }
 
 }  // namespace pyrometer

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,6 +23,7 @@
 #include "agent/stop_signals.h"
 #include "base/bounded_queue.h"
 #include "base/cpu_list.h"
+#include "base/file.h"
 #include "profile/profile_builder.h"
 
 namespace pyrometer {
@@ -209,11 +211,14 @@ Profile Recording::Finish() && {
 // What the numbers in the accounting line mean for the reader, when they are not what was hoped.
 void PrintNotes(const Accounting& accounting, uint64_t missed_children) {
   if (accounting.exported == 0) {
-    fmt::print(stderr, "pyrometer: no samples: no tick found what was asked for on a CPU\n");
+    WriteMessage(STDERR_FILENO,
+                 "pyrometer: no samples: no tick found what was asked for on a CPU\n");
   }
   if (missed_children > 0) {
-    fmt::print(stderr, "pyrometer: {} child processes were not followed: too many at a time\n",
-               missed_children);
+    WriteMessage(
+        STDERR_FILENO,
+        fmt::format("pyrometer: {} child processes were not followed: too many at a time\n",
+                    missed_children));
   }
 }
 
@@ -226,7 +231,7 @@ Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signa
   const uint64_t missed_children = recording->missed_children();
   const Profile profile = std::move(*recording).Finish();
   Result<void> written = outputs.Write(profile, accounting);
-  fmt::print(stderr, "{}\n", AccountingLine(accounting, profile));
+  WriteMessage(STDERR_FILENO, AccountingLine(accounting, profile) + "\n");
   PrintNotes(accounting, missed_children);
   return written;
 }

@@ -64,4 +64,8 @@ Result<void> WriteAll(int fd, std::string_view bytes) {
   return {};
 }
 
+void WriteMessage(int fd, std::string_view message) {
+  (void)WriteAll(fd, message);
+}
+
 }  // namespace pyrometer

@@ -26,4 +26,8 @@ Result<void> ReadAt(int fd, uint64_t offset, std::span<std::byte> out);
 // All of `bytes` to `fd`.
 Result<void> WriteAll(int fd, std::string_view bytes);
 
+// `message` to `fd`, usually standard error. If that is closed or full nobody can be told, and
+// whatever was going on goes on.
+void WriteMessage(int fd, std::string_view message);
+
 }  // namespace pyrometer

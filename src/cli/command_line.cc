@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -143,8 +144,23 @@ void Grammar::AddDoctor() {
   doctor_->add_flag("--json", examination_.json, "For programs: JSON");
 }
 
+// What CLI11 reads otherwise than anybody means it: after "--output=" it takes the next word for
+// the value, and "++" ends a subcommand.
+Result<void> RefuseOddWords(std::span<const std::string> words) {
+  for (const std::string& word : words) {
+    if (word == "++") return Fail(ErrorCode::kInvalid, "'++' has no meaning here");
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      return Fail(ErrorCode::kInvalid, "{} needs a value", word.substr(0, word.size() - 1));
+    }
+  }
+  return {};
+}
+
 Result<ParsedCommand> Grammar::Parse(const SplitWords& words) {
   app_.parse(Words(words.ours.rbegin(), words.ours.rend()));  // CLI11 takes them last first
+  // The words of a COMMAND without "--", which are the last, are not ours to judge.
+  const size_t ours = words.ours.size() - record_->remaining().size();
+  RETURN_IF_ERROR(RefuseOddWords(std::span(words.ours).first(ours)));
   if (record_->parsed()) return ParsedRecord(words.command);
   if (words.command) {
     return Fail(ErrorCode::kInvalid, "only record takes a command after --");
@@ -187,24 +203,11 @@ std::string OnOneLine(std::string text) {
   return text;
 }
 
-// What CLI11 would read otherwise than anybody means it: after "--output=" it takes the next word
-// for the value, and "++" ends a subcommand.
-Result<void> RefuseOddWords(const Words& words) {
-  for (const std::string& word : words) {
-    if (word == "++") return Fail(ErrorCode::kInvalid, "'++' has no meaning here");
-    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
-      return Fail(ErrorCode::kInvalid, "{} has no value", word.substr(0, word.size() - 1));
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<ParsedCommand> ParseCommandLine(int argc, const char* const* argv) {
   const SplitWords words = SplitAtDashes(argc, argv);
   Grammar grammar;
-  RETURN_IF_ERROR(RefuseOddWords(words.ours));
   try {
     return grammar.Parse(words);
   } catch (const CLI::CallForHelp&) {

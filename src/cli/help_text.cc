@@ -31,7 +31,8 @@ Outputs:
   NAME.html    a flame graph: one page that needs nothing else
   NAME.txt     the functions that took most time
   -            standard output: text, or what --format says
-  Without --output: text on standard output. A file is written whole or not at all.
+  Without --output: text on standard output. A file is replaced by a whole one or not at all;
+  symbolic links, devices and pipes are written in place.
 
 On standard error, at the end:
   samples=N idle=N filtered=N lost=N (reason=N ...) undelivered=N processes=N stacks=N truncated=N (reason=N ...)

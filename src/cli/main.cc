@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -25,6 +26,8 @@ void OpenStandardStreams() {
 
 int main(int argc, char** argv) {
   OpenStandardStreams();
+  // A reader that went away is an error of that output, and the others are still written.
+  ::signal(SIGPIPE, SIG_IGN);
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   const pyrometer::Commands commands = {
       .record = pyrometer::Record,

@@ -75,8 +75,7 @@ std::string ErrorLine(const Error& error) {
 int Run(int argc, const char* const* argv, const Commands& commands, const Streams& streams) {
   const Result<int> status = Dispatch(argc, argv, commands, streams);
   if (status) return *status;
-  // If standard error is gone too, the exit status is all that can be told.
-  (void)WriteAll(streams.error, ErrorLine(status.error()));
+  WriteMessage(streams.error, ErrorLine(status.error()));
   return ExitStatus(status.error().code());
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/fd_sink.h"
 
-#include <unistd.h>
-
 #include "base/file.h"
 
 namespace pyrometer {
@@ -11,10 +9,6 @@ Result<void> FdSink::Write(std::string_view bytes) {
   Result<void> written = WriteAll(fd_, bytes);
   if (!written) return std::move(written).error().With(name_);
   return {};
-}
-
-FdSink StdoutSink() {
-  return FdSink(STDOUT_FILENO, "standard output");
 }
 
 }  // namespace pyrometer

@@ -21,7 +21,4 @@ class FdSink final : public Sink {
   std::string name_;
 };
 
-// Standard output.
-FdSink StdoutSink();
-
 }  // namespace pyrometer

@@ -24,8 +24,6 @@ class FileSink final : public Sink {
 
   Result<void> Write(std::string_view bytes) override;
 
-  const std::string& path() const { return path_; }
-
  private:
   explicit FileSink(std::string path) : path_(std::move(path)) {}
 

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <utility>
+
+#include "symbolize/better_name.h"
 
 namespace pyrometer {
 namespace {
@@ -18,10 +19,6 @@ constexpr uint64_t kLongestBpfProgram = uint64_t{64} << 10;
 constexpr std::string_view kBpf = "bpf";
 constexpr std::string_view kTrampolines =
     "__builtin__";  // "__builtin__ftrace", "__builtin__kprobes"
-
-size_t LeadingUnderscores(std::string_view name) {
-  return std::min(name.find_first_not_of('_'), name.size());
-}
 
 // Global before weak before local; all of them before what is no code.
 int Rank(char type) {
@@ -69,10 +66,7 @@ Result<void> KernelSymbolsBuilder::Add(const KallsymsLine& line) {
 bool KernelSymbolsBuilder::Before(const Candidate& a, const Candidate& b) const {
   if (a.address != b.address) return a.address < b.address;
   if (Rank(a.type) != Rank(b.type)) return Rank(a.type) < Rank(b.type);
-  const std::string_view x = NameOf(a);
-  const std::string_view y = NameOf(b);
-  return std::tuple(LeadingUnderscores(x), x.size(), x) <
-         std::tuple(LeadingUnderscores(y), y.size(), y);
+  return BetterName(NameOf(a), NameOf(b));
 }
 
 uint64_t KernelSymbolsBuilder::AddressOf(std::string_view marker) const {

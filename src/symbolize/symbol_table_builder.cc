@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <utility>
+
+#include "symbolize/better_name.h"
 
 namespace pyrometer {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 constexpr size_t kMaxFunctions = size_t{4} << 20;
 constexpr size_t kMaxNameBytes = size_t{256} << 20;
 constexpr size_t kMaxNesting = 32;
-
-size_t LeadingUnderscores(std::string_view name) {
-  return std::min(name.find_first_not_of('_'), name.size());
-}
 
 }  // namespace
 
@@ -65,10 +62,7 @@ bool SymbolTableBuilder::Before(const Candidate& a, const Candidate& b) const {
 bool SymbolTableBuilder::Better(const Candidate& a, const Candidate& b) const {
   if (a.typed != b.typed) return a.typed;
   if (a.binding != b.binding) return a.binding < b.binding;
-  const std::string_view x = NameOf(a);
-  const std::string_view y = NameOf(b);
-  return std::tuple(LeadingUnderscores(x), x.size(), x) <
-         std::tuple(LeadingUnderscores(y), y.size(), y);
+  return BetterName(NameOf(a), NameOf(b));
 }
 
 void SymbolTableBuilder::EndUnsizedAtNext() {

@@ -28,8 +28,7 @@ struct DeclaredFunction {
 // - A function without a size reaches to the next start of any function or to its limit, whichever
 //   comes first, and yields to a function with a size that covers its start.
 // - Of functions with equal ranges one name is kept: a typed one before a label, then global
-//   before weak before local, then the fewest leading underscores, the shortest, the first in
-//   byte order. So the order of Add does not matter.
+//   before weak before local, then by BetterName. So the order of Add does not matter.
 // - Functions inside of functions are kept, up to 32 deep.
 class SymbolTableBuilder {
  public:

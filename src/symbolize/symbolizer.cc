@@ -8,6 +8,23 @@
 #include "symbolize/user_stacks.h"
 
 namespace pyrometer {
+namespace {
+
+// Sorts them, too. Then only the last range that starts at or below an address can contain it.
+void MergeOverlapping(std::vector<std::pair<uint64_t, uint64_t>>& ranges) {
+  std::ranges::sort(ranges);
+  size_t kept = 0;
+  for (const auto& [start, end] : ranges) {
+    if (kept > 0 && start <= ranges[kept - 1].second) {
+      ranges[kept - 1].second = std::max(ranges[kept - 1].second, end);
+    } else {
+      ranges[kept++] = {start, end};
+    }
+  }
+  ranges.resize(kept);
+}
+
+}  // namespace
 
 Symbolizer::Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSymbols kernel,
                        Options options)
@@ -85,7 +102,7 @@ void Symbolizer::Apply(const KernelSymbolEvent& event) {
 
 void Symbolizer::ForgetReplacedKernelCode() {
   if (replaced_.empty()) return;
-  std::ranges::sort(replaced_);
+  MergeOverlapping(replaced_);
   locations_.DropIf([this](Frame frame) {
     if (frame.kind() != Frame::Kind::kKernel) return false;
     const auto next = std::ranges::upper_bound(replaced_, frame.bits(), {},

@@ -34,7 +34,7 @@ def _bpf(command, *words):
 
 
 def enable_run_statistics():
-    """The kernel books runs and time of all BPF programs until this process ends."""
+    """The kernel books runs and time of all BPF programs until what it returns is closed."""
     return _bpf(_BPF_ENABLE_STATS, 0)
 
 

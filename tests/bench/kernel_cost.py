@@ -9,14 +9,14 @@ import tables
 HERTZ = 1999
 SECONDS = 1.2
 NOBODY = "nobody_at_all"
-SHAPES = [(0, 32)] + [(depth, size) for size in (32, 200) for depth in (20, 40, 120, 400)]
+SHAPES = [(0, 32)] + [(depth, size) for size in (32, 192) for depth in (20, 40, 120, 400)]
 # Without the samples of a busy CPU a repetition says nothing.
 FEWEST_SAMPLES = 200
 
 
 @dataclasses.dataclass
 class Costs:
-    """Of one shape, one entry per repetition; times in microseconds."""
+    """Of one shape, one entry per repetition, None where it was left out; times in microseconds."""
 
     frame_bytes: int = 0
     frames: int = 0  # recorded
@@ -40,27 +40,31 @@ def measure(bench, recorders, repetitions, say):
     """Costs by shape. The recorders take turns, so that what changes meanwhile hits all."""
     costs = {shape: Costs() for shape in SHAPES}
     for repetition in range(repetitions):
-        filtered = {r.name: filtered_us(bench, r) for r in recorders if r.filters}
+        filtered = {
+            r.name: r.try_to(lambda r=r: filtered_us(bench, r), say) for r in recorders if r.filters
+        }
         for shape in SHAPES:
             say("kernel: repetition %d of %d, depth %d" % (repetition + 1, repetitions, shape[0]))
             for recorder in recorders:
                 run = recorder.try_to(
                     lambda r=recorder: bench.cost(r, ("stack", *shape), HERTZ, SECONDS), say
                 )
-                if run:
-                    _add(costs[shape], recorder, run, filtered)
+                _add(costs[shape], recorder, run, filtered.get(recorder.name))
     return costs
 
 
 def _add(costs, recorder, run, filtered):
-    costs.frame_bytes = max(load["frame_bytes"] for load in run.load)
-    costs.frames = run.frames or costs.frames
-    # The median of each CPU's program, as a tick hits each CPU at its own time.
-    pauses = [load["median_ns"] / 1e3 for load in run.load]
-    costs.pause.setdefault(recorder.name, []).append(statistics.mean(pauses))
-    if recorder.filters and run.books.samples >= FEWEST_SAMPLES:
-        cost = sample_us(run, filtered[recorder.name])
-        costs.sample.setdefault(recorder.name, []).append(cost)
+    """One repetition; `run` and `filtered` are None if they were left out."""
+    pause = sample = None
+    if run:
+        costs.frame_bytes = max(load["frame_bytes"] for load in run.load)
+        costs.frames = run.frames or costs.frames
+        # The median of each CPU's program, as a tick hits each CPU at its own time.
+        pause = statistics.mean(load["median_ns"] / 1e3 for load in run.load)
+        if filtered is not None and run.books.samples >= FEWEST_SAMPLES:
+            sample = sample_us(run, filtered)
+    costs.pause.setdefault(recorder.name, []).append(pause)
+    costs.sample.setdefault(recorder.name, []).append(sample)
 
 
 def report(costs, recorders):
@@ -69,22 +73,22 @@ def report(costs, recorders):
     rows = [["frame", "calls", "frames", *counted, "ratio", *("pause: " + r.name for r in recorders)]]
     rows.append(None)
     for (depth, _), cost in costs.items():
-        samples = [cost.sample.get(name, []) for name in counted]
+        samples = [cost.sample[name] for name in counted]
         rows.append([
             "%d B" % cost.frame_bytes if cost.frame_bytes else "-", str(depth), str(cost.frames),
             *map(tables.with_spread, samples), tables.ratio(samples[1], samples[0]),
-            *("%.2f" % statistics.median(cost.pause[r.name]) for r in recorders),
+            *(tables.median(cost.pause[r.name], "%.2f") for r in recorders),
         ])  # fmt: skip
     return tables.table(rows) + "\n\n" + "\n".join(_lines(costs))
 
 
 def _lines(costs):
     """Fixed part and slope of our own cost, for each size of frames."""
-    for size in (32, 200):
+    for size in (32, 192):
         points = [
-            (cost.frames, statistics.median(cost.sample["pyrometer"]))
+            (cost.frames, statistics.median(samples))
             for shape, cost in costs.items()
-            if shape[1] == size and cost.sample.get("pyrometer")
+            if shape[1] == size and (samples := tables.measured(cost.sample["pyrometer"]))
         ]
         if len(points) > 1:
             fixed, slope = tables.line_through(points)

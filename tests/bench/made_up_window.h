@@ -22,7 +22,7 @@ struct MadeUp {
   static constexpr uint32_t kKernelFrames = 5;  // in every fourth stack
 };
 
-// "_ZN4shop3cat9Handle123Ei"
+// Of shop::Service7::Handle123(std::string const&), say.
 std::string MangledName(uint32_t object, uint32_t function);
 
 // The functions of each object.

@@ -3,15 +3,20 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
-import kernel
-from recorders import Failure, Target
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "shared"))
+
+import kernel  # noqa: E402
+import waiting  # noqa: E402
+from recorders import Failure, Target  # noqa: E402
 
 CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
 LOAD_PROGRAM = "bench_load"
@@ -20,12 +25,7 @@ DEADLINE_SECONDS = 120
 LONGEST_SETTLE_SECONDS = 20
 
 
-def wait_for(condition, what):
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Failure("waited %d s for %s" % (DEADLINE_SECONDS, what))
-        time.sleep(0.005)
+wait_for = functools.partial(waiting.wait_for, seconds=DEADLINE_SECONDS, failure=Failure)
 
 
 class Load:

@@ -8,6 +8,11 @@ import dataclasses
 import os
 import re
 import subprocess
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "shared"))
+
+import collapsed  # noqa: E402
 
 
 class Failure(Exception):
@@ -86,8 +91,8 @@ class Pyrometer:
     def frames(self, directory):
         """Of the most frequent stack."""
         with open(os.path.join(directory, "pyrometer.folded")) as file:
-            counts = {stack: int(count) for stack, count in (line.rsplit(" ", 1) for line in file)}
-        return max(counts, key=counts.get).count(";") if counts else 0
+            stacks = [(count, len(frames)) for _, frames, count in map(collapsed.split, file)]
+        return max(stacks)[1] if stacks else 0
 
 
 class Bpftrace(Yardstick):

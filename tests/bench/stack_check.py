@@ -3,9 +3,13 @@
 cost says nothing."""
 
 import dataclasses
+import os
 import re
+import sys
 
-KERNEL_SUFFIX = "_[k]"
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "shared"))
+
+import collapsed  # noqa: E402
 
 
 @dataclasses.dataclass
@@ -35,12 +39,11 @@ def check_folded(lines, comm, expected):
     not whole, wherever that was."""
     check = StackCheck()
     for line in lines:
-        stack, _, count = line.rstrip("\n").rpartition(" ")
-        process, *frames = stack.split(";")
-        frames = [name for name in reversed(frames) if not name.endswith(KERNEL_SUFFIX)]
+        process, frames, count = collapsed.split(line)
+        frames = [name for name in reversed(frames) if not collapsed.is_kernel(name)]
         if process == comm and frames:
             cut = frames[-1].startswith("[")
-            check.add([] if cut else frames, expected, int(count))
+            check.add([] if cut else frames, expected, count)
     return check
 
 

@@ -11,7 +11,7 @@ bench_load_cfi;from_root;run;small_frame;small_frame;bottom 90
 bench_load_cfi;from_root;run;small_frame;small_frame;bottom;asm_sysvec_apic_timer_interrupt_[k] 4
 bench_load_cfi;from_root;run;small_frame;bottom 1
 bench_load_cfi;[unwind stopped: no unwind information];small_frame;bottom 2
-bench_load_cfi;[stack cut: stack unreadable];run;small_frame;small_frame;bottom 1
+bench_load_cfi;[unwind stopped: stack unreadable];run;small_frame;small_frame;bottom 1
 bench_load_cfi;do_exit_[k] 1
 other;from_root;run;small_frame;small_frame;bottom 7
 """

@@ -18,8 +18,14 @@ def table(rows):
     return "\n".join(lines)
 
 
+def measured(numbers):
+    """Of one figure for each repetition those that there are: None is one that was left out."""
+    return [number for number in numbers if number is not None]
+
+
 def with_spread(numbers, form="%.2f"):
     """The median, and behind it how far apart the least and the greatest are."""
+    numbers = measured(numbers)
     if not numbers:
         return "-"
     median = statistics.median(numbers)
@@ -28,12 +34,13 @@ def with_spread(numbers, form="%.2f"):
 
 
 def median(numbers, form="%.1f"):
+    numbers = measured(numbers)
     return form % statistics.median(numbers) if numbers else "-"
 
 
 def ratio(numerators, denominators):
-    """The median of the ratios of what was measured side by side."""
-    pairs = [n / d for n, d in zip(numerators, denominators) if d]
+    """The median of the ratios of what was measured in the same repetition."""
+    pairs = [n / d for n, d in zip(numerators, denominators) if n is not None and d]
     return "%.1f" % statistics.median(pairs) if pairs else "-"
 
 

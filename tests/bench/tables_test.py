@@ -22,6 +22,9 @@ class Ratio(unittest.TestCase):
     def test_is_the_median_of_those_of_each_repetition(self):
         self.assertEqual(tables.ratio([2, 30, 8], [1, 10, 2]), "3.0")
 
+    def test_a_repetition_that_was_left_out_has_none(self):
+        self.assertEqual(tables.ratio([None, 30, 8, 9], [1, 10, None, 1]), "6.0")
+
     def test_nothing_measured_has_none(self):
         self.assertEqual(tables.ratio([], []), "-")
 
@@ -31,6 +34,11 @@ class Cells(unittest.TestCase):
         self.assertEqual(tables.with_spread([90, 100, 140], "%.0f"), "100 (50 %)")
         self.assertEqual(tables.median([3, 1, 2]), "2.0")
         self.assertEqual(tables.median([]), "-")
+
+    def test_what_was_left_out_does_not_count(self):
+        self.assertEqual(tables.with_spread([90, None, 100, 140], "%.0f"), "100 (50 %)")
+        self.assertEqual(tables.median([3, 1, None, 2]), "2.0")
+        self.assertEqual((tables.median([None]), tables.with_spread([None])), ("-", "-"))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ TRIES = 3
 
 @dataclasses.dataclass
 class Unwound:
-    """By one of WAYS, in the kernel. One entry per repetition, each for one sample, but the pause."""
+    """By one of WAYS, in the kernel. One entry per repetition, None where it was left out, each for
+    one sample, but the pause."""
 
     frames: int = 0  # of the user stack
     sample_ns: list = dataclasses.field(default_factory=list)  # run time of the BPF program
@@ -131,22 +132,29 @@ def measure(bench, pyrometer, repetitions, say):
                 run = _unwind_undisturbed(bench, pyrometer, shape, program, say)
                 _add_unwound(costs[shape].unwound[way], run, filtered)
             run = perf.try_to(lambda s=shape: _copy(bench, perf, s), say)
-            if run:
-                _add_copied(costs[shape].copied, run)
+            _add_copied(costs[shape].copied, run)
     return costs
 
 
 def _add_unwound(unwound, run, filtered):
+    """One repetition."""
     unwound.frames = run.judgement.user_frames
-    if run.books.samples >= kernel_cost.FEWEST_SAMPLES:
-        unwound.sample_ns.append(kernel_cost.sample_us(run, filtered) * 1e3)
-        own_cpu = run.steady_cpu + run.end_cpu
-        unwound.recorder_us.append(own_cpu / run.books.samples * 1e6)
-        unwound.bytes.append(run.written / run.samples)
-        unwound.pause_us.append(_pause_us(run))
+    if run.books.samples < kernel_cost.FEWEST_SAMPLES:
+        _leave_out(unwound.sample_ns, unwound.recorder_us, unwound.bytes, unwound.pause_us)
+        return
+    unwound.sample_ns.append(kernel_cost.sample_us(run, filtered) * 1e3)
+    own_cpu = run.steady_cpu + run.end_cpu
+    unwound.recorder_us.append(own_cpu / run.books.samples * 1e6)
+    unwound.bytes.append(run.written / run.samples)
+    unwound.pause_us.append(_pause_us(run))
 
 
 def _add_copied(copied, run):
+    """One repetition; `run` is None if it was left out."""
+    if not run:
+        _leave_out(copied.bytes, copied.recorder_us, copied.script_us, copied.pause_us,
+                   copied.whole_percent)  # fmt: skip
+        return
     copied.bytes.append(run.written / run.samples)
     own_cpu = run.record_cpu + run.end_cpu
     copied.recorder_us.append(own_cpu / run.samples * 1e6)
@@ -155,12 +163,17 @@ def _add_copied(copied, run):
     copied.whole_percent.append(run.judgement.percent())
 
 
+def _leave_out(*figures):
+    for numbers in figures:
+        numbers.append(None)
+
+
 def line(costs, way, size):
     """(ns of a sample without frames, ns of a frame), or None without two depths."""
     points = [
-        (cost.unwound[way].frames, statistics.median(cost.unwound[way].sample_ns))
+        (cost.unwound[way].frames, statistics.median(samples))
         for shape, cost in costs.items()
-        if shape[1] == size and cost.unwound[way].sample_ns
+        if shape[1] == size and (samples := tables.measured(cost.unwound[way].sample_ns))
     ]
     return tables.line_through(points) if len(points) > 1 else None
 
@@ -200,7 +213,7 @@ def report_copied(costs):
              "perf: record us", "script us", "B/sample", "pause us", "whole %", "ratio"], None]  # fmt: skip
     for (depth, size), cost in costs.items():
         ours, copied = cost.unwound["CFI"], cost.copied
-        bpf_us = [ns / 1e3 for ns in ours.sample_ns]
+        bpf_us = [None if ns is None else ns / 1e3 for ns in ours.sample_ns]
         columns = (bpf_us, ours.recorder_us, ours.bytes, ours.pause_us, copied.recorder_us,
                    copied.script_us, copied.bytes, copied.pause_us, copied.whole_percent)  # fmt: skip
         rows.append([
@@ -212,4 +225,4 @@ def report_copied(costs):
 
 
 def _sums(first, second):
-    return [a + b for a, b in zip(first, second)]
+    return [None if None in pair else sum(pair) for pair in zip(first, second)]

@@ -6,7 +6,8 @@
 
 The recording begins before the first of them. A sample is right if no frame lies in the executable
 of another program than the process's own, and its stack is complete. Exit status 1 if fewer than
-99 % are right, 77 if nothing can be recorded here. A load that cannot be had is named and left out.
+99 % are right, if there are too few to tell, or if more than 1 % of all were lost; 77 if nothing can be
+recorded here, or neither load can be had. One that cannot be had is named and left out.
 
 A second recording of each load shows whether the recorder gives back what it took for processes that
 are gone: BPF maps (unwind tables are in maps that are made as needed) and open files. Exit status 1 if
@@ -22,6 +23,9 @@ import time
 import recording
 import stacks
 import workloads
+
+FEWEST_SAMPLES = 200  # a percentage of fewer says nothing about one percent
+MOST_LOST_PERCENT = 1
 
 # Program of the build -> last part of the path of its executable.
 TOOLS = {"cc1": r"cc1", "as": r".*-as", "gcc": r".*-gcc(-\d+)?", "collect2": r"collect2",
@@ -88,7 +92,10 @@ def exceeds(holds, others):
 def settled(recorder):
     """holds() when it has not changed for two seconds: what is mapped anyway has its tables."""
     last = None
+    deadline = time.monotonic() + recording.DEADLINE_SECONDS
     while last != (now := recorder.holds()):
+        if time.monotonic() > deadline:
+            raise recording.Failure("the recorder takes more and more, though nothing was started")
         last = now
         time.sleep(2)
     return now
@@ -108,45 +115,69 @@ def measure_leftovers(workload, chosen):
 
 
 def print_leftovers(chosen):
-    """True if something was left behind, or too much was taken."""
-    missed = False
+    """A verdict for each load: "MISSED" if something was left behind, or too much was taken."""
+    verdicts = []
     print("\n| load | maps, files before | during | after | memory | |\n|---|---|---|---|---|---|")
     for workload in (workloads.BUILD, workloads.BURSTS):
         try:
             before, during, after, cost = measure_leftovers(workload, chosen)
         except (workloads.Missing, recording.Failure) as problem:
             print("| %s | %s |" % (workload.name, problem), flush=True)
-            missed |= isinstance(problem, recording.Failure)
+            if isinstance(problem, recording.Failure):
+                verdicts.append("FAILED")
             continue
         memory = cost.resident + cost.kernel_memory
         # A load for which nothing was taken would show nothing.
         wrong = exceeds(after, before) or not exceeds(during, before) or memory > MEMORY_LIMIT
-        missed |= wrong
+        verdicts.append("MISSED" if wrong else "ok")
         print("| %s | %d, %d | %d, %d | %d, %d | %.1f MB | %s |" % (
-            workload.name, *before, *during, *after, memory / 1e6, "MISSED" if wrong else "ok"), flush=True)  # fmt: skip
-    return missed
+            workload.name, *before, *during, *after, memory / 1e6, verdicts[-1]), flush=True)  # fmt: skip
+    return verdicts
+
+
+def lost_percent(accounting):
+    """Of the ticks that should have become samples."""
+    return 100 * accounting.lost / max(accounting.samples + accounting.lost, 1)
+
+
+def verdict(samples, right_percent, lost, workload):
+    if samples < FEWEST_SAMPLES:
+        return "TOO FEW"
+    if right_percent < workload.complete_percent or lost > MOST_LOST_PERCENT:
+        return "MISSED"
+    return "ok"
+
+
+def print_right(chosen):
+    """A verdict for each load."""
+    verdicts = []
+    print("| load | samples | right | at least | lost | | others |\n|---|---|---|---|---|---|---|")
+    for workload in (workloads.BUILD, workloads.BURSTS):
+        try:
+            found, recorded = measure(workload, chosen)
+        except (workloads.Missing, recording.Failure) as problem:
+            print("| %s | - | | | | | %s |" % (workload.name, problem), flush=True)
+            if isinstance(problem, recording.Failure):
+                verdicts.append("FAILED")
+            continue
+        samples = sum(found.values())
+        percents = {what: 100 * count / samples for what, count in found.most_common()}
+        right = percents.pop("right", 0)
+        lost = lost_percent(recorded.accounting)
+        verdicts.append(verdict(samples, right, lost, workload))
+        print("| %s | %d | %.2f %% | %g %% | %.2f %% | %s | %s |" % (
+            workload.name, samples, right, workload.complete_percent, lost, verdicts[-1],
+            ", ".join("%s %.2f %%" % other for other in list(percents.items())[:4])), flush=True)  # fmt: skip
+        print("%s: %s" % (workload.name, recorded.accounting), file=sys.stderr)
+    return verdicts
 
 
 def main():
     chosen = recording.arguments(recording.argument_parser(__doc__, seconds=10, frequency=499))
-    missed = False
-    print("| load | samples | right | at least | others |\n|---|---|---|---|---|")
-    for workload in (workloads.BUILD, workloads.BURSTS):
-        try:
-            verdicts, recorded = measure(workload, chosen)
-        except (workloads.Missing, recording.Failure) as problem:
-            print("| %s | - | | | %s |" % (workload.name, problem), flush=True)
-            missed |= isinstance(problem, recording.Failure)
-            continue
-        total = max(sum(verdicts.values()), 1)
-        right = 100 * verdicts.pop("right", 0) / total
-        missed |= right < workload.complete_percent
-        print("| %s | %d | %.2f %% | %g %% | %s |" % (
-            workload.name, total, right, workload.complete_percent,
-            ", ".join("%s %.2f %%" % (v, 100 * n / total) for v, n in verdicts.most_common(4))))  # fmt: skip
-        print("%s: %s" % (workload.name, recorded.accounting), file=sys.stderr)
-    missed |= print_leftovers(chosen)
-    return 1 if missed else 0
+    verdicts = print_right(chosen) + print_leftovers(chosen)
+    if not verdicts:
+        return recording.SKIPPED
+    return 0 if set(verdicts) == {"ok"} else 1
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ for sibling in ("bench", "system"):
 
 import kernel  # noqa: E402  (tests/bench)
 import pprof_reader  # noqa: E402  (tests/system)
+from pyrometer_harness import Accounting  # noqa: E402
 
 SKIPPED = 77
 CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
@@ -48,7 +49,7 @@ class Cost:
 class Recording:
     folded: str
     profile: pprof_reader.Profile
-    accounting: str  # the line on standard error
+    accounting: Accounting
     cost: Cost
 
 
@@ -147,8 +148,10 @@ class Recorder:
             folded = file.read()
         with open(self._profile, "rb") as file:
             profile = pprof_reader.parse(file.read())
-        lines = [line for line in self._said().splitlines() if line.startswith("samples=")]
-        return Recording(folded, profile, lines[-1] if lines else "", cost)
+        accounting = Accounting.parse(self._said())
+        if accounting is None:
+            raise Failure("record gave no account: " + self._said())
+        return Recording(folded, profile, accounting, cost)
 
     def _stop(self):
         """The Cost. Raises Failure if it did not end well."""
@@ -160,8 +163,11 @@ class Recorder:
         tick_ns = self._program.run_ns() / self._program.runs()
         self._process.send_signal(signal.SIGINT)
         peak = 0
+        deadline = time.monotonic() + DEADLINE_SECONDS
         while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             peak = max(peak, kernel.peak_resident_of(pid))
+            if time.monotonic() > deadline:
+                raise Failure("record does not end: " + self._said())
             time.sleep(0.002)
         _, status, usage = os.wait4(pid, 0)
         self._process.returncode = os.waitstatus_to_exitcode(status)

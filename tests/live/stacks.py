@@ -8,8 +8,12 @@ import os
 import re
 import struct
 import subprocess
+import sys
 
-KERNEL_SUFFIX = "_[k]"
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "shared"))
+
+import collapsed  # noqa: E402
+
 KERNEL_MAPPING = "[kernel.kallsyms]"
 # The first frame below the process of a stack that is not complete.
 MARK = re.compile(r"\[truncated\]$|\[[a-z ]+: [^\]]*\]$")
@@ -35,18 +39,17 @@ def completeness(folded, comms):
     """Of the processes with these names, by the marks of collapsed stacks."""
     result = Completeness()
     for line in folded.splitlines():
-        stack, _, count = line.rpartition(" ")
-        comm, *frames = stack.split(";")
+        comm, frames, count = collapsed.split(line)
         if comm not in comms or not frames:
             continue
         mark = frames[0] if MARK.match(frames[0]) else None
-        if not mark and all(frame.endswith(KERNEL_SUFFIX) for frame in frames):
+        if not mark and all(map(collapsed.is_kernel, frames)):
             continue  # A kernel thread, or a process without memory of its own.
-        result.samples += int(count)
+        result.samples += count
         if mark:
-            result.reasons[mark] += int(count)
+            result.reasons[mark] += count
         else:
-            result.complete += int(count)
+            result.complete += count
     return result
 
 

@@ -4,6 +4,7 @@ is entered, and leaves no process and no file behind. All of them run until they
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pwd
 import shutil
@@ -11,22 +12,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-from packages import Missing, need
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "shared"))
 
-DEADLINE_SECONDS = 60
+import waiting  # noqa: E402
+from packages import Missing, need  # noqa: E402
+
 FOREVER = "86400"
 BUSY_MOMENTS = 10  # at which a load is met before it counts as steady
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def wait_for(condition, what):
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Missing("waited %d s for %s" % (DEADLINE_SECONDS, what))
-        time.sleep(0.05)
+wait_for = functools.partial(waiting.wait_for, pause=0.05, failure=Missing)
 
 
 def succeeds(command):

@@ -36,8 +36,8 @@ static inline __attribute__((always_inline)) void spin(uint64_t iterations) {
 // Keeps a call that stands before it from becoming a jump.
 #define WORK_NO_TAIL_CALL() __asm__ volatile("" : : : "memory")
 
-// Calls work(argument) with a null frame pointer, as the outermost frame of a complete stack:
-// libc's own frames around main have no frame pointers, so the chain would end in rubbish there.
+// Calls work(argument) with a null frame pointer, and has no call frame information: so it is the
+// outermost frame of a complete stack, whatever is around main.
 void from_root(void (*work)(void*), void* argument);
 
 // Prints READY and begins to count CPU time; `cpu_seconds` is the text of the argument.

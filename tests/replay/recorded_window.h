@@ -4,7 +4,7 @@
 //   task PID START EXEC NOW                 as the task iterator told it
 //   window BEGIN END
 //   stack KERNEL_FRAMES USER_FRAMES END FRAME...   frames in hexadecimal
-//   sample PID START EXEC STACK COUNT FIRST_SEEN COMM THREAD
+//   sample PID START EXEC STACK COUNT FIRST_SEEN LAST_SEEN COMM THREAD
 #pragma once
 
 #include <istream>

@@ -116,7 +116,7 @@ class FoldedStacks(unittest.TestCase):
 
     def test_are_refused_with_a_frame_or_count_missing(self):
         for line in ("busy;main;;work 1", "busy;main", "busy;main -1", " 3"):
-            with self.subTest(line), self.assertRaises(AssertionError):
+            with self.subTest(line), self.assertRaises(ValueError):
                 harness.parse_folded(line)
 
     def test_find_chains_only_without_gaps(self):

@@ -20,8 +20,12 @@ import tempfile
 import time
 import unittest
 
-import bounds
-import pprof_reader
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "shared"))
+
+import bounds  # noqa: E402
+import collapsed  # noqa: E402
+import pprof_reader  # noqa: E402
+from waiting import wait_for  # noqa: E402
 
 SKIPPED = 77
 DEADLINE_SECONDS = 60
@@ -205,10 +209,9 @@ class StackSamples:
         return [frame for frame, kernel in zip(self.frames, self.kernel) if not kernel]
 
 
-KERNEL_SUFFIX = "_[k]"
 KERNEL_MAPPING = "[kernel.kallsyms]"
 AT_LIMIT = "[truncated]"  # the first frame of a stack that has more frames than are taken
-BROKEN = "[unwind stopped: "  # ... of one whose frame pointers lead nowhere
+BROKEN = "[unwind stopped: "  # ... of one that nothing leads further from; the reason follows
 
 
 def is_named(frame, name):
@@ -239,13 +242,10 @@ def describe(samples, most=5):
 def parse_folded(text):
     samples = []
     for line in text.splitlines():
-        stack, _, count = line.rpartition(" ")
-        comm, *frames = stack.split(";")
-        if not comm or not count.isdigit() or "" in frames:
-            raise AssertionError("not a line of collapsed stacks: %r" % line)
-        kernel = [frame.endswith(KERNEL_SUFFIX) for frame in frames]
-        names = [frame.removesuffix(KERNEL_SUFFIX) for frame in frames]
-        samples.append(StackSamples(int(count), comm, names, kernel, [None] * len(names), {}))
+        comm, frames, count = collapsed.split(line)
+        kernel = list(map(collapsed.is_kernel, frames))
+        names = [frame.removesuffix(collapsed.KERNEL_SUFFIX) for frame in frames]
+        samples.append(StackSamples(count, comm, names, kernel, [None] * len(names), {}))
     return samples
 
 
@@ -496,12 +496,3 @@ def cpu_ns_of(pid):
     with open("/proc/%d/stat" % pid) as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-
-
-def wait_for(condition, what):
-    """Polls until `condition()` holds; the deadline is the only time in it."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError("waited %d s for %s" % (DEADLINE_SECONDS, what))
-        time.sleep(0.005)

@@ -42,7 +42,8 @@ class Shares(BpfTestCase):
 
         leaves = ("shares::Sixty", "shares::Thirty", "shares::Ten")
         working = [s for s in samples if any(map(s.calls, leaves))]
-        # A tick in the two instructions before a function has its own frame misses its caller.
+        # Early samples, if too many are left to user space at a time, go by frame pointers: a tick
+        # in the two instructions before a function has its own frame misses its caller.
         self.assertGreaterEqual(
             count_where(working, whole), 0.99 * count_where(working, lambda s: True),
             "%s: incomplete stacks:%s" % (what, describe(s for s in working if not whole(s))),

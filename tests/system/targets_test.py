@@ -10,7 +10,7 @@ import tempfile
 import pprof_reader
 from pyrometer_harness import (
     PYROMETER, Accounting, BpfTestCase, Running, check_profile, count_where,
-    cpu_ns_of, describe, main, parse_folded, program, record, wait_for,
+    cpu_ns_of, describe, main, parse_folded, program, record, skip_or_fail, wait_for,
 )
 
 
@@ -114,7 +114,7 @@ class Target(BpfTestCase):
         mount = next((m for m in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
                       if os.path.exists(os.path.join(m, "cgroup.controllers"))), None)
         if not mount:
-            self.skipTest("no cgroup2 is mounted")
+            skip_or_fail("no cgroup2 is mounted")
         for name, given in (("absolute", lambda path: path),
                             ("below the mount", lambda path: "/" + os.path.relpath(path, mount))):
             with self.subTest(name):
@@ -191,6 +191,35 @@ class Output(BpfTestCase):
         )
         accounting = Accounting.parse(result.stderr.decode())
         self.assertEqual(pprof_reader.parse(result.stdout).total(), accounting.samples)
+
+    def test_a_reader_that_went_away_does_not_cost_the_other_output(self):
+        path = self.path("beside.pb.gz")
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            result = subprocess.run(
+                [PYROMETER, "record", "--frequency", "999", "--quiet", "--output", "-", "--format",
+                 "folded", "--output", path, "--", "sh", "-c", '"$1" 0.3 >&2', "sh",
+                 program("plain")],
+                stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60,
+            )
+        finally:
+            os.close(writer)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("pyrometer: standard output: ", result.stderr)
+        check_profile(path, 999, Accounting.parse(result.stderr))
+
+    def test_a_full_standard_error_does_no_harm(self):
+        path = self.path("untold.folded")
+        with open("/dev/full", "w") as full:
+            status = subprocess.run(
+                [PYROMETER, "record", "--frequency", "999", "--output", path, "--", "sh", "-c",
+                 '"$1" 0.3 >/dev/null; exit 7', "sh", program("plain")],
+                stderr=full, timeout=60,
+            ).returncode
+        self.assertEqual(status, 7)
+        with open(path) as file:
+            self.assertGreater(count_where(parse_folded(file.read()), every_sample), 100)
 
     def test_without_an_output_the_top_functions_are_printed(self):
         result = self.run_record(command=[program("shares"), "5", "0.5"])

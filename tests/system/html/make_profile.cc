@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_profile STACKS FORMAT OUTPUT: writes a made-up profile of STACKS distinct stacks as
-// html, pprof, folded or text, through the same code as `pyrometer record`. With FORMAT "none" it
-// only makes the profile, so that the memory of an encoder can be told from that of its input.
-// Standard error gets what a test compares: "samples=N stacks=N cut=N milliseconds=N peak_kb=N".
+// make_profile STACKS FORMAT OUTPUT: writes a made-up profile of STACKS distinct stacks as html or
+// pprof, through the same code as `pyrometer record`.
+// Standard error gets what a test compares: "samples=N stacks=N cut=N".
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <array>
 #include <chrono>
@@ -14,12 +12,10 @@
 #include <string>
 
 #include "export/file_sink.h"
-#include "profile/folded.h"
 #include "profile/html.h"
 #include "profile/pprof.h"
 #include "profile/profile_builder.h"
 #include "profile/text.h"
-#include "profile/top.h"
 
 namespace pyrometer {
 namespace {
@@ -155,10 +151,7 @@ class ProfileMaker {
 };
 
 Result<std::string> Encode(const Profile& profile, std::string_view format) {
-  if (format == "none") return std::string();
   if (format == "pprof") return EncodePprof(profile);
-  if (format == "folded") return EncodeFolded(profile);
-  if (format == "text") return EncodeTop(profile);
   if (format != "html") return Fail(ErrorCode::kInvalid, "{}: no such format", format);
   Accounting accounting;
   accounting.exported = TotalsOf(profile).samples;
@@ -170,19 +163,13 @@ Result<std::string> Encode(const Profile& profile, std::string_view format) {
 }
 
 Result<void> Run(size_t stacks, std::string_view format, std::string path) {
-  using Clock = std::chrono::steady_clock;
   const Profile profile = ProfileMaker(stacks).Make();
-  const Clock::time_point begin = Clock::now();
   ASSIGN_OR_RETURN(const std::string bytes, Encode(profile, format));
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
   ASSIGN_OR_RETURN(FileSink sink, FileSink::Open(std::move(path)));
   RETURN_IF_ERROR(sink.Write(bytes));
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
   const SampleTotals totals = TotalsOf(profile);
-  fmt::print(stderr, "samples={} stacks={} cut={} milliseconds={} bytes={} peak_kb={}\n",
-             totals.samples, profile.samples.size(), totals.cut, took.count(), bytes.size(),
-             usage.ru_maxrss);
+  fmt::print(stderr, "samples={} stacks={} cut={}\n", totals.samples, profile.samples.size(),
+             totals.cut);
   return {};
 }
 
@@ -191,7 +178,7 @@ Result<void> Run(size_t stacks, std::string_view format, std::string path) {
 
 int main(int argc, char** argv) {
   if (argc != 4) {
-    fmt::print(stderr, "usage: make_profile STACKS html|pprof|folded|text|none OUTPUT\n");
+    fmt::print(stderr, "usage: make_profile STACKS html|pprof OUTPUT\n");
     return 2;
   }
   const pyrometer::Result<void> done =

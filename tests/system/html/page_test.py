@@ -12,7 +12,6 @@ import unittest
 import browser as browsers
 
 STACKS = 50_000
-GROSS = 10  # seconds: far beyond "about a second", which is printed and not judged
 
 READY = "performance.getEntriesByName('pyrometer-ready')[0]?.startTime"
 # The page's own timers, and two frames for what they changed.
@@ -104,12 +103,16 @@ class PageTest(unittest.TestCase):
 
     def test_the_policy_stops_requests_and_foreign_scripts(self):
         self.open()
-        outcome = self.evaluate("fetch('https://example.invalid/').then(() => 'sent', () => 'refused')")
-        self.assertEqual(outcome, "refused")
+        self.evaluate("fetch('https://example.invalid/').catch(() => null)")
         self.evaluate("(() => { const s = document.createElement('script'); s.textContent = "
                       "'document.title = \"injected\"'; document.body.append(s); })()")
         self.assertEqual(self.evaluate("document.title"), "A <made-up> profile")
-        self.browser.errors.clear()  # the two violations
+        # Without the policy the request would fail too, for there is no such host.
+        for refused in self.browser.errors:
+            self.assertIn("Content Security Policy", refused)
+        for what in ("https://example.invalid/", "inline script"):
+            self.assertTrue(any(what in error for error in self.browser.errors), what)
+        self.browser.errors.clear()
 
     def test_hostile_names_are_text(self):
         self.open()
@@ -254,7 +257,7 @@ class PageTest(unittest.TestCase):
         self.assertIn("shopd-0", self.labels())
         self.assertNotIn("shopd-1", self.labels())
 
-    def test_stays_quick_with_fifty_thousand_stacks(self):
+    def test_shows_fifty_thousand_stacks_and_prints_how_quickly(self):
         opened = self.open(stacks=STACKS)
         searched = self.type_search("Handle1")
         self.type_search("")
@@ -270,8 +273,9 @@ class PageTest(unittest.TestCase):
         print(f"{STACKS} stacks: opened in {opened:.0f} ms, searched in {searched:.0f} ms, "
               f"bottom up in {bottom_up:.0f} ms ({frames} frames drawn), functions in "
               f"{functions:.0f} ms")
-        for milliseconds in (opened, searched, bottom_up, functions):
-            self.assertLess(milliseconds, GROSS * 1000)
+        self.assertGreater(frames, 20)
+        self.assertGreater(
+            self.evaluate("document.querySelectorAll('#functions tbody tr').length"), 20)
 
 
 if __name__ == "__main__":

@@ -104,6 +104,7 @@ TEST(ParseCommandLine, LeavesTheCommandUntouched) {
       {{"record", "doctor"}, {"record", "doctor"}},
       {{"doctor"}, {"doctor"}},
       {{"-q", "env", "--help"}, {"env", "--help"}},
+      {{"./configure", "--prefix=", "++"}, {"./configure", "--prefix=", "++"}},
   };
   for (const auto& [words, command] : cases) {
     EXPECT_EQ(ParseRecord(words).command, command);
@@ -132,7 +133,11 @@ TEST(ParseCommandLine, RefusesWrongUsageInOneLine) {
       {{"record", "--", ""}, "name of the command is empty"},
       {{"record", "++"}, "'++'"},
       {{"record", "--pid"}, "--pid needs a value"},
-      {{"record", "--output="}, "--output has no value"},
+      {{"record", "++", "--version"}, "'++'"},
+      {{"record", "--output="}, "--output needs a value"},
+      {{"record", "--output=", "-q"}, "--output needs a value"},
+      {{"record", "--output=", "./configure", "--prefix="}, "--output needs a value"},
+      {{"doctor", "--json="}, "--json needs a value"},
       {{"record", "--pid", "0"}, "'0' is not a process id"},
       {{"record", "--pid", "-1"}, "'-1' is not a process id"},
       {{"record", "--pid", "4194305"}, "'4194305' is not a process id"},

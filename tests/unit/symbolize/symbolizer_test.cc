@@ -281,6 +281,21 @@ TEST_F(SymbolizerTest, GivesNewNamesToNewKernelCode) {
   EXPECT_EQ(name(), "bpf_prog_2");
 }
 
+TEST_F(SymbolizerTest, GivesNewNamesWhereNewKernelCodeLiesInNewerOne) {
+  constexpr KernelAddress kProgram(0xffffffffc0d00000);
+  constexpr KernelAddress kInside(0xffffffffc0d00010);
+  const Frame frame = Frame::Kernel(KernelAddress(0xffffffffc0d00100));
+  Symbolizer symbolizer = Make();
+  const auto name = [&] {
+    return OnlyLine(symbolizer.Name(WindowOf({frame})).locations.at(0)).function;
+  };
+  symbolizer.Apply({.address = kProgram, .size = 512, .removed = false, .name = "bpf_prog_1"});
+  EXPECT_EQ(name(), "bpf_prog_1");
+  symbolizer.Apply({.address = kInside, .size = 16, .removed = false, .name = "bpf_prog_2"});
+  symbolizer.Apply({.address = kProgram, .size = 512, .removed = false, .name = "bpf_prog_3"});
+  EXPECT_EQ(name(), "bpf_prog_3");
+}
+
 TEST_F(SymbolizerTest, NamesStacksThatNoSampleRefersTo) {
   Symbolizer symbolizer = Make();
   const NamedWindow named = symbolizer.Name(WindowOf({Frame::User(Address(0x10))}, {}));

@@ -6,6 +6,7 @@
 #include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -338,17 +339,24 @@ TEST(UnwindTableAgreesWithLibdw, OnPrograms) {
   }
 }
 
+// Where the dynamic linker finds a library; nothing if it is not installed. It stays loaded.
+std::string InstalledLibrary(const char* name) {
+  void* const library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  link_map* map = nullptr;
+  if (library == nullptr || ::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return {};
+  return map->l_name;
+}
+
 TEST(UnwindTableAgreesWithLibdw, OnWhatWasWrittenByHand) {
   int compared = 0;
-  for (const char* path :
-       {"/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/lib/x86_64-linux-gnu/libgmp.so.10",
-        "/usr/lib/x86_64-linux-gnu/libitm.so.1", "/usr/lib/x86_64-linux-gnu/libx264.so.164",
-        "/usr/lib/x86_64-linux-gnu/libx265.so.199"}) {
-    if (::access(path, R_OK) != 0) continue;
+  for (const char* name :
+       {"libcrypto.so.3", "libgmp.so.10", "libitm.so.1", "libx264.so.164", "libx265.so.199"}) {
+    const std::string path = InstalledLibrary(name);
+    if (path.empty()) continue;
     ExpectAgreement(path);
     ++compared;
   }
-  if (compared == 0) GTEST_SKIP() << "none of them is installed";
+  EXPECT_GT(compared, 0) << "not even libgmp, which the compiler is made with";
 }
 
 }  // namespace
