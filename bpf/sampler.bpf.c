@@ -134,10 +134,11 @@ static __always_inline __u32 pyro_cold_reason(const struct pyro_walk *walk, int 
 /* Returns enum pyro_stack_end, or PYRO_SHIPPED if user space does it. */
 static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, struct pyro_walk *walk)
 {
-  if (!pyro_start_walk(ctx, walk)) return PYRO_END_NO_REGISTERS;
+  int end = pyro_start_walk(ctx, walk);
+  if (end != PYRO_WALK_ON) return end;
   pyro_find_mappings(walk);
   walk->stay = 0;
-  int end = pyro_walk_user();
+  end = pyro_walk_user();
   if (end == PYRO_WALK_HAND_WRITTEN && pyro_find_code(walk)) {
     for (int i = 0; i < PYRO_MAX_HAND_WRITTEN && end == PYRO_WALK_HAND_WRITTEN; ++i) {
       if (!pyro_find_caller(walk)) break;

@@ -213,12 +213,17 @@ static __always_inline int pyro_walk_user(void)
   return PYRO_END_TRUNCATED;
 }
 
-/* Puts the cursor at the interrupted instruction; false if there are no user registers. */
-static __always_inline bool pyro_start_walk(struct bpf_perf_event_data *ctx, struct pyro_walk *walk)
+/* Puts the cursor at the interrupted instruction. Returns PYRO_WALK_ON, or enum pyro_stack_end if
+ * there is none. */
+static __always_inline int pyro_start_walk(struct bpf_perf_event_data *ctx, struct pyro_walk *walk)
 {
   struct pyro_cursor *cursor = &walk->cursor;
   struct pyro_interrupted interrupted;
-  if (!pyro_user_registers(ctx, cursor->registers, &interrupted)) return false;
+  if (!pyro_user_registers(ctx, cursor->registers, &interrupted)) return PYRO_END_NO_REGISTERS;
+  /* A thread that the kernel has started in a process (io_uring since 5.12, vhost since 6.4) has
+   * the memory of that, and is no PF_KTHREAD; but it never was in user mode, and copy_thread()
+   * leaves it these two. */
+  if (!interrupted.pc && !cursor->registers[PYRO_REGISTER_SP]) return PYRO_END_NO_USER_STACK;
   cursor->pc = interrupted.pc - interrupted.after_call;
   cursor->sp = cursor->registers[PYRO_REGISTER_SP];
   cursor->fp = cursor->registers[PYRO_REGISTER_FP];
@@ -232,7 +237,7 @@ static __always_inline bool pyro_start_walk(struct bpf_perf_event_data *ctx, str
   cursor->has_callee_registers = 0;
   cursor->hand_written = 0;
   walk->window_start = PYRO_NO_WINDOW;
-  return true;
+  return PYRO_WALK_ON;
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/io_uring.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -13,9 +14,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -351,6 +354,51 @@ INSTANTIATE_TEST_SUITE_P(Calls, SamplerLiveInSystemCalls,
                          testing::Values(Call::kShort, Call::kLong), [](const auto& test) {
                            return test.param == Call::kShort ? "Short" : "Long";
                          });
+
+// Has a thread of the kernel look for requests, of which there are none. Returns an errno, or
+// never.
+int PollInTheKernel() {
+  io_uring_params params{};
+  params.flags = IORING_SETUP_SQPOLL;
+  params.sq_thread_idle = 60'000;  // milliseconds, from when it was woken on
+  const long ring = syscall(SYS_io_uring_setup, 8, &params);
+  if (ring < 0) return errno;
+  while (true) {
+    syscall(SYS_io_uring_enter, ring, 0, 0, IORING_ENTER_SQ_WAKEUP, nullptr, 0);
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+}
+
+TEST_F(SamplerLive, SeesThatAThreadOfTheKernelInAProcessHasNoUserStack) {
+  const pid_t child = Fork([] { _exit(PollInTheKernel()); });
+  Sampler::Options options = WithoutColdSamples({.frequency = {199}});
+  // As of 5.12, and before, when it was no thread of the process.
+  options.filter.comms = {"iou-sqp-" + std::to_string(child), "io_uring-sq"};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  int status = 0;
+  pid_t ended = 0;
+  EXPECT_TRUE(WaitFor([&] {
+    ended = waitpid(child, &status, WNOHANG);
+    return ended != 0 || sampler->accounting().exported >= 20;
+  }));
+  sampler->Stop();
+  if (ended != 0) {
+    const int error = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    ASSERT_TRUE(error == ENOSYS || error == EPERM) << std::strerror(error);
+    GTEST_SKIP() << "io_uring_setup: " << std::strerror(error);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  const Result<Window> window = sampler->Drain();
+  ASSERT_TRUE(window.has_value());
+  EXPECT_FALSE(window->samples.empty());
+  for (const Sample& sample : window->samples) {
+    const Stack& stack = window->stacks[sample.stack];
+    EXPECT_TRUE(stack.end == StackEnd::kNoUserStack) << static_cast<int>(stack.end);
+    EXPECT_EQ(window->FramesOf(stack).size(), stack.kernel_frames);
+  }
+}
 
 TEST_F(SamplerLive, ShipsWhatItCannotUnwind) {
   const pid_t child = Fork([] { SpinFor(milliseconds(60000)); });
