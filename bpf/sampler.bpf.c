@@ -83,13 +83,19 @@ static __always_inline void pyro_identify(const struct pyro_task *task, struct p
     pyro_read_comm(key->comm, task->leader);
 }
 
+/* Whether what is known is about the process that started then; see pyro_process.start_ticks. */
+static __always_inline bool pyro_is_of(const struct pyro_process *process, __u64 start_boottime_ns)
+{
+  return process->start_ticks - start_boottime_ns / PYRO_CLOCK_TICK_NS <= 1;
+}
+
 /* Points the walk to the process's mappings, if what is known is about this very program. */
 static __always_inline void pyro_find_mappings(struct pyro_walk *walk)
 {
   walk->mapping_count = 0;
   struct pyro_process *process = bpf_map_lookup_elem(&processes, &walk->key.pid);
   if (!process) return;
-  if (process->start_ticks - walk->key.start_boottime_ns / PYRO_CLOCK_TICK_NS > 1) return;
+  if (!pyro_is_of(process, walk->key.start_boottime_ns)) return;
   if (process->exec_id != walk->key.exec_id) return;
   /* What is mapped is heard of some milliseconds late, and what is unmapped never. */
   if (process->exec_pages != walk->exec_pages) return;
@@ -267,12 +273,13 @@ int pyro_tick(struct bpf_perf_event_data *ctx)
 }
 
 /* A child has its parent's address space: what is known of the parent is true of it. */
-static __always_inline void pyro_inherit_mappings(struct task_struct *child, __u32 parent_pid,
+static __always_inline void pyro_inherit_mappings(struct task_struct *parent,
+                                                  struct task_struct *child, __u32 parent_pid,
                                                   __u32 child_pid)
 {
-  struct pyro_process *parent = bpf_map_lookup_elem(&processes, &parent_pid);
-  if (!parent) return;
-  struct pyro_process entry = *parent;
+  struct pyro_process *known = bpf_map_lookup_elem(&processes, &parent_pid);
+  if (!known || !pyro_is_of(known, BPF_CORE_READ(parent, group_leader, start_boottime))) return;
+  struct pyro_process entry = *known;
   entry.start_ticks = BPF_CORE_READ(child, start_boottime) / PYRO_CLOCK_TICK_NS;
   bpf_map_update_elem(&processes, &child_pid, &entry, BPF_ANY);
 }
@@ -286,7 +293,7 @@ int pyro_fork(struct bpf_raw_tracepoint_args *ctx)
   const __u32 child_pid = BPF_CORE_READ(child, tgid);
 
   if (parent_pid == child_pid) return 0; /* a thread */
-  pyro_inherit_mappings(child, parent_pid, child_pid);
+  pyro_inherit_mappings(parent, child, parent_pid, child_pid);
   pyro_want_child(parent_pid, child_pid);
   return 0;
 }

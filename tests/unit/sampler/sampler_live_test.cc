@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -423,14 +424,28 @@ TEST_F(SamplerLive, ShipsWhatItCannotUnwind) {
   EXPECT_GT(spinning, 0U);
 }
 
+// The first sample of `process` that could not be unwound: it says what the kernel side compares.
+ColdSample FirstColdSampleOf(pid_t process, Sampler& sampler) {
+  ColdSample found;
+  EXPECT_TRUE(WaitFor([&] {
+    std::vector<ColdSample> samples = sampler.TakeCold();
+    const auto of_process =
+        std::ranges::find(samples, Pid(static_cast<uint32_t>(process)),
+                          [](const ColdSample& sample) { return sample.process.pid; });
+    if (of_process == samples.end()) return false;
+    found = std::move(*of_process);
+    return true;
+  }));
+  return found;
+}
+
 TEST_F(SamplerLive, TakesAStartTimeThatIsATickLate) {
   const pid_t child = Fork([] { SpinFor(seconds(60)); });
   Sampler::Options options{.frequency = {999}};
   options.filter.pids = {Pid(static_cast<uint32_t>(child))};
   const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
   ASSERT_TRUE(sampler && sampler->Start());
-  ASSERT_TRUE(WaitFor([&] { return sampler->cold_counters().unknown_process > 0; }));
-  const ColdSample sample = sampler->TakeCold().at(0);
+  const ColdSample sample = FirstColdSampleOf(child, *sampler);
   const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), {}, 0}};
   const auto publish = [&](int64_t ticks_late) {
     ProcessKey process = sample.process;
@@ -455,6 +470,45 @@ TEST_F(SamplerLive, TakesAStartTimeThatIsATickLate) {
   sampler->Stop();
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
+}
+
+TEST_F(SamplerLive, GivesAChildWhatIsKnownOfItsParentAndOfNoEarlierProcess) {
+  const pid_t parent = Fork([] {
+    while (true) {
+      const pid_t child = Fork([] { SpinFor(milliseconds(20)); });
+      SpinFor(milliseconds(5));
+      waitpid(child, nullptr, 0);
+    }
+  });
+  Sampler::Options options{.frequency = {999}};
+  options.filter.pids = {Pid(static_cast<uint32_t>(parent))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  const ColdSample sample = FirstColdSampleOf(parent, *sampler);
+  const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), {}, 0}};
+  const auto publish = [&](uint64_t ticks_late) {
+    ProcessKey process = sample.process;
+    process.start_time = StartTime(process.start_time.value() + ticks_late);
+    sampler->Publish(process, sample.exec, sample.exec_pages, std::span(&all, 1));
+  };
+  const auto known_samples_of_children = [&] {
+    const Result<Window> window = sampler->Drain();
+    return std::ranges::count_if(window->samples, [&](const Sample& of) {
+      const StackEnd end = window->stacks[of.stack].end;
+      return of.process.pid != sample.process.pid && end != StackEnd::kNotReady &&
+             end != StackEnd::kNoUserStack;
+    });
+  };
+  EXPECT_EQ(known_samples_of_children(), 0);
+  publish(2);
+  const uint64_t unknown = sampler->cold_counters().unknown_process;
+  EXPECT_TRUE(WaitFor([&] { return sampler->cold_counters().unknown_process > unknown + 50; }));
+  EXPECT_EQ(known_samples_of_children(), 0);
+  publish(0);
+  EXPECT_TRUE(WaitFor([&] { return known_samples_of_children() > 0; }));
+  sampler->Stop();
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
 }
 
 // Longer than any test may take.
