@@ -115,7 +115,8 @@ static __always_inline int pyro_unknown_place(const struct pyro_walk *walk)
   return walk->stay ? PYRO_PLACE_OBJECT : PYRO_PLACE_UNKNOWN;
 }
 
-/* Also normalizes the frame, into walk->frame: an object frame if its mapping is known. */
+/* Also normalizes the frame, into walk->frame: an object frame if its mapping is known, and if it
+ * has room for the address. */
 static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
                                           const struct pyro_unwind_rule **rule)
 {
@@ -131,7 +132,8 @@ static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
   if (mapping->table & PYRO_MAPPING_SHIFTING) return pyro_unknown_place(walk);
   if (!mapping->object) return PYRO_PLACE_ANONYMOUS;
   const __u64 address = pc - mapping->bias;
-  walk->frame = PYRO_OBJECT_FRAME((__u64)mapping->object, address);
+  if (!(address >> PYRO_FRAME_OFFSET_BITS))
+    walk->frame = PYRO_OBJECT_FRAME((__u64)mapping->object, address);
   const int place = pyro_find_in_table(mapping->table, address, rule);
   return place == PYRO_PLACE_UNKNOWN ? pyro_unknown_place(walk) : place;
 }

@@ -511,6 +511,41 @@ TEST_F(SamplerLive, GivesAChildWhatIsKnownOfItsParentAndOfNoEarlierProcess) {
   waitpid(parent, nullptr, 0);
 }
 
+TEST_F(SamplerLive, KeepsAddressesThatDoNotFitIntoAnObjectFrame) {
+  const pid_t child = Fork([] { SpinFor(seconds(60)); });
+  Sampler::Options options{.frequency = {999}};
+  options.cold_per_second = 1;  // the others stay in the kernel
+  options.filter.pids = {Pid(static_cast<uint32_t>(child))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  const ColdSample sample = FirstColdSampleOf(child, *sampler);
+  const auto spinning = reinterpret_cast<uint64_t>(&SpinFor);
+  const auto frames_at = [&](uint64_t elf_address) {
+    const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), ObjectId(7),
+                                           spinning - elf_address}};
+    sampler->Publish(sample.process, sample.exec, sample.exec_pages, std::span(&all, 1));
+    EXPECT_TRUE(sampler->Drain().has_value());
+    const uint64_t before = sampler->accounting().exported;
+    EXPECT_TRUE(WaitFor([&] { return sampler->accounting().exported > before + 50; }));
+    std::vector<Frame> frames;
+    const Result<Window> window = sampler->Drain();
+    for (const Stack& stack : window->stacks) {
+      const auto user = window->FramesOf(stack).subspan(stack.kernel_frames);
+      if (!user.empty()) frames.push_back(user[0]);
+    }
+    return frames;
+  };
+  const auto of_spinning = [&](Frame frame) { return LiesIn(frame, &SpinFor); };
+  const auto of_object = [](Frame frame) { return frame.kind() == Frame::Kind::kObject; };
+  EXPECT_THAT(frames_at(0x1000), testing::Contains(testing::ResultOf(of_object, true)));
+  const std::vector<Frame> beyond = frames_at(uint64_t{1} << 41);
+  EXPECT_THAT(beyond, testing::Contains(testing::ResultOf(of_spinning, true)));
+  EXPECT_THAT(beyond, testing::Each(testing::ResultOf(of_object, false)));
+  sampler->Stop();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
 // Longer than any test may take.
 constexpr std::chrono::minutes kForever{30};
 
