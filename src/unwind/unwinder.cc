@@ -130,7 +130,9 @@ int StepExotic(pyro_walk& walk) {
       [&](Address address, std::span<std::byte> out) { return walk.view->Read(address, out); });
   if (!caller) return PYRO_END_UNSUPPORTED;
   const std::optional<uint64_t> sp = caller->registers.Get(PYRO_REGISTER_SP);
-  if (!sp || *sp < cursor.sp) return PYRO_END_BAD_CFA;
+  // The stack grows downwards, but a signal handler may have one of its own, that lies anywhere.
+  const bool by_signal = table.exotic[number].signal_frame;
+  if (!sp || (*sp < cursor.sp && !by_signal)) return PYRO_END_BAD_CFA;
   const std::optional<uint64_t> fp = caller->registers.Get(PYRO_REGISTER_FP);
   cursor.fp_known = fp ? 1 : 0;
   cursor.fp = fp.value_or(0);
@@ -140,7 +142,7 @@ int StepExotic(pyro_walk& walk) {
   cursor.rbx = rbx.value_or(0);
 #endif
   const int code = pyro_go_on(&cursor, caller->pc.value(), *sp, false);
-  if (table.exotic[number].signal_frame) {
+  if (by_signal) {
     cursor.pc = caller->pc.value();
     TakeRegisters(caller->registers, cursor);
   }
