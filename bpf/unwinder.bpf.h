@@ -27,7 +27,7 @@
 #define PYRO_MIN_USER_ADDRESS 4096ULL
 /* Five levels of page tables: 2^56; nothing of user space lies above. */
 #define PYRO_MAX_USER_ADDRESS (1ULL << 56)
-/* No address is that high, so nothing lies in a window that starts there. */
+/* Where the window starts when it holds nothing: so high that no user address lies in it. */
 #define PYRO_NO_WINDOW (1ULL << 63)
 
 /* DWARF numbers, and where the kernel leaves the registers of what a signal interrupted: relative
@@ -96,7 +96,9 @@ static __always_inline __u64 pyro_strip(__u64 address)
 
 static __always_inline bool pyro_in_window(const struct pyro_walk *walk, __u64 address)
 {
-  return address - walk->window_start <= sizeof(walk->window) - sizeof(__u64);
+  /* What a program has in its registers may be no user address. */
+  return address < PYRO_MAX_USER_ADDRESS &&
+         address - walk->window_start <= sizeof(walk->window) - sizeof(__u64);
 }
 
 /* Makes the window hold [low, high + 8), if they are as near to each other as usual.

@@ -394,6 +394,15 @@ TEST_F(UnwinderTest, GoesFromASignalStackToOneThatLiesBelow) {
   EXPECT_THAT(AddressesOf(UnwindFrom(restorer)), ElementsAre(restorer, interrupted, bottom - 1));
 }
 
+TEST_F(UnwinderTest, TakesNoFrameFromAStackThatIsNoUserMemory) {
+  // In its first step nothing of a stack has been read.
+  for (const uint64_t fp : {uint64_t{1} << 63, (uint64_t{1} << 63) + 0x100}) {
+    registers_.pc = Address(kPlain + 4);
+    registers_.values[kRsp] = registers_.values[kRbp] = fp;
+    EXPECT_EQ(Unwind(registers_, view_).end, StackEnd::kNoUnwindInfo);
+  }
+}
+
 TEST_F(UnwinderTest, FindsTheCallerOfHandWrittenCode) {
   const uint64_t stale = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 0x800));
   const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 16));
