@@ -73,12 +73,6 @@ uint64_t TextOf(const ElfFile& elf) {
   return text;
 }
 
-uint64_t CoveredBy(const CallFrameInfo& info) {
-  uint64_t covered = 0;
-  for (const Fde& fde : info.fdes) covered += fde.end - fde.from;
-  return covered;
-}
-
 // See UnwindTable::sparse.
 bool IsSparse(const UnwindTable& table) {
   constexpr uint64_t kSparseBelow = 10;  // percent
@@ -132,6 +126,7 @@ class TableCompiler {
       }
       for (const Row& row : function_) builder_.Cover(row.begin, row.end, row.rule);
       ++table_.functions;
+      table_.covered_text += fde.end - fde.from;
     }
     if (!entered) CoverEntry();
   }
@@ -198,7 +193,6 @@ Result<UnwindTable> Compile(const ElfFile& elf, const Sources& sources) {
   table.bad_functions += sources.info().bad_fdes;
   table.overlaps = sources.overlaps();
   table.text = TextOf(elf);
-  table.covered_text = CoveredBy(sources.info());
   table.sparse = IsSparse(table);
   return table;
 }

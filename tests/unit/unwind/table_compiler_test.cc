@@ -323,6 +323,17 @@ TEST(CompileUnwindTable, SaysHowMuchOfTheTextItCovers) {
   EXPECT_LE(with_debug_file.covered_text, with_debug_file.text);
 }
 
+TEST(CompileUnwindTable, CoversNothingByFunctionsThatItLeavesOut) {
+  CfiWriter writer;
+  const uint64_t cie = writer.AddCie();
+  writer.AddFde(cie, kText, 0x20, Frame(16));
+  writer.AddFde(cie, kText + 0x20, 0xfe0, {DW_CFA_restore_state});
+  const UnwindTable table = Compiled({.eh_frame = writer.bytes(), .text_size = 0x1000});
+  EXPECT_EQ(table.text, 0x1000U);
+  EXPECT_EQ(table.covered_text, 0x20U);
+  EXPECT_TRUE(table.sparse);
+}
+
 // Whatever is done to a file, compiling it ends, with a sound table or an error.
 void ExpectSound(const std::vector<std::byte>& image, const std::string& what) {
   const Result<ElfFile> elf = ElfFile::FromBytes(image);
