@@ -48,6 +48,14 @@ struct ExoticRule {
 
 // The unwind table of one object; see abi/unwind.h for its meaning. Immutable once built.
 struct UnwindTable {
+  // However large an object says it is, its table is no larger: the kernel side has room for
+  // PYRO_MAX_TABLE_PAGES and PYRO_MAX_RULES of all objects. The largest files of a Debian machine
+  // have 3,600 pages, 1,100 rules, 860,000 rows, and 8,400 in a page.
+  static constexpr size_t kMostPages = 8192;  // 512 MiB of text
+  static constexpr size_t kMostRules = 4096;
+  static constexpr size_t kMostRows = size_t{8} << 20;
+  static constexpr size_t kMostRowsOfPage = 65535;  // pyro_table_page::count has 16 bits
+
   struct Page {
     uint32_t first_row = 0;
     uint32_t row_count = 0;

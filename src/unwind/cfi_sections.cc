@@ -19,8 +19,9 @@
 namespace pyrometer {
 namespace {
 
-// Ten times what the largest programs have. Positions fit into 32 bits.
-constexpr size_t kMaxSection = size_t{256} << 20;
+// Twelve times what the largest of a Debian machine have (libLLVM). A small file may claim any
+// size, by compression or by a hole. Positions fit into 32 bits.
+constexpr size_t kMaxSection = size_t{64} << 20;
 
 constexpr std::string_view kEhFrame = ".eh_frame";
 

@@ -9,7 +9,7 @@ namespace pyrometer {
 
 // .eh_frame of `elf`: by its section, or else by the program header PT_GNU_EH_FRAME, as the C++
 // runtime finds it. Errors: kNotFound if there is none (or none left, as in separate debug files);
-// kMalformed; kExhausted beyond 256 MiB.
+// kMalformed; kExhausted beyond 64 MiB.
 Result<CfiSection> ReadEhFrame(const ElfFile& elf);
 
 // .debug_frame of `elf`, decompressed. Errors: as above; kUnsupported for a compression other than

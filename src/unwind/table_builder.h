@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -14,6 +15,9 @@ class TableBuilder {
   // Up to this many bytes between the end of one function and the aligned beginning of the next
   // are taken for padding. Nobody executes it, so it costs no row: it keeps the rule before it.
   static constexpr uint64_t kAlignment = 16;
+
+  // True if there is room for `rows` that come next, of one function, whichever pages they lie on.
+  bool HasRoomFor(size_t rows) const;
 
   // `rule` holds for the ELF addresses [begin, end), which is not empty.
   // REQUIRES: `begin` is not before an earlier call's `end`.
