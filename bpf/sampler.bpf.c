@@ -68,10 +68,9 @@ static __always_inline void pyro_look_at(struct pyro_task *out)
 }
 
 /* Who is running: everything in the key but the stack. */
-static __always_inline void pyro_identify(const struct pyro_task *task, struct pyro_sample_key *key)
+static __always_inline void pyro_identify(const struct pyro_task *task, __u64 pid_tgid,
+                                          struct pyro_sample_key *key)
 {
-  const __u64 pid_tgid = bpf_get_current_pid_tgid();
-
   key->pid = pid_tgid >> 32;
   key->start_boottime_ns = task->start_boottime_ns;
   key->exec_id = task->exec_id;
@@ -229,7 +228,8 @@ static __always_inline int pyro_count(struct pyro_walk *walk)
   return 0;
 }
 
-static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data *ctx)
+static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data *ctx,
+                                                     __u64 pid_tgid)
 {
   struct pyro_task task;
   __u32 zero = 0;
@@ -237,7 +237,7 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
   if (!walk) return PYRO_OUTCOME_LOST_INTERNAL;
 
   pyro_look_at(&task);
-  pyro_identify(&task, &walk->key);
+  pyro_identify(&task, pid_tgid, &walk->key);
   if (!pyro_wanted(&walk->key)) return PYRO_OUTCOME_FILTERED;
 
   /* Read once: a stack and its count belong into the same half. */
@@ -265,10 +265,9 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
 SEC("perf_event")
 int pyro_tick(struct bpf_perf_event_data *ctx)
 {
-  if (bpf_get_current_pid_tgid() == 0)
-    pyro_account(PYRO_OUTCOME_IDLE);
-  else
-    pyro_account(pyro_sample(ctx));
+  const __u64 pid_tgid = bpf_get_current_pid_tgid();
+
+  pyro_account(pid_tgid ? pyro_sample(ctx, pid_tgid) : PYRO_OUTCOME_IDLE);
   return 0;
 }
 

@@ -186,18 +186,17 @@ __attribute__((noinline)) int pyro_try_word(__u32 index)
   return pyro_try_caller(walk, walk->window_start + index * sizeof(__u64), word);
 }
 
+PYRO_STATIC_ASSERT(PYRO_SCAN_WORDS <= PYRO_STACK_WINDOW, "the window holds all words to try");
+
 /* Looks for the caller of hand-written code, and makes the cursor stand there. */
 static __always_inline bool pyro_find_caller(struct pyro_walk *walk)
 {
-  const __u64 sp = walk->cursor.sp;
+  walk->window_start = walk->cursor.sp;
+  if (pyro_read_user(walk, walk->window, sizeof(walk->window), walk->window_start)) {
+    walk->window_start = PYRO_NO_WINDOW;
+    return false;
+  }
   for (__u32 i = 0; i < PYRO_SCAN_WORDS; ++i) {
-    if (i % PYRO_STACK_WINDOW == 0) {
-      walk->window_start = sp + i * sizeof(__u64);
-      if (bpf_probe_read_user(walk->window, sizeof(walk->window), (void *)walk->window_start)) {
-        walk->window_start = PYRO_NO_WINDOW;
-        return false;
-      }
-    }
     const int candidate = pyro_try_word(i);
     if (candidate != PYRO_CANDIDATE_NONE) return candidate == PYRO_CANDIDATE_TAKEN;
   }
@@ -226,18 +225,7 @@ static __always_inline int pyro_start_walk(struct bpf_perf_event_data *ctx, stru
    * the memory of that, and is no PF_KTHREAD; but it never was in user mode, and copy_thread()
    * leaves it these two. */
   if (!interrupted.pc && !cursor->registers[PYRO_REGISTER_SP]) return PYRO_END_NO_USER_STACK;
-  cursor->pc = interrupted.pc - interrupted.after_call;
-  cursor->sp = cursor->registers[PYRO_REGISTER_SP];
-  cursor->fp = cursor->registers[PYRO_REGISTER_FP];
-#if defined(PYRO_REGISTER_RBX)
-  cursor->rbx = cursor->registers[PYRO_REGISTER_RBX];
-#endif
-  cursor->has_registers = 1;
-  cursor->fp_known = 1;
-  cursor->rbx_known = 1;
-  cursor->by_frame_pointer = 0;
-  cursor->has_callee_registers = 0;
-  cursor->hand_written = 0;
+  pyro_start(cursor, interrupted.pc, interrupted.after_call);
   walk->window_start = PYRO_NO_WINDOW;
   return PYRO_WALK_ON;
 }

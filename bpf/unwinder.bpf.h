@@ -152,6 +152,24 @@ static __always_inline bool pyro_register(const struct pyro_cursor *cursor, __u3
          (cursor->has_callee_registers && ((PYRO_VOLATILE_REGISTERS >> reg) & 1));
 }
 
+/* Makes the cursor, whose `registers` are those of a thread, stand where that was interrupted.
+ * `after_call`: `pc` follows the instruction that is being executed (a system call). */
+static __always_inline void pyro_start(struct pyro_cursor *cursor, __u64 pc, bool after_call)
+{
+  cursor->pc = pc - after_call;
+  cursor->sp = cursor->registers[PYRO_REGISTER_SP];
+  cursor->fp = cursor->registers[PYRO_REGISTER_FP];
+#if defined(PYRO_REGISTER_RBX)
+  cursor->rbx = cursor->registers[PYRO_REGISTER_RBX];
+#endif
+  cursor->has_registers = 1;
+  cursor->fp_known = 1;
+  cursor->rbx_known = 1;
+  cursor->by_frame_pointer = 0;
+  cursor->has_callee_registers = 0;
+  cursor->hand_written = 0;
+}
+
 /* Where a step leads: the caller's frame. Returns PYRO_WALK_ON or how the stack ended. */
 static __always_inline int pyro_go_on(struct pyro_cursor *cursor, __u64 return_address, __u64 sp,
                                       bool by_frame_pointer)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwind/unwinder.h"
 
+#include <algorithm>
 #include <array>
-#include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -77,17 +78,8 @@ void pyro_push_frame(pyro_walk* walk) {
 
 pyro_walk StartOf(const UserRegisters& registers, UnwindView& view, UnwoundStack& stack) {
   pyro_walk walk{};
-  pyro_cursor& cursor = walk.cursor;
-  std::memcpy(cursor.registers, registers.values.data(), sizeof(cursor.registers));
-  cursor.pc = registers.pc.value() - (registers.after_call ? 1 : 0);
-  cursor.sp = cursor.registers[PYRO_REGISTER_SP];
-  cursor.fp = cursor.registers[PYRO_REGISTER_FP];
-#if defined(PYRO_REGISTER_RBX)
-  cursor.rbx = cursor.registers[PYRO_REGISTER_RBX];
-#endif
-  cursor.has_registers = 1;
-  cursor.fp_known = 1;
-  cursor.rbx_known = 1;
+  std::ranges::copy(registers.values, std::begin(walk.cursor.registers));
+  pyro_start(&walk.cursor, registers.pc.value(), registers.after_call);
   walk.window_start = PYRO_NO_WINDOW;
   walk.view = &view;
   walk.stack = &stack;
