@@ -85,6 +85,7 @@ class WindowAssembly {
     stack.kernel_frames = static_cast<uint16_t>(std::min<size_t>(head.kernel_frames, room));
     stack.user_frames =
         static_cast<uint16_t>(std::min<size_t>(head.user_frames, room - stack.kernel_frames));
+    static_assert(kStackEnds == PYRO_STACK_ENDS);
     stack.end = static_cast<StackEnd>(head.user_end);
     for (uint32_t i = 0; i < stack.kernel_frames; ++i) {
       window_.frames.emplace_back(i == 0 ? frames[i] : frames[i] - 1);

@@ -8,10 +8,6 @@ namespace {
 
 constexpr uint16_t kNone = 0;
 
-uint64_t PageOf(uint64_t address) {
-  return address >> PYRO_UNWIND_PAGE_SHIFT;
-}
-
 uint64_t StartOf(uint64_t page) {
   return page << PYRO_UNWIND_PAGE_SHIFT;
 }

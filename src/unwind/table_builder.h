@@ -9,6 +9,11 @@
 
 namespace pyrometer {
 
+// The number of the page that holds an ELF address.
+constexpr uint64_t PageOf(uint64_t address) {
+  return address >> PYRO_UNWIND_PAGE_SHIFT;
+}
+
 // Lays out the rows of an UnwindTable and its pages.
 class TableBuilder {
  public:

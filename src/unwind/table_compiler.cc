@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "binary/sections.h"
 #include "binary/segments.h"
 #include "unwind/call_frame_info.h"
 #include "unwind/cfa_machine.h"
@@ -23,10 +24,6 @@ namespace {
 
 // Of one object, from all sources. The largest files of a Debian machine have 100,000.
 constexpr size_t kMaxFunctions = 2'000'000;
-
-uint64_t PageOf(uint64_t address) {
-  return address >> PYRO_UNWIND_PAGE_SHIFT;
-}
 
 // The call frame information of one object from all its sources, as disjoint functions.
 class Sources {
@@ -203,8 +200,9 @@ Result<UnwindTable> Compile(const ElfFile& elf, const Sources& sources) {
 }
 
 void AddOwn(const ElfFile& elf, Sources& sources) {
-  sources.Add(ReadEhFrame(elf));
-  sources.Add(ReadDebugFrame(elf));
+  const Result<SectionTable> sections = SectionTable::Read(elf);
+  sources.Add(ReadEhFrame(elf, sections));
+  sources.Add(ReadDebugFrame(elf, sections));
 }
 
 }  // namespace
@@ -218,7 +216,7 @@ Result<UnwindTable> CompileUnwindTable(const ElfFile& elf) {
 Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const ElfFile& debug_file) {
   Sources sources(elf);
   AddOwn(elf, sources);
-  sources.Add(ReadDebugFrame(debug_file));
+  sources.Add(ReadDebugFrame(debug_file, SectionTable::Read(debug_file)));
   return Compile(elf, sources);
 }
 

@@ -22,12 +22,6 @@
 namespace pyrometer {
 namespace {
 
-#if defined(__x86_64__)
-constexpr Machine kHostMachine = kAmd64;
-#else
-constexpr Machine kHostMachine = kArm64;
-#endif
-
 // What the kernel's unwinder works on, over an UnwindView. Its names are the kernel side's.
 struct pyro_walk {
   pyro_cursor cursor;
@@ -41,6 +35,9 @@ struct pyro_walk {
 
 // The functions of this header belong to this pyro_walk, so it is read in here.
 #include "unwinder.bpf.h"
+
+static_assert(kStackPointer == PYRO_REGISTER_SP);
+static_assert(kStackEnds == PYRO_STACK_ENDS);
 
 long pyro_read_user(pyro_walk* walk, void* out, __u32 size, __u64 address) {
   const std::span<std::byte> bytes(static_cast<std::byte*>(out), size);
