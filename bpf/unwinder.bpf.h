@@ -38,7 +38,6 @@
 #define PYRO_REGISTER_LR 30
 #define PYRO_REGISTER_SP 31
 #define PYRO_SIGNAL_REGISTERS 312
-#define PYRO_SIGNAL_WORDS 33
 /* Those that a called function need not preserve: x0 to x18. */
 #define PYRO_VOLATILE_REGISTERS 0x0007ffffU
 #elif defined(__TARGET_ARCH_x86) || defined(__x86_64__)

@@ -76,7 +76,7 @@ struct UnwindTable {
   uint64_t text = 0;
   uint64_t covered_text = 0;
 
-  // How it came about.
+  // How it came about, for logs and tests.
   uint32_t functions = 0;      // FDEs that are in it
   uint32_t bad_functions = 0;  // FDEs left out: malformed
   uint32_t overlaps = 0;       // FDEs left out or cut, because others cover the same addresses
