@@ -203,8 +203,8 @@ static __always_inline bool pyro_find_caller(struct pyro_walk *walk)
   return false;
 }
 
-/* Walks the user stack from where `walks` stands. Returns enum pyro_stack_end, or PYRO_WALK_UNKNOWN
- * or PYRO_WALK_EXOTIC where it cannot go on by itself. */
+/* Walks the user stack from where `walks` stands. Returns enum pyro_stack_end, or where it cannot
+ * go on by itself PYRO_WALK_UNKNOWN, PYRO_WALK_EXOTIC or PYRO_WALK_HAND_WRITTEN. */
 static __always_inline int pyro_walk_user(void)
 {
   for (int frames = 0; frames <= PYRO_MAX_USER_FRAMES; frames += PYRO_FRAMES_PER_CALL) {

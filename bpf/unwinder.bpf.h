@@ -3,8 +3,9 @@
  * The unwinder: from one frame of a user stack to its caller's. One source for the kernel side and,
  * compiled as C++ by src/unwind, for user space.
  *
- * Order per frame: call frame information (an unwind table's rule), then, where none covers the pc,
- * a validated frame pointer, then a stop with a reason.
+ * A frame's caller is found by call frame information (an unwind table's rule). Where none covers
+ * the pc, it is found by a validated frame pointer; if the leaf was written by hand, by a return
+ * address that pyro_try_caller takes from the stack. Else the stack ends, with a reason.
  *
  * Whoever includes this has defined struct pyro_walk, with these members:
  *   struct pyro_cursor cursor;
@@ -360,10 +361,11 @@ enum pyro_candidate {
 };
 
 /* Whether the word at `slot`, which is `word`, is the return address of the cursor's frame, a
- * function without any rule. It must lie behind a call instruction, in a function with a rule, and
- * so must the return address that this rule leads to. Or it lies in hand-written code again, behind
- * a direct call of the very function. What earlier calls left on the stack hardly passes that, for
- * the stack it belonged to is gone. */
+ * function without any rule. It must lie behind a call instruction, in a function with a rule; and
+ * this rule must say that the function is the outermost, or lead to a return address that lies
+ * behind a call instruction too, or in anonymous memory. Or it lies in hand-written code again,
+ * behind a direct call that leads to the cursor's pc or less than PYRO_LONGEST_FUNCTION before it.
+ * What earlier calls left on the stack hardly passes that, for the stack it belonged to is gone. */
 static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, __u64 word)
 {
   struct pyro_cursor *cursor = &walk->cursor;

@@ -14,8 +14,8 @@ namespace pyrometer {
 struct CallerFrame {
   Address pc;   // where it goes on
   Address cfa;  // of the frame that it called, for who compares unwinders
-  // Its stack pointer is always known. Registers that the rule does not name are known if the
-  // machine's calling convention preserves them and they were known before.
+  // Registers that the rule does not name are known if the machine's calling convention preserves
+  // them and they were known before; the stack pointer is the CFA then.
   KnownRegisters registers;
 };
 
