@@ -26,27 +26,29 @@ static __always_inline __u64 pyro_call_target(const __u8 *code, __u64 return_add
   return return_address + (__u64)(__s64)(__s32)distance;
 }
 
-/* FF /2 with as many bytes after its ModRM byte as the addressing form has: none, a SIB byte,
- * an 8-bit or a 32-bit displacement. */
+/* Length of FF with this ModRM byte and, where the addressing form has one, this SIB byte, without
+ * prefixes (Intel SDM volume 2, tables 2-2 and 2-3). */
+static __always_inline __u32 pyro_length_of_ff(__u8 modrm, __u8 sib)
+{
+  const __u8 mod = modrm >> 6;
+  const __u8 rm = modrm & 7;
+  const bool has_sib = mod != 3 && rm == 4;
+  /* No base register but RIP, or none at all. */
+  const bool no_base = mod == 0 && (rm == 5 || (has_sib && (sib & 7) == 5));
+  const __u32 displacement = mod == 2 || no_base ? 4 : mod == 1;
+  return 2 + has_sib + displacement;
+}
+
+/* FF /2, whatever bytes it ends in: its displacement may look like a call itself. */
 static __always_inline bool pyro_is_indirect_call(const __u8 *code)
 {
-#define PYRO_MOD(modrm) ((modrm) >> 6)
-#define PYRO_RM(modrm) ((modrm)&7)
-#define PYRO_CALLS(at) (code[at] == 0xff && (code[(at) + 1] & 0x38) == 0x10)
-  if (PYRO_CALLS(6))
-    return PYRO_MOD(code[7]) == 3 ||
-           (PYRO_MOD(code[7]) == 0 && PYRO_RM(code[7]) != 4 && PYRO_RM(code[7]) != 5);
-  if (PYRO_CALLS(5) && ((PYRO_MOD(code[6]) == 1 && PYRO_RM(code[6]) != 4) ||
-                        (PYRO_MOD(code[6]) == 0 && PYRO_RM(code[6]) == 4)))
-    return true;
-  if (PYRO_CALLS(4) && PYRO_MOD(code[5]) == 1 && PYRO_RM(code[5]) == 4) return true;
-  if (PYRO_CALLS(2) && ((PYRO_MOD(code[3]) == 2 && PYRO_RM(code[3]) != 4) ||
-                        (PYRO_MOD(code[3]) == 0 && PYRO_RM(code[3]) == 5)))
-    return true;
-  return PYRO_CALLS(1) && PYRO_MOD(code[2]) == 2 && PYRO_RM(code[2]) == 4;
-#undef PYRO_MOD
-#undef PYRO_RM
-#undef PYRO_CALLS
+  for (__u32 length = 2; length < PYRO_CALL_SITE_BYTES; ++length) {
+    const __u8 *call = code + PYRO_CALL_SITE_BYTES - length;
+    if (call[0] == 0xff && (call[1] & 0x38) == 0x10 &&
+        pyro_length_of_ff(call[1], length > 2 ? call[2] : 0) == length)
+      return true;
+  }
+  return false;
 }
 
 #else

@@ -142,8 +142,8 @@ PYRO_TABLE_MAP(table_pages, struct pyro_table_pages);
 PYRO_TABLE_MAP(unwind_rules, struct pyro_unwind_rules);
 
 /* Chunks of rows: each an inner map that user space makes when it is needed and removes when it is
- * not, so that memory is taken for what is mapped on the machine and not for what might be. Both
- * lookups are inlined by the verifier. Size set at load: the budget. */
+ * not, so that memory is taken for what is mapped on the machine and not for what might be, up to
+ * the budget of user space. Both lookups are inlined by the verifier. */
 struct pyro_chunk_map {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 1);
@@ -160,8 +160,8 @@ struct {
 } chunks SEC(".maps");
 
 /* Samples for user space to unwind: struct pyro_cold_sample and its stack. Written by the sampling
- * program without waking anybody, read by user space on a timer. Set at load; when full, a sample
- * keeps what can be walked in the kernel and says so. */
+ * program, which wakes the reader when cold_wakeup_bytes wait; read by user space. Set at load;
+ * when full, a sample keeps what can be walked in the kernel and says so. */
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 1 << 20);

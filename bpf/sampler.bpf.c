@@ -68,10 +68,9 @@ static __always_inline void pyro_look_at(struct pyro_task *out)
 }
 
 /* Who is running: everything in the key but the stack. */
-static __always_inline void pyro_identify(const struct pyro_task *task, struct pyro_sample_key *key)
+static __always_inline void pyro_identify(const struct pyro_task *task, __u64 pid_tgid,
+                                          struct pyro_sample_key *key)
 {
-  const __u64 pid_tgid = bpf_get_current_pid_tgid();
-
   key->pid = pid_tgid >> 32;
   key->start_boottime_ns = task->start_boottime_ns;
   key->exec_id = task->exec_id;
@@ -83,13 +82,19 @@ static __always_inline void pyro_identify(const struct pyro_task *task, struct p
     pyro_read_comm(key->comm, task->leader);
 }
 
+/* Whether what is known is about the process that started then; see pyro_process.start_ticks. */
+static __always_inline bool pyro_is_of(const struct pyro_process *process, __u64 start_boottime_ns)
+{
+  return process->start_ticks - start_boottime_ns / PYRO_CLOCK_TICK_NS <= 1;
+}
+
 /* Points the walk to the process's mappings, if what is known is about this very program. */
 static __always_inline void pyro_find_mappings(struct pyro_walk *walk)
 {
   walk->mapping_count = 0;
   struct pyro_process *process = bpf_map_lookup_elem(&processes, &walk->key.pid);
   if (!process) return;
-  if (process->start_ticks - walk->key.start_boottime_ns / PYRO_CLOCK_TICK_NS > 1) return;
+  if (!pyro_is_of(process, walk->key.start_boottime_ns)) return;
   if (process->exec_id != walk->key.exec_id) return;
   /* What is mapped is heard of some milliseconds late, and what is unmapped never. */
   if (process->exec_pages != walk->exec_pages) return;
@@ -134,10 +139,11 @@ static __always_inline __u32 pyro_cold_reason(const struct pyro_walk *walk, int 
 /* Returns enum pyro_stack_end, or PYRO_SHIPPED if user space does it. */
 static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, struct pyro_walk *walk)
 {
-  if (!pyro_start_walk(ctx, walk)) return PYRO_END_NO_REGISTERS;
+  int end = pyro_start_walk(ctx, walk);
+  if (end != PYRO_WALK_ON) return end;
   pyro_find_mappings(walk);
   walk->stay = 0;
-  int end = pyro_walk_user();
+  end = pyro_walk_user();
   if (end == PYRO_WALK_HAND_WRITTEN && pyro_find_code(walk)) {
     for (int i = 0; i < PYRO_MAX_HAND_WRITTEN && end == PYRO_WALK_HAND_WRITTEN; ++i) {
       if (!pyro_find_caller(walk)) break;
@@ -222,7 +228,8 @@ static __always_inline int pyro_count(struct pyro_walk *walk)
   return 0;
 }
 
-static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data *ctx)
+static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data *ctx,
+                                                     __u64 pid_tgid)
 {
   struct pyro_task task;
   __u32 zero = 0;
@@ -230,7 +237,7 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
   if (!walk) return PYRO_OUTCOME_LOST_INTERNAL;
 
   pyro_look_at(&task);
-  pyro_identify(&task, &walk->key);
+  pyro_identify(&task, pid_tgid, &walk->key);
   if (!pyro_wanted(&walk->key)) return PYRO_OUTCOME_FILTERED;
 
   /* Read once: a stack and its count belong into the same half. */
@@ -258,20 +265,20 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
 SEC("perf_event")
 int pyro_tick(struct bpf_perf_event_data *ctx)
 {
-  if (bpf_get_current_pid_tgid() == 0)
-    pyro_account(PYRO_OUTCOME_IDLE);
-  else
-    pyro_account(pyro_sample(ctx));
+  const __u64 pid_tgid = bpf_get_current_pid_tgid();
+
+  pyro_account(pid_tgid ? pyro_sample(ctx, pid_tgid) : PYRO_OUTCOME_IDLE);
   return 0;
 }
 
 /* A child has its parent's address space: what is known of the parent is true of it. */
-static __always_inline void pyro_inherit_mappings(struct task_struct *child, __u32 parent_pid,
+static __always_inline void pyro_inherit_mappings(struct task_struct *parent,
+                                                  struct task_struct *child, __u32 parent_pid,
                                                   __u32 child_pid)
 {
-  struct pyro_process *parent = bpf_map_lookup_elem(&processes, &parent_pid);
-  if (!parent) return;
-  struct pyro_process entry = *parent;
+  struct pyro_process *known = bpf_map_lookup_elem(&processes, &parent_pid);
+  if (!known || !pyro_is_of(known, BPF_CORE_READ(parent, group_leader, start_boottime))) return;
+  struct pyro_process entry = *known;
   entry.start_ticks = BPF_CORE_READ(child, start_boottime) / PYRO_CLOCK_TICK_NS;
   bpf_map_update_elem(&processes, &child_pid, &entry, BPF_ANY);
 }
@@ -285,7 +292,7 @@ int pyro_fork(struct bpf_raw_tracepoint_args *ctx)
   const __u32 child_pid = BPF_CORE_READ(child, tgid);
 
   if (parent_pid == child_pid) return 0; /* a thread */
-  pyro_inherit_mappings(child, parent_pid, child_pid);
+  pyro_inherit_mappings(parent, child, parent_pid, child_pid);
   pyro_want_child(parent_pid, child_pid);
   return 0;
 }

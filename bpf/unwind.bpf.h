@@ -115,7 +115,8 @@ static __always_inline int pyro_unknown_place(const struct pyro_walk *walk)
   return walk->stay ? PYRO_PLACE_OBJECT : PYRO_PLACE_UNKNOWN;
 }
 
-/* Also normalizes the frame, into walk->frame: an object frame if its mapping is known. */
+/* Also normalizes the frame, into walk->frame: an object frame if its mapping is known, and if it
+ * has room for the address. */
 static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
                                           const struct pyro_unwind_rule **rule)
 {
@@ -131,7 +132,8 @@ static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
   if (mapping->table & PYRO_MAPPING_SHIFTING) return pyro_unknown_place(walk);
   if (!mapping->object) return PYRO_PLACE_ANONYMOUS;
   const __u64 address = pc - mapping->bias;
-  walk->frame = PYRO_OBJECT_FRAME((__u64)mapping->object, address);
+  if (!(address >> PYRO_FRAME_OFFSET_BITS))
+    walk->frame = PYRO_OBJECT_FRAME((__u64)mapping->object, address);
   const int place = pyro_find_in_table(mapping->table, address, rule);
   return place == PYRO_PLACE_UNKNOWN ? pyro_unknown_place(walk) : place;
 }
@@ -184,26 +186,25 @@ __attribute__((noinline)) int pyro_try_word(__u32 index)
   return pyro_try_caller(walk, walk->window_start + index * sizeof(__u64), word);
 }
 
+PYRO_STATIC_ASSERT(PYRO_SCAN_WORDS <= PYRO_STACK_WINDOW, "the window holds all words to try");
+
 /* Looks for the caller of hand-written code, and makes the cursor stand there. */
 static __always_inline bool pyro_find_caller(struct pyro_walk *walk)
 {
-  const __u64 sp = walk->cursor.sp;
+  walk->window_start = walk->cursor.sp;
+  if (pyro_read_user(walk, walk->window, sizeof(walk->window), walk->window_start)) {
+    walk->window_start = PYRO_NO_WINDOW;
+    return false;
+  }
   for (__u32 i = 0; i < PYRO_SCAN_WORDS; ++i) {
-    if (i % PYRO_STACK_WINDOW == 0) {
-      walk->window_start = sp + i * sizeof(__u64);
-      if (bpf_probe_read_user(walk->window, sizeof(walk->window), (void *)walk->window_start)) {
-        walk->window_start = PYRO_NO_WINDOW;
-        return false;
-      }
-    }
     const int candidate = pyro_try_word(i);
     if (candidate != PYRO_CANDIDATE_NONE) return candidate == PYRO_CANDIDATE_TAKEN;
   }
   return false;
 }
 
-/* Walks the user stack from where `walks` stands. Returns enum pyro_stack_end, or PYRO_WALK_UNKNOWN
- * or PYRO_WALK_EXOTIC where it cannot go on by itself. */
+/* Walks the user stack from where `walks` stands. Returns enum pyro_stack_end, or where it cannot
+ * go on by itself PYRO_WALK_UNKNOWN, PYRO_WALK_EXOTIC or PYRO_WALK_HAND_WRITTEN. */
 static __always_inline int pyro_walk_user(void)
 {
   for (int frames = 0; frames <= PYRO_MAX_USER_FRAMES; frames += PYRO_FRAMES_PER_CALL) {
@@ -213,26 +214,20 @@ static __always_inline int pyro_walk_user(void)
   return PYRO_END_TRUNCATED;
 }
 
-/* Puts the cursor at the interrupted instruction; false if there are no user registers. */
-static __always_inline bool pyro_start_walk(struct bpf_perf_event_data *ctx, struct pyro_walk *walk)
+/* Puts the cursor at the interrupted instruction. Returns PYRO_WALK_ON, or enum pyro_stack_end if
+ * there is none. */
+static __always_inline int pyro_start_walk(struct bpf_perf_event_data *ctx, struct pyro_walk *walk)
 {
   struct pyro_cursor *cursor = &walk->cursor;
   struct pyro_interrupted interrupted;
-  if (!pyro_user_registers(ctx, cursor->registers, &interrupted)) return false;
-  cursor->pc = interrupted.pc - interrupted.after_call;
-  cursor->sp = cursor->registers[PYRO_REGISTER_SP];
-  cursor->fp = cursor->registers[PYRO_REGISTER_FP];
-#if defined(PYRO_REGISTER_RBX)
-  cursor->rbx = cursor->registers[PYRO_REGISTER_RBX];
-#endif
-  cursor->has_registers = 1;
-  cursor->fp_known = 1;
-  cursor->rbx_known = 1;
-  cursor->by_frame_pointer = 0;
-  cursor->has_callee_registers = 0;
-  cursor->hand_written = 0;
+  if (!pyro_user_registers(ctx, cursor->registers, &interrupted)) return PYRO_END_NO_REGISTERS;
+  /* A thread that the kernel has started in a process (io_uring since 5.12, vhost since 6.4) has
+   * the memory of that, and is no PF_KTHREAD; but it never was in user mode, and copy_thread()
+   * leaves it these two. */
+  if (!interrupted.pc && !cursor->registers[PYRO_REGISTER_SP]) return PYRO_END_NO_USER_STACK;
+  pyro_start(cursor, interrupted.pc, interrupted.after_call);
   walk->window_start = PYRO_NO_WINDOW;
-  return true;
+  return PYRO_WALK_ON;
 }
 
 #endif

@@ -3,8 +3,9 @@
  * The unwinder: from one frame of a user stack to its caller's. One source for the kernel side and,
  * compiled as C++ by src/unwind, for user space.
  *
- * Order per frame: call frame information (an unwind table's rule), then, where none covers the pc,
- * a validated frame pointer, then a stop with a reason.
+ * A frame's caller is found by call frame information (an unwind table's rule). Where none covers
+ * the pc, it is found by a validated frame pointer; if the leaf was written by hand, by a return
+ * address that pyro_try_caller takes from the stack. Else the stack ends, with a reason.
  *
  * Whoever includes this has defined struct pyro_walk, with these members:
  *   struct pyro_cursor cursor;
@@ -27,7 +28,7 @@
 #define PYRO_MIN_USER_ADDRESS 4096ULL
 /* Five levels of page tables: 2^56; nothing of user space lies above. */
 #define PYRO_MAX_USER_ADDRESS (1ULL << 56)
-/* No address is that high, so nothing lies in a window that starts there. */
+/* Where the window starts when it holds nothing: so high that no user address lies in it. */
 #define PYRO_NO_WINDOW (1ULL << 63)
 
 /* DWARF numbers, and where the kernel leaves the registers of what a signal interrupted: relative
@@ -38,7 +39,6 @@
 #define PYRO_REGISTER_LR 30
 #define PYRO_REGISTER_SP 31
 #define PYRO_SIGNAL_REGISTERS 312
-#define PYRO_SIGNAL_WORDS 33
 /* Those that a called function need not preserve: x0 to x18. */
 #define PYRO_VOLATILE_REGISTERS 0x0007ffffU
 #elif defined(__TARGET_ARCH_x86) || defined(__x86_64__)
@@ -96,7 +96,9 @@ static __always_inline __u64 pyro_strip(__u64 address)
 
 static __always_inline bool pyro_in_window(const struct pyro_walk *walk, __u64 address)
 {
-  return address - walk->window_start <= sizeof(walk->window) - sizeof(__u64);
+  /* What a program has in its registers may be no user address. */
+  return address < PYRO_MAX_USER_ADDRESS &&
+         address - walk->window_start <= sizeof(walk->window) - sizeof(__u64);
 }
 
 /* Makes the window hold [low, high + 8), if they are as near to each other as usual.
@@ -148,6 +150,24 @@ static __always_inline bool pyro_register(const struct pyro_cursor *cursor, __u3
   *out = cursor->registers[reg];
   return cursor->has_registers ||
          (cursor->has_callee_registers && ((PYRO_VOLATILE_REGISTERS >> reg) & 1));
+}
+
+/* Makes the cursor, whose `registers` are those of a thread, stand where that was interrupted.
+ * `after_call`: `pc` follows the instruction that is being executed (a system call). */
+static __always_inline void pyro_start(struct pyro_cursor *cursor, __u64 pc, bool after_call)
+{
+  cursor->pc = pc - after_call;
+  cursor->sp = cursor->registers[PYRO_REGISTER_SP];
+  cursor->fp = cursor->registers[PYRO_REGISTER_FP];
+#if defined(PYRO_REGISTER_RBX)
+  cursor->rbx = cursor->registers[PYRO_REGISTER_RBX];
+#endif
+  cursor->has_registers = 1;
+  cursor->fp_known = 1;
+  cursor->rbx_known = 1;
+  cursor->by_frame_pointer = 0;
+  cursor->has_callee_registers = 0;
+  cursor->hand_written = 0;
 }
 
 /* Where a step leads: the caller's frame. Returns PYRO_WALK_ON or how the stack ended. */
@@ -341,10 +361,11 @@ enum pyro_candidate {
 };
 
 /* Whether the word at `slot`, which is `word`, is the return address of the cursor's frame, a
- * function without any rule. It must lie behind a call instruction, in a function with a rule, and
- * so must the return address that this rule leads to. Or it lies in hand-written code again, behind
- * a direct call of the very function. What earlier calls left on the stack hardly passes that, for
- * the stack it belonged to is gone. */
+ * function without any rule. It must lie behind a call instruction, in a function with a rule; and
+ * this rule must say that the function is the outermost, or lead to a return address that lies
+ * behind a call instruction too, or in anonymous memory. Or it lies in hand-written code again,
+ * behind a direct call that leads to the cursor's pc or less than PYRO_LONGEST_FUNCTION before it.
+ * What earlier calls left on the stack hardly passes that, for the stack it belonged to is gone. */
 static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, __u64 word)
 {
   struct pyro_cursor *cursor = &walk->cursor;

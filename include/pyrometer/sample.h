@@ -17,7 +17,7 @@ namespace pyrometer {
 
 // How the walk of a user stack ended; the values are enum pyro_stack_end of abi/sampler.h.
 enum class StackEnd : uint8_t {
-  kNoUserStack,  // kernel thread or exiting process
+  kNoUserStack,  // thread of the kernel, or exiting process
   kComplete,
   kTruncated,         // the frame limit was reached, or the end of the stack bytes at hand
   kNoUnwindInfo,      // a file's code without call frame information, nor a valid frame pointer

@@ -48,6 +48,14 @@ struct ExoticRule {
 
 // The unwind table of one object; see abi/unwind.h for its meaning. Immutable once built.
 struct UnwindTable {
+  // However large an object says it is, its table is no larger: the kernel side has room for
+  // PYRO_MAX_TABLE_PAGES and PYRO_MAX_RULES of all objects. The largest files of a Debian machine
+  // have 3,600 pages, 1,100 rules, 860,000 rows, and 8,400 in a page.
+  static constexpr size_t kMostPages = 8192;  // 512 MiB of text
+  static constexpr size_t kMostRules = 4096;
+  static constexpr size_t kMostRows = size_t{8} << 20;
+  static constexpr size_t kMostRowsOfPage = 65535;  // pyro_table_page::count has 16 bits
+
   struct Page {
     uint32_t first_row = 0;
     uint32_t row_count = 0;
@@ -68,7 +76,7 @@ struct UnwindTable {
   uint64_t text = 0;
   uint64_t covered_text = 0;
 
-  // How it came about.
+  // How it came about, for logs and tests.
   uint32_t functions = 0;      // FDEs that are in it
   uint32_t bad_functions = 0;  // FDEs left out: malformed
   uint32_t overlaps = 0;       // FDEs left out or cut, because others cover the same addresses

@@ -32,9 +32,14 @@ std::optional<ElfAddress> ToElfAddress(std::span<const Segment> segments, FileOf
   return std::nullopt;
 }
 
+bool HoldsInFile(const Segment& segment, ElfAddress address) {
+  return address >= segment.address &&
+         address.value() - segment.address.value() < segment.file_size;
+}
+
 std::optional<FileOffset> ToFileOffset(std::span<const Segment> segments, ElfAddress address) {
   for (const Segment& s : segments) {
-    if (address < s.address || address.value() - s.address.value() >= s.file_size) continue;
+    if (!HoldsInFile(s, address)) continue;
     return FileOffset(address.value() - s.address.value() + s.offset.value());
   }
   return std::nullopt;

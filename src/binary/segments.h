@@ -15,6 +15,9 @@ namespace pyrometer {
 // preferred to others, and one that contains the byte to one that only shares its page.
 std::optional<ElfAddress> ToElfAddress(std::span<const Segment> segments, FileOffset offset);
 
+// Whether what is loaded at `address` is a byte of the file, in this segment.
+bool HoldsInFile(const Segment& segment, ElfAddress address);
+
 // The byte of the file that is loaded at `address`; nothing beyond file_size (.bss).
 std::optional<FileOffset> ToFileOffset(std::span<const Segment> segments, ElfAddress address);
 

@@ -85,6 +85,7 @@ class WindowAssembly {
     stack.kernel_frames = static_cast<uint16_t>(std::min<size_t>(head.kernel_frames, room));
     stack.user_frames =
         static_cast<uint16_t>(std::min<size_t>(head.user_frames, room - stack.kernel_frames));
+    static_assert(kStackEnds == PYRO_STACK_ENDS);
     stack.end = static_cast<StackEnd>(head.user_end);
     AppendKernelFrames(window_.frames, {frames, stack.kernel_frames});
     for (uint32_t i = 0; i < stack.user_frames; ++i) {

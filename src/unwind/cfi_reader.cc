@@ -16,7 +16,7 @@ namespace pyrometer {
 namespace {
 
 // A CIE takes 600 bytes here and as few as 13 there. Linkers merge equal ones in .eh_frame, and
-// .debug_frame has one for each source file.
+// .debug_frame has one for each source file. Of a section this many positions are tried, at most.
 constexpr size_t kMaxCies = 65536;
 // Of one CIE. FDEs may name any position as their CIE's, so what a CIE may cost must be small.
 constexpr size_t kMaxAugmentation = 16;
@@ -35,7 +35,8 @@ struct Record {
 
 class CfiReader {
  public:
-  CfiReader(const CfiSection& section, CallFrameInfo& info) : section_(section), info_(info) {}
+  CfiReader(const CfiSection& section, size_t most, CallFrameInfo& info)
+      : section_(section), info_(info), room_(most) {}
 
   void ReadAll() {
     for (size_t position = 0; position < section_.bytes.size();) {
@@ -84,12 +85,14 @@ class CfiReader {
     const uint32_t cie = CieAt(position);
     std::optional<Fde> fde;
     if (cie != kBadCie) fde = ParseFde(info_.cies[cie], record.body);
-    if (!fde) {
+    if (!fde || room_ == 0) {
       ++info_.bad_fdes;
       return;
     }
+    if (fde->begin == fde->end) return;
     fde->cie = cie;
-    if (fde->begin != fde->end) info_.fdes.push_back(*fde);
+    info_.fdes.push_back(*fde);
+    --room_;
   }
 
   std::optional<Fde> ParseFde(const Cie& cie, DwarfCursor body) const {
@@ -113,16 +116,20 @@ class CfiReader {
   // Index of the CIE at `position` of the section, or kBadCie.
   uint32_t CieAt(uint64_t position) {
     if (position == last_position_) return last_cie_;
-    const auto [entry, is_new] = cies_.try_emplace(position, kBadCie);
-    if (is_new && info_.cies.size() < kMaxCies) {
-      if (const std::optional<Cie> cie = ReadCie(position)) {
-        entry->second = static_cast<uint32_t>(info_.cies.size());
-        info_.cies.push_back(*cie);
-      }
-    }
     last_position_ = position;
-    last_cie_ = entry->second;
+    const auto known = cies_.find(position);
+    last_cie_ = known != cies_.end() ? known->second : TryCie(position);
     return last_cie_;
+  }
+
+  uint32_t TryCie(uint64_t position) {
+    if (cies_.size() == kMaxCies || info_.cies.size() == kMaxCies) return kBadCie;
+    uint32_t& number = cies_.emplace(position, kBadCie).first->second;
+    if (const std::optional<Cie> cie = ReadCie(position)) {
+      number = static_cast<uint32_t>(info_.cies.size());
+      info_.cies.push_back(*cie);
+    }
+    return number;
   }
 
   std::optional<Cie> ReadCie(uint64_t position) {
@@ -205,6 +212,7 @@ class CfiReader {
 
   const CfiSection& section_;
   CallFrameInfo& info_;
+  size_t room_;  // for so many FDEs more
   CfaMachine machine_;
   absl::flat_hash_map<uint64_t, uint32_t> cies_;  // by position
   uint64_t last_position_ = std::numeric_limits<uint64_t>::max();
@@ -213,8 +221,8 @@ class CfiReader {
 
 }  // namespace
 
-void ReadCallFrameInfo(const CfiSection& section, CallFrameInfo& info) {
-  CfiReader(section, info).ReadAll();
+void ReadCallFrameInfo(const CfiSection& section, size_t most, CallFrameInfo& info) {
+  CfiReader(section, most, info).ReadAll();
 }
 
 }  // namespace pyrometer

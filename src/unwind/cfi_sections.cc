@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "binary/byte_source.h"
-#include "binary/sections.h"
 #include "binary/segments.h"
 #include "unwind/dwarf_cursor.h"
 #include "unwind/encoded_pointer.h"
@@ -19,8 +18,9 @@
 namespace pyrometer {
 namespace {
 
-// Ten times what the largest programs have. Positions fit into 32 bits.
-constexpr size_t kMaxSection = size_t{256} << 20;
+// Twelve times what the largest of a Debian machine have (libLLVM). A small file may claim any
+// size, by compression or by a hole. Positions fit into 32 bits.
+constexpr size_t kMaxSection = size_t{64} << 20;
 
 constexpr std::string_view kEhFrame = ".eh_frame";
 
@@ -47,8 +47,8 @@ struct Loaded {
 // What is loaded from `address` on, to the end of its segment or of the file.
 std::optional<Loaded> LoadedFrom(const ElfFile& elf, uint64_t address) {
   for (const Segment& s : elf.segments()) {
-    const uint64_t skipped = address - s.address.value();  // wraps if it lies before the segment
-    if (address < s.address.value() || skipped >= s.file_size) continue;
+    if (!HoldsInFile(s, ElfAddress(address))) continue;
+    const uint64_t skipped = address - s.address.value();
     const uint64_t offset = s.offset.value() + skipped;
     if (offset >= elf.bytes().size()) return std::nullopt;
     return Loaded{.address = address,
@@ -134,15 +134,14 @@ Result<CfiSection> ReadByProgramHeader(const ElfFile& elf) {
 
 }  // namespace
 
-Result<CfiSection> ReadEhFrame(const ElfFile& elf) {
-  const Result<SectionTable> sections = SectionTable::Read(elf);
+Result<CfiSection> ReadEhFrame(const ElfFile& elf, const Result<SectionTable>& sections) {
   if (!sections || sections->Find(kEhFrame) == nullptr) return ReadByProgramHeader(elf);
   return ReadByName(elf, *sections, kEhFrame, CfiSection::Format::kEhFrame);
 }
 
-Result<CfiSection> ReadDebugFrame(const ElfFile& elf) {
-  ASSIGN_OR_RETURN(const SectionTable sections, SectionTable::Read(elf));
-  return ReadByName(elf, sections, ".debug_frame", CfiSection::Format::kDebugFrame);
+Result<CfiSection> ReadDebugFrame(const ElfFile& elf, const Result<SectionTable>& sections) {
+  if (!sections) return sections.error();
+  return ReadByName(elf, *sections, ".debug_frame", CfiSection::Format::kDebugFrame);
 }
 
 }  // namespace pyrometer

@@ -13,9 +13,9 @@ namespace pyrometer {
 // The frame that called another one.
 struct CallerFrame {
   Address pc;   // where it goes on
-  Address cfa;  // of the frame that it called
-  // Its stack pointer is always known. Registers that the rule does not name are known if the
-  // machine's calling convention preserves them and they were known before.
+  Address cfa;  // of the frame that it called, for who compares unwinders
+  // Registers that the rule does not name are known if the machine's calling convention preserves
+  // them and they were known before; the stack pointer is the CFA then.
   KnownRegisters registers;
 };
 

@@ -17,13 +17,11 @@ bool BeginsBefore(const Fde& a, const Fde& b) {
 
 void KeepCode(std::vector<Fde>& fdes, std::span<const Segment> segments) {
   const Segment* text = nullptr;
-  const auto lies_in = [](const Segment& s, uint64_t address) {
-    return address >= s.address.value() && address - s.address.value() < s.file_size;
-  };
   std::erase_if(fdes, [&](Fde& fde) {
-    if (text == nullptr || !lies_in(*text, fde.begin)) {
-      text = ExecutableSegmentAt(segments, ElfAddress(fde.begin));
-      if (text == nullptr || !lies_in(*text, fde.begin)) return true;
+    const ElfAddress begin(fde.begin);
+    if (text == nullptr || !HoldsInFile(*text, begin)) {
+      text = ExecutableSegmentAt(segments, begin);
+      if (text == nullptr || !HoldsInFile(*text, begin)) return true;
     }
     fde.end = std::min(fde.end, text->address.value() + text->file_size);
     return false;

@@ -38,4 +38,11 @@ inline constexpr Machine kArm64 = {.frame_pointer = 29,
                                    .general_registers = 32,
                                    .preserved = 0x3ff80000};  // x19 to x29
 
+// What this runs on.
+#if defined(__x86_64__)
+inline constexpr Machine kHostMachine = kAmd64;
+#else
+inline constexpr Machine kHostMachine = kArm64;
+#endif
+
 }  // namespace pyrometer

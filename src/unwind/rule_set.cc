@@ -9,8 +9,6 @@
 namespace pyrometer {
 namespace {
 
-constexpr size_t kMaxRules = 65536;  // pyro_unwind_row::rule has 16 bits
-
 size_t HashOf(const RegisterRule& rule) {
   return absl::HashOf(rule.kind, rule.reg, rule.offset, rule.expression);
 }
@@ -40,7 +38,7 @@ std::optional<uint16_t> RuleSet::InternSlowly(const pyro_unwind_rule& rule,
                                               const UnwindRuleBits& bits) {
   auto found = numbers_.find(bits);
   if (found == numbers_.end()) {
-    if (rules_.size() == kMaxRules) return std::nullopt;
+    if (rules_.size() == UnwindTable::kMostRules) return std::nullopt;
     found = numbers_.emplace(bits, static_cast<uint16_t>(rules_.size())).first;
     rules_.push_back(rule);
   }
@@ -51,7 +49,7 @@ std::optional<uint16_t> RuleSet::InternSlowly(const pyro_unwind_rule& rule,
 std::optional<uint16_t> RuleSet::InternExotic(const ExoticRule& rule) {
   auto found = exotic_numbers_.find(rule);
   if (found == exotic_numbers_.end()) {
-    if (exotic_.size() == kMaxExotic) return std::nullopt;
+    if (rules_.size() == UnwindTable::kMostRules) return std::nullopt;
     found = exotic_numbers_.emplace(rule, static_cast<uint16_t>(exotic_.size())).first;
     exotic_.push_back(rule);
   }

@@ -17,12 +17,9 @@ namespace pyrometer {
 // The distinct rules of a table, numbered. Rule 0 is PYRO_RULE_NONE.
 class RuleSet {
  public:
-  // Some objects have a few; the bound is for those that want to fill our memory.
-  static constexpr size_t kMaxExotic = 4096;
-
   RuleSet();
 
-  // The number of `rule`; nothing if there is no room for another one.
+  // The number of `rule`; nothing beyond UnwindTable::kMostRules.
   std::optional<uint16_t> Intern(const pyro_unwind_rule& rule);
   std::optional<uint16_t> InternExotic(const ExoticRule& rule);
 

@@ -8,15 +8,19 @@ namespace {
 
 constexpr uint16_t kNone = 0;
 
-uint64_t PageOf(uint64_t address) {
-  return address >> PYRO_UNWIND_PAGE_SHIFT;
-}
-
 uint64_t StartOf(uint64_t page) {
   return page << PYRO_UNWIND_PAGE_SHIFT;
 }
 
 }  // namespace
+
+bool TableBuilder::HasRoomFor(size_t rows) const {
+  // A page may have one more where it begins, behind the function before, and behind this one.
+  constexpr size_t kMore = 3;
+  const size_t last = pages_.empty() ? 0 : pages_.back().row_count;
+  return last + rows + kMore <= UnwindTable::kMostRowsOfPage &&
+         rows_.size() + rows + UnwindTable::kMostPages <= UnwindTable::kMostRows;
+}
 
 void TableBuilder::Cover(uint64_t begin, uint64_t end, uint16_t rule) {
   if (pages_.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -8,12 +9,20 @@
 
 namespace pyrometer {
 
+// The number of the page that holds an ELF address.
+constexpr uint64_t PageOf(uint64_t address) {
+  return address >> PYRO_UNWIND_PAGE_SHIFT;
+}
+
 // Lays out the rows of an UnwindTable and its pages.
 class TableBuilder {
  public:
   // Up to this many bytes between the end of one function and the aligned beginning of the next
   // are taken for padding. Nobody executes it, so it costs no row: it keeps the rule before it.
   static constexpr uint64_t kAlignment = 16;
+
+  // True if there is room for `rows` that come next, of one function, whichever pages they lie on.
+  bool HasRoomFor(size_t rows) const;
 
   // `rule` holds for the ELF addresses [begin, end), which is not empty.
   // REQUIRES: `begin` is not before an earlier call's `end`.

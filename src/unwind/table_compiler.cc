@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "binary/sections.h"
 #include "binary/segments.h"
 #include "unwind/call_frame_info.h"
 #include "unwind/cfa_machine.h"
@@ -21,13 +22,8 @@
 namespace pyrometer {
 namespace {
 
-// The pages between the first and the last function all have an entry. 4 GiB is twice what the
-// usual code models allow.
-constexpr uint64_t kMaxPages = 65536;
-
-uint64_t PageOf(uint64_t address) {
-  return address >> PYRO_UNWIND_PAGE_SHIFT;
-}
+// Of one object, from all sources. The largest files of a Debian machine have 100,000.
+constexpr size_t kMaxFunctions = 2'000'000;
 
 // The call frame information of one object from all its sources, as disjoint functions.
 class Sources {
@@ -43,7 +39,7 @@ class Sources {
     }
     const CfiSection& kept = sections_.emplace_back(*std::move(section));
     std::vector<Fde> earlier = std::exchange(info_.fdes, {});
-    ReadCallFrameInfo(kept, info_);
+    ReadCallFrameInfo(kept, kMaxFunctions - earlier.size(), info_);
     KeepCode(info_.fdes, elf_.segments());
     overlaps_ += ResolveOverlaps(info_.fdes);
     if (earlier.empty()) return;
@@ -73,12 +69,6 @@ uint64_t TextOf(const ElfFile& elf) {
   return text;
 }
 
-uint64_t CoveredBy(const CallFrameInfo& info) {
-  uint64_t covered = 0;
-  for (const Fde& fde : info.fdes) covered += fde.end - fde.from;
-  return covered;
-}
-
 // See UnwindTable::sparse.
 bool IsSparse(const UnwindTable& table) {
   constexpr uint64_t kSparseBelow = 10;  // percent
@@ -87,7 +77,7 @@ bool IsSparse(const UnwindTable& table) {
 
 // Where a process begins, in files that do not say how to unwind it: no frame lies above. What is
 // not covered from there to the next function belongs to it (ld.so: _start and _dl_start_user, as
-// long as 64 bytes). Empty if there is no such code, or no function less than kMaxPages away.
+// long as 64 bytes). Empty if there is no such code, or no function as near as a table reaches.
 struct EntryCode {
   uint64_t from = 0;
   uint64_t end = 0;
@@ -101,7 +91,10 @@ EntryCode FindEntryCode(const ElfFile& elf, const CallFrameInfo& info) {
   const uint64_t room = text->memory_size - (entry - text->address.value());
   EntryCode code{.from = entry, .end = entry + std::min(kLongest, room)};
   const uint64_t first = PageOf(info.fdes.front().from);
-  if (PageOf(code.from) + kMaxPages <= first || PageOf(code.end) >= first + kMaxPages) return {};
+  if (PageOf(code.from) + UnwindTable::kMostPages <= first ||
+      PageOf(code.end) >= first + UnwindTable::kMostPages) {
+    return {};
+  }
   for (const Fde& fde : info.fdes) {
     if (fde.from <= entry && entry < fde.end) return {};
     if (fde.from > entry) {
@@ -119,8 +112,10 @@ class TableCompiler {
 
   void AddAll() {
     if (info_.fdes.empty()) return;
-    const uint64_t limit = PageOf(info_.fdes.front().from) + kMaxPages;
+    const uint64_t first = info_.fdes.front().from;
     bool entered = entry_.end == 0;
+    const uint64_t limit =
+        PageOf(entered ? first : std::min(first, entry_.from)) + UnwindTable::kMostPages;
     for (const Fde& fde : info_.fdes) {
       if (!entered && fde.from >= entry_.end) {
         CoverEntry();
@@ -132,6 +127,7 @@ class TableCompiler {
       }
       for (const Row& row : function_) builder_.Cover(row.begin, row.end, row.rule);
       ++table_.functions;
+      table_.covered_text += fde.end - fde.from;
     }
     if (!entered) CoverEntry();
   }
@@ -153,17 +149,18 @@ class TableCompiler {
     pyro_unwind_rule outermost{};
     outermost.kind = PYRO_RULE_END;
     const std::optional<uint16_t> rule = rules_.Intern(outermost);
-    if (rule) builder_.Cover(entry_.from, entry_.end, *rule);
+    if (rule && builder_.HasRoomFor(1)) builder_.Cover(entry_.from, entry_.end, *rule);
   }
 
-  // Into function_. False if `fde` is malformed, or needs more rules than there is room for.
+  // Into function_. False if `fde` is malformed, or needs more rules or rows than there is room
+  // for.
   bool ReadRows(const Fde& fde) {
     const Cie& cie = info_.cies[fde.cie];
     function_.clear();
     for (machine_.Start(cie, fde); machine_.Next();) {
       if (machine_.end() <= fde.from) continue;
       const std::optional<uint16_t> rule = RuleFor(machine_.rules(), cie);
-      if (!rule) return false;
+      if (!rule || !builder_.HasRoomFor(function_.size() + 1)) return false;
       function_.push_back({std::max(machine_.begin(), fde.from), machine_.end(), *rule});
     }
     return !machine_.failed();
@@ -198,14 +195,14 @@ Result<UnwindTable> Compile(const ElfFile& elf, const Sources& sources) {
   table.bad_functions += sources.info().bad_fdes;
   table.overlaps = sources.overlaps();
   table.text = TextOf(elf);
-  table.covered_text = CoveredBy(sources.info());
   table.sparse = IsSparse(table);
   return table;
 }
 
 void AddOwn(const ElfFile& elf, Sources& sources) {
-  sources.Add(ReadEhFrame(elf));
-  sources.Add(ReadDebugFrame(elf));
+  const Result<SectionTable> sections = SectionTable::Read(elf);
+  sources.Add(ReadEhFrame(elf, sections));
+  sources.Add(ReadDebugFrame(elf, sections));
 }
 
 }  // namespace
@@ -219,7 +216,7 @@ Result<UnwindTable> CompileUnwindTable(const ElfFile& elf) {
 Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const ElfFile& debug_file) {
   Sources sources(elf);
   AddOwn(elf, sources);
-  sources.Add(ReadDebugFrame(debug_file));
+  sources.Add(ReadDebugFrame(debug_file, SectionTable::Read(debug_file)));
   return Compile(elf, sources);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwind/unwinder.h"
 
+#include <algorithm>
 #include <array>
-#include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -21,12 +22,6 @@
 namespace pyrometer {
 namespace {
 
-#if defined(__x86_64__)
-constexpr Machine kHostMachine = kAmd64;
-#else
-constexpr Machine kHostMachine = kArm64;
-#endif
-
 // What the kernel's unwinder works on, over an UnwindView. Its names are the kernel side's.
 struct pyro_walk {
   pyro_cursor cursor;
@@ -40,6 +35,9 @@ struct pyro_walk {
 
 // The functions of this header belong to this pyro_walk, so it is read in here.
 #include "unwinder.bpf.h"
+
+static_assert(kStackPointer == PYRO_REGISTER_SP);
+static_assert(kStackEnds == PYRO_STACK_ENDS);
 
 long pyro_read_user(pyro_walk* walk, void* out, __u32 size, __u64 address) {
   const std::span<std::byte> bytes(static_cast<std::byte*>(out), size);
@@ -77,17 +75,8 @@ void pyro_push_frame(pyro_walk* walk) {
 
 pyro_walk StartOf(const UserRegisters& registers, UnwindView& view, UnwoundStack& stack) {
   pyro_walk walk{};
-  pyro_cursor& cursor = walk.cursor;
-  std::memcpy(cursor.registers, registers.values.data(), sizeof(cursor.registers));
-  cursor.pc = registers.pc.value() - (registers.after_call ? 1 : 0);
-  cursor.sp = cursor.registers[PYRO_REGISTER_SP];
-  cursor.fp = cursor.registers[PYRO_REGISTER_FP];
-#if defined(PYRO_REGISTER_RBX)
-  cursor.rbx = cursor.registers[PYRO_REGISTER_RBX];
-#endif
-  cursor.has_registers = 1;
-  cursor.fp_known = 1;
-  cursor.rbx_known = 1;
+  std::ranges::copy(registers.values, std::begin(walk.cursor.registers));
+  pyro_start(&walk.cursor, registers.pc.value(), registers.after_call);
   walk.window_start = PYRO_NO_WINDOW;
   walk.view = &view;
   walk.stack = &stack;
@@ -130,7 +119,9 @@ int StepExotic(pyro_walk& walk) {
       [&](Address address, std::span<std::byte> out) { return walk.view->Read(address, out); });
   if (!caller) return PYRO_END_UNSUPPORTED;
   const std::optional<uint64_t> sp = caller->registers.Get(PYRO_REGISTER_SP);
-  if (!sp || *sp < cursor.sp) return PYRO_END_BAD_CFA;
+  // The stack grows downwards, but a signal handler may have one of its own, that lies anywhere.
+  const bool by_signal = table.exotic[number].signal_frame;
+  if (!sp || (*sp < cursor.sp && !by_signal)) return PYRO_END_BAD_CFA;
   const std::optional<uint64_t> fp = caller->registers.Get(PYRO_REGISTER_FP);
   cursor.fp_known = fp ? 1 : 0;
   cursor.fp = fp.value_or(0);
@@ -140,7 +131,7 @@ int StepExotic(pyro_walk& walk) {
   cursor.rbx = rbx.value_or(0);
 #endif
   const int code = pyro_go_on(&cursor, caller->pc.value(), *sp, false);
-  if (table.exotic[number].signal_frame) {
+  if (by_signal) {
     cursor.pc = caller->pc.value();
     TakeRegisters(caller->registers, cursor);
   }

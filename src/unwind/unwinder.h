@@ -7,27 +7,23 @@
 #include <span>
 #include <vector>
 
+#include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/sample.h"
 #include "pyrometer/unwind_table.h"
+#include "unwind/registers.h"
 
 namespace pyrometer {
 
 // By DWARF number.
-#if defined(__x86_64__)
-inline constexpr size_t kStackPointer = 7;
-#else
-inline constexpr size_t kStackPointer = 31;
-#endif
+inline constexpr size_t kStackPointer = kHostMachine.stack_pointer;
 
 // The registers of a thread in user mode.
 struct UserRegisters {
-  static constexpr size_t kCount = 32;
-
   Address pc;
   // By DWARF number: on x86_64 6 is RBP and 7 RSP, on arm64 29 is the frame pointer, 30 the link
   // register and 31 the stack pointer.
-  std::array<uint64_t, kCount> values{};
+  std::array<uint64_t, PYRO_REGISTERS> values{};
   // pc follows the instruction that is being executed: the thread is in a system call.
   bool after_call = false;
 };

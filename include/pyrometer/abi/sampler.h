@@ -53,7 +53,7 @@ enum pyro_outcome {
 
 /* How the walk of the user stack ended. */
 enum pyro_stack_end {
-  PYRO_END_NO_USER_STACK,  /* kernel thread, or exiting: there was none to walk */
+  PYRO_END_NO_USER_STACK,  /* kernel thread (a worker of io_uring too), or exiting: there is none */
   PYRO_END_COMPLETE,       /* call frame information or a null frame pointer says: the outermost */
   PYRO_END_TRUNCATED,      /* PYRO_MAX_USER_FRAMES reached */
   PYRO_END_NO_UNWIND_INFO, /* no call frame information covers the code, and no frame pointer */
@@ -69,7 +69,7 @@ enum pyro_stack_end {
 
 /* Key of the counts map. */
 struct pyro_sample_key {
-  __u64 stack_id;          /* key in the stacks map of class stack_class; 0 = no stack at all */
+  __u64 stack_id;          /* key in the stacks map of class stack_class */
   __u64 start_boottime_ns; /* of the thread group leader */
   __u32 pid;               /* thread group id, in the initial pid namespace */
   __u32 exec_id;           /* low 32 bits of self_exec_id: which program of this process */

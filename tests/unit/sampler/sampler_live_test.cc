@@ -6,16 +6,20 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/io_uring.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -351,6 +355,51 @@ INSTANTIATE_TEST_SUITE_P(Calls, SamplerLiveInSystemCalls,
                            return test.param == Call::kShort ? "Short" : "Long";
                          });
 
+// Has a thread of the kernel look for requests, of which there are none. Returns an errno, or
+// never.
+int PollInTheKernel() {
+  io_uring_params params{};
+  params.flags = IORING_SETUP_SQPOLL;
+  params.sq_thread_idle = 60'000;  // milliseconds, from when it was woken on
+  const long ring = syscall(SYS_io_uring_setup, 8, &params);
+  if (ring < 0) return errno;
+  while (true) {
+    syscall(SYS_io_uring_enter, ring, 0, 0, IORING_ENTER_SQ_WAKEUP, nullptr, 0);
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+}
+
+TEST_F(SamplerLive, SeesThatAThreadOfTheKernelInAProcessHasNoUserStack) {
+  const pid_t child = Fork([] { _exit(PollInTheKernel()); });
+  Sampler::Options options = WithoutColdSamples({.frequency = {199}});
+  // As of 5.12, and before, when it was no thread of the process.
+  options.filter.comms = {"iou-sqp-" + std::to_string(child), "io_uring-sq"};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  int status = 0;
+  pid_t ended = 0;
+  EXPECT_TRUE(WaitFor([&] {
+    ended = waitpid(child, &status, WNOHANG);
+    return ended != 0 || sampler->accounting().exported >= 20;
+  }));
+  sampler->Stop();
+  if (ended != 0) {
+    const int error = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    ASSERT_TRUE(error == ENOSYS || error == EPERM) << std::strerror(error);
+    GTEST_SKIP() << "io_uring_setup: " << std::strerror(error);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  const Result<Window> window = sampler->Drain();
+  ASSERT_TRUE(window.has_value());
+  EXPECT_FALSE(window->samples.empty());
+  for (const Sample& sample : window->samples) {
+    const Stack& stack = window->stacks[sample.stack];
+    EXPECT_TRUE(stack.end == StackEnd::kNoUserStack) << static_cast<int>(stack.end);
+    EXPECT_EQ(window->FramesOf(stack).size(), stack.kernel_frames);
+  }
+}
+
 TEST_F(SamplerLive, ShipsWhatItCannotUnwind) {
   const pid_t child = Fork([] { SpinFor(milliseconds(60000)); });
   Sampler::Options options{.frequency = {199}};
@@ -374,14 +423,28 @@ TEST_F(SamplerLive, ShipsWhatItCannotUnwind) {
   EXPECT_GT(spinning, 0U);
 }
 
+// The first sample of `process` that could not be unwound: it says what the kernel side compares.
+ColdSample FirstColdSampleOf(pid_t process, Sampler& sampler) {
+  ColdSample found;
+  EXPECT_TRUE(WaitFor([&] {
+    std::vector<ColdSample> samples = sampler.TakeCold();
+    const auto of_process =
+        std::ranges::find(samples, Pid(static_cast<uint32_t>(process)),
+                          [](const ColdSample& sample) { return sample.process.pid; });
+    if (of_process == samples.end()) return false;
+    found = std::move(*of_process);
+    return true;
+  }));
+  return found;
+}
+
 TEST_F(SamplerLive, TakesAStartTimeThatIsATickLate) {
   const pid_t child = Fork([] { SpinFor(seconds(60)); });
   Sampler::Options options{.frequency = {999}};
   options.filter.pids = {Pid(static_cast<uint32_t>(child))};
   const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
   ASSERT_TRUE(sampler && sampler->Start());
-  ASSERT_TRUE(WaitFor([&] { return sampler->cold_counters().unknown_process > 0; }));
-  const ColdSample sample = sampler->TakeCold().at(0);
+  const ColdSample sample = FirstColdSampleOf(child, *sampler);
   const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), {}, 0}};
   const auto publish = [&](int64_t ticks_late) {
     ProcessKey process = sample.process;
@@ -403,6 +466,80 @@ TEST_F(SamplerLive, TakesAStartTimeThatIsATickLate) {
     EXPECT_TRUE(WaitFor([&] { return sampler->accounting().exported > before.exported + 20; }));
     EXPECT_LE(sampler->cold_counters().unknown_process, refused + 1) << "one tick may have begun";
   }
+  sampler->Stop();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+TEST_F(SamplerLive, GivesAChildWhatIsKnownOfItsParentAndOfNoEarlierProcess) {
+  const pid_t parent = Fork([] {
+    while (true) {
+      const pid_t child = Fork([] { SpinFor(milliseconds(20)); });
+      SpinFor(milliseconds(5));
+      waitpid(child, nullptr, 0);
+    }
+  });
+  Sampler::Options options{.frequency = {999}};
+  options.filter.pids = {Pid(static_cast<uint32_t>(parent))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  const ColdSample sample = FirstColdSampleOf(parent, *sampler);
+  const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), {}, 0}};
+  const auto publish = [&](uint64_t ticks_late) {
+    ProcessKey process = sample.process;
+    process.start_time = StartTime(process.start_time.value() + ticks_late);
+    sampler->Publish(process, sample.exec, sample.exec_pages, std::span(&all, 1));
+  };
+  const auto known_samples_of_children = [&] {
+    const Result<Window> window = sampler->Drain();
+    return std::ranges::count_if(window->samples, [&](const Sample& of) {
+      const StackEnd end = window->stacks[of.stack].end;
+      return of.process.pid != sample.process.pid && end != StackEnd::kNotReady &&
+             end != StackEnd::kNoUserStack;
+    });
+  };
+  EXPECT_EQ(known_samples_of_children(), 0);
+  publish(2);
+  const uint64_t unknown = sampler->cold_counters().unknown_process;
+  EXPECT_TRUE(WaitFor([&] { return sampler->cold_counters().unknown_process > unknown + 50; }));
+  EXPECT_EQ(known_samples_of_children(), 0);
+  publish(0);
+  EXPECT_TRUE(WaitFor([&] { return known_samples_of_children() > 0; }));
+  sampler->Stop();
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+}
+
+TEST_F(SamplerLive, KeepsAddressesThatDoNotFitIntoAnObjectFrame) {
+  const pid_t child = Fork([] { SpinFor(seconds(60)); });
+  Sampler::Options options{.frequency = {999}};
+  options.cold_per_second = 1;  // the others stay in the kernel
+  options.filter.pids = {Pid(static_cast<uint32_t>(child))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->Start());
+  const ColdSample sample = FirstColdSampleOf(child, *sampler);
+  const auto spinning = reinterpret_cast<uint64_t>(&SpinFor);
+  const auto frames_at = [&](uint64_t elf_address) {
+    const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), ObjectId(7),
+                                           spinning - elf_address}};
+    sampler->Publish(sample.process, sample.exec, sample.exec_pages, std::span(&all, 1));
+    EXPECT_TRUE(sampler->Drain().has_value());
+    const uint64_t before = sampler->accounting().exported;
+    EXPECT_TRUE(WaitFor([&] { return sampler->accounting().exported > before + 50; }));
+    std::vector<Frame> frames;
+    const Result<Window> window = sampler->Drain();
+    for (const Stack& stack : window->stacks) {
+      const auto user = window->FramesOf(stack).subspan(stack.kernel_frames);
+      if (!user.empty()) frames.push_back(user[0]);
+    }
+    return frames;
+  };
+  const auto of_spinning = [&](Frame frame) { return LiesIn(frame, &SpinFor); };
+  const auto of_object = [](Frame frame) { return frame.kind() == Frame::Kind::kObject; };
+  EXPECT_THAT(frames_at(0x1000), testing::Contains(testing::ResultOf(of_object, true)));
+  const std::vector<Frame> beyond = frames_at(uint64_t{1} << 41);
+  EXPECT_THAT(beyond, testing::Contains(testing::ResultOf(of_spinning, true)));
+  EXPECT_THAT(beyond, testing::Each(testing::ResultOf(of_object, false)));
   sampler->Stop();
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);

@@ -13,9 +13,9 @@ namespace {
 
 using Format = CfiSection::Format;
 
-CallFrameInfo Read(const CfiSection& section) {
+CallFrameInfo Read(const CfiSection& section, size_t most = 1000) {
   CallFrameInfo info;
-  ReadCallFrameInfo(section, info);
+  ReadCallFrameInfo(section, most, info);
   return info;
 }
 
@@ -223,6 +223,26 @@ TEST(CfiReader, LosesMalformedFunctionsOnly) {
   const CallFrameInfo info = Read(SectionOf(writer.bytes()));
   EXPECT_EQ(info.fdes.size(), 1U);
   EXPECT_EQ(info.bad_fdes, 4U);
+}
+
+TEST(CfiReader, CountsFunctionsThatAreTooManyAsBad) {
+  CfiWriter writer;
+  const uint64_t cie = writer.AddCie();
+  for (uint64_t i = 0; i < 5; ++i) writer.AddFde(cie, kText + i * 0x40, 0x40);
+  const CallFrameInfo info = Read(SectionOf(writer.bytes()), 3);
+  EXPECT_EQ(info.fdes.size(), 3U);
+  EXPECT_EQ(info.bad_fdes, 2U);
+}
+
+TEST(CfiReader, TriesNoMoreCiesThanItMayHave) {
+  // All are bad; a good one comes last.
+  CfiWriter writer;
+  writer.bytes().U32(4).U32(0);
+  for (uint64_t i = 0; i < 70'000; ++i) writer.AddFde(i * 4 + 1, kText, 0x40);
+  writer.AddFde(writer.AddCie(), kText, 0x40);
+  const CallFrameInfo info = Read(SectionOf(writer.bytes()));
+  EXPECT_TRUE(info.fdes.empty());
+  EXPECT_EQ(info.bad_fdes, 70'001U);
 }
 
 TEST(CfiReader, EndsAtAnImpossibleLength) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <filesystem>
@@ -42,6 +43,11 @@ struct Sweep {
   std::set<std::string> distinct_without_rbx;
   std::array<uint64_t, PYRO_RULE_KINDS> rows_by_kind{};
   double seconds = 0;  // of CPU time
+  // Of one file, or page.
+  uint32_t most_functions = 0;
+  size_t most_pages = 0;
+  size_t most_rules = 0;
+  uint32_t most_rows = 0;
 };
 
 void Add(const UnwindTable& table, Sweep& sweep) {
@@ -55,6 +61,12 @@ void Add(const UnwindTable& table, Sweep& sweep) {
   sweep.functions += table.functions;
   sweep.bad_functions += table.bad_functions;
   sweep.overlaps += table.overlaps;
+  sweep.most_functions = std::max(sweep.most_functions, table.functions);
+  sweep.most_pages = std::max(sweep.most_pages, table.pages.size());
+  sweep.most_rules = std::max(sweep.most_rules, table.rules.size());
+  for (const UnwindTable::Page& page : table.pages) {
+    sweep.most_rows = std::max(sweep.most_rows, page.row_count);
+  }
   for (const pyro_unwind_row& row : table.rows) {
     ++sweep.rows_by_kind.at(table.rules.at(row.rule).kind);
   }
@@ -102,6 +114,8 @@ void PrintSweep(const Sweep& s) {
              s.with_bad_functions, s.overlaps);
   fmt::print("{} distinct rules, {} without RBX; exotic rules in {} files\n", s.distinct.size(),
              s.distinct_without_rbx.size(), s.with_exotic);
+  fmt::print("at most {} functions, {} pages and {} rules in a file, {} rows in a page\n",
+             s.most_functions, s.most_pages, s.most_rules, s.most_rows);
   constexpr const char* kKinds[] = {"none",     "end",         "signal", "exotic",
                                     "register", "dereference", "PLT"};
   for (size_t kind = 0; kind < s.rows_by_kind.size(); ++kind) {

@@ -81,6 +81,20 @@ TEST(TableBuilder, BeginsEveryPageAnew) {
   EXPECT_EQ(RuleAt(table, 13 * kPage), 0);
 }
 
+TEST(TableBuilder, HasRoomForSoManyRows) {
+  TableBuilder full_page;
+  for (uint64_t at = 0; at < 60'000; ++at) full_page.Cover(at, at + 1, 1 + at % 2);
+  EXPECT_TRUE(full_page.HasRoomFor(5'000));
+  EXPECT_FALSE(full_page.HasRoomFor(6'000));
+
+  TableBuilder full_table;
+  for (uint64_t at = 0; full_table.HasRoomFor(1); at += 2)
+    full_table.Cover(at, at + 2, 1 + at / 2 % 2);
+  const UnwindTable table = Finished(std::move(full_table));
+  EXPECT_LE(table.rows.size(), size_t{8} << 20);
+  EXPECT_GT(table.rows.size(), (size_t{8} << 20) - 10'000);
+}
+
 TEST(TableBuilder, MakesAnEmptyTableOfNothing) {
   const UnwindTable table = Finished({});
   EXPECT_TRUE(table.empty());

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -70,15 +71,30 @@ TEST(CompileUnwindTable, MakesAnEmptyTableWithoutCallFrameInformation) {
   EXPECT_TRUE(Compiled({.has_sections = false}).empty());
 }
 
-TEST(CompileUnwindTable, FailsWhereNothingCanBeRead) {
+// What becomes of an object whose .eh_frame has a header that `change` has been done to.
+ErrorCode ErrorWith(const std::function<void(Elf64_Shdr&)>& change) {
   std::vector<std::byte> image = MadeObject{.eh_frame = EhFrame({{kText, 0x20}})}.Image();
   const auto header = Peek<Elf64_Ehdr>(image, 0);
   auto section = Peek<Elf64_Shdr>(image, header.e_shoff + sizeof(Elf64_Shdr));
-  section.sh_offset = image.size();
+  change(section);
   Poke(image, header.e_shoff + sizeof(Elf64_Shdr), section);
   const Result<UnwindTable> table = CompileUnwindTable(*ElfFile::FromBytes(image));
-  ASSERT_FALSE(table.has_value());
-  EXPECT_EQ(table.error().code(), ErrorCode::kMalformed);
+  EXPECT_FALSE(table.has_value());
+  return table ? ErrorCode::kInternal : table.error().code();
+}
+
+TEST(CompileUnwindTable, FailsWhereNothingCanBeRead) {
+  EXPECT_EQ(ErrorWith([](Elf64_Shdr& section) { section.sh_offset = 1 << 20; }),
+            ErrorCode::kMalformed);
+}
+
+TEST(CompileUnwindTable, ReadsNoSectionThatIsTooLarge) {
+  constexpr uint64_t kLargest = uint64_t{64} << 20;
+  EXPECT_EQ(ErrorWith([](Elf64_Shdr& section) { section.sh_size = kLargest; }),
+            ErrorCode::kMalformed)
+      << "it is not that large";
+  EXPECT_EQ(ErrorWith([](Elf64_Shdr& section) { section.sh_size = kLargest + 1; }),
+            ErrorCode::kExhausted);
 }
 
 // .eh_frame_hdr without a search table, and with one whose last FDE is at `last_fde`.
@@ -256,7 +272,7 @@ TEST(CompileUnwindTable, LeavesOutWhatNeedsTooManyRules) {
   const UnwindTable table = Compiled({.eh_frame = writer.bytes()});
   EXPECT_EQ(table.functions, 2U);
   EXPECT_EQ(table.bad_functions, 1U);
-  EXPECT_EQ(table.rules.size(), 65536U);
+  EXPECT_EQ(table.rules.size(), 4096U);
   EXPECT_EQ(RuleTextAt(table, kText + 0x20 + 80'000), FrameText(8));
 }
 
@@ -267,6 +283,49 @@ TEST(CompileUnwindTable, LeavesOutWhatNeedsTooManyExoticRules) {
   EXPECT_EQ(table.functions, 0U);
   EXPECT_EQ(table.bad_functions, 1U);
   EXPECT_LE(table.exotic.size(), 4096U);
+}
+
+TEST(CompileUnwindTable, LeavesOutWhatNeedsTooManyRowsInAPage) {
+  // Another row at each byte.
+  const auto function = [](uint64_t size) {
+    DwarfBytes rows;
+    for (uint64_t i = 0; i < size; ++i) {
+      rows.Append(Frame(i % 2 == 0 ? 16 : 24)).U8(DW_CFA_advance_loc | 1);
+    }
+    return rows;
+  };
+  CfiWriter writer;
+  const uint64_t cie = writer.AddCie();
+  writer.AddFde(cie, kText, 0x8000, function(0x8000));
+  writer.AddFde(cie, kText + 0x8000, 0x8000, function(0x8000));
+  writer.AddFde(cie, kText + 0x10000, 0x20000, function(0x20000));
+  writer.AddFde(cie, kText + 0x30000, 0x20, Frame(32));
+  const UnwindTable table = Compiled({.eh_frame = writer.bytes()});
+  EXPECT_EQ(table.functions, 2U);
+  EXPECT_EQ(table.bad_functions, 2U);
+  EXPECT_EQ(RuleTextAt(table, kText + 0x7fff), FrameText(24));
+  EXPECT_EQ(RuleTextAt(table, kText + 0x8000), "none");
+  EXPECT_EQ(RuleTextAt(table, kText + 0x10000), "none");
+  EXPECT_EQ(RuleTextAt(table, kText + 0x30000), FrameText(32));
+}
+
+constexpr uint64_t kPage = uint64_t{1} << PYRO_UNWIND_PAGE_SHIFT;
+
+TEST(CompileUnwindTable, LeavesOutWhatLiesOnTooManyPages) {
+  const std::vector<Function> functions = {
+      {kText, 0x20, 16}, {kText + 8192 * kPage - 0x20, 0x20, 24}, {kText + 8192 * kPage, 0x20, 32}};
+  const uint64_t size = 9000 * kPage;
+  const UnwindTable table = Compiled({.eh_frame = EhFrame(functions), .text_size = size});
+  EXPECT_EQ(table.pages.size(), 8192U);
+  EXPECT_EQ(table.bad_functions, 1U);
+  EXPECT_EQ(RuleTextAt(table, kText + 8192 * kPage - 0x20), FrameText(24));
+
+  const UnwindTable with_entry = Compiled({.eh_frame = EhFrame(functions),
+                                           .entry = kText - 2 * kPage,
+                                           .text = kText - 2 * kPage,
+                                           .text_size = size});
+  EXPECT_EQ(with_entry.bad_functions, 2U) << "its pages begin earlier";
+  EXPECT_EQ(RuleTextAt(with_entry, kText - 2 * kPage), "end");
 }
 
 TEST(CompileUnwindTable, LeavesOutAbsurdExpressions) {
@@ -321,6 +380,17 @@ TEST(CompileUnwindTable, SaysHowMuchOfTheTextItCovers) {
   EXPECT_EQ(with_debug_file.text, bare.text);
   EXPECT_LT(bare.covered_text, with_debug_file.covered_text);
   EXPECT_LE(with_debug_file.covered_text, with_debug_file.text);
+}
+
+TEST(CompileUnwindTable, CoversNothingByFunctionsThatItLeavesOut) {
+  CfiWriter writer;
+  const uint64_t cie = writer.AddCie();
+  writer.AddFde(cie, kText, 0x20, Frame(16));
+  writer.AddFde(cie, kText + 0x20, 0xfe0, {DW_CFA_restore_state});
+  const UnwindTable table = Compiled({.eh_frame = writer.bytes(), .text_size = 0x1000});
+  EXPECT_EQ(table.text, 0x1000U);
+  EXPECT_EQ(table.covered_text, 0x20U);
+  EXPECT_TRUE(table.sparse);
 }
 
 // Whatever is done to a file, compiling it ends, with a sound table or an error.

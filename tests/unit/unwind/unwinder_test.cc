@@ -10,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#include "tests/unit/unwind/register_rules.h"
 #include "tests/unit/unwind/table_rules.h"
 
 namespace pyrometer {
@@ -376,6 +377,30 @@ TEST_F(UnwinderTest, EvaluatesWhatTheKernelSideCannot) {
   view_.AddExotic(rule);
   view_.Put(kStack + 16, bottom);
   EXPECT_THAT(AddressesOf(UnwindFrom(leaf)), ElementsAre(leaf, bottom - 1));
+}
+
+TEST_F(UnwinderTest, GoesFromASignalStackToOneThatLiesBelow) {
+  constexpr uint64_t kBelow = kStack - 0x1000;
+  const uint64_t restorer = view_.Function(RuleOfKind(PYRO_RULE_EXOTIC));  // number 0
+  const uint64_t interrupted = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t bottom = Bottom();
+  view_.AddExotic({.cfa = InRegister(kRbp),
+                   .registers = {{.reg = 16, .rule = AtCfa(-8)}},
+                   .return_address = 16,
+                   .signal_frame = true});
+  registers_.values[kRbp] = kBelow;
+  view_.Put(kBelow - 8, interrupted);
+  view_.Put(kBelow, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(restorer)), ElementsAre(restorer, interrupted, bottom - 1));
+}
+
+TEST_F(UnwinderTest, TakesNoFrameFromAStackThatIsNoUserMemory) {
+  // In its first step nothing of a stack has been read.
+  for (const uint64_t fp : {uint64_t{1} << 63, (uint64_t{1} << 63) + 0x100}) {
+    registers_.pc = Address(kPlain + 4);
+    registers_.values[kRsp] = registers_.values[kRbp] = fp;
+    EXPECT_EQ(Unwind(registers_, view_).end, StackEnd::kNoUnwindInfo);
+  }
 }
 
 TEST_F(UnwinderTest, FindsTheCallerOfHandWrittenCode) {
