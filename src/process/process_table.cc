@@ -177,18 +177,22 @@ std::vector<Pid> ProcessTable::EndMissing(MonotonicTime when,
   return pids;
 }
 
-const Process* ProcessTable::Find(const ProcessKey& key) const {
+const Process* ProcessTable::Find(const ProcessKey& key, MonotonicTime when) const {
   const auto it = processes_.find(key.pid);
   if (it == processes_.end()) return nullptr;
-  // Of lives that were derived the oldest that matches is the nearest.
+  const Process* nearest = nullptr;
   for (const auto& life : it->second) {
-    if (life->StartedAt(key.start_time)) return life.get();
+    if (life->born > when || !life->StartedAt(key.start_time)) continue;
+    // Starts ascend, and those that match are not before the key's: the first is the nearest, and
+    // of those that began in the same tick the last.
+    if (nearest != nullptr && life->key.start_time != nearest->key.start_time) break;
+    nearest = life.get();
   }
-  return nullptr;
+  return nearest;
 }
 
 const Program* ProcessTable::Find(const ProcessKey& key, ExecId exec, MonotonicTime when) const {
-  const Process* const process = Find(key);
+  const Process* const process = Find(key, when);
   if (process == nullptr) return nullptr;
   const std::vector<Program>& programs = process->programs;
   for (auto program = programs.rbegin(); program != programs.rend(); ++program) {

@@ -86,9 +86,9 @@ class ProcessTable {
 
   // Null if there is none.
   Process* Living(Pid pid);
-  // The process whatever it runs; null if it is unknown or forgotten.
-  const Process* Find(const ProcessKey& key) const;
-  // What `process` ran as its program `exec`, or at `when` if exec ids were not known.
+  // The process whatever it runs, born by `when`; null if it is unknown or forgotten.
+  const Process* Find(const ProcessKey& key, MonotonicTime when = kForever) const;
+  // What `process`, born by `when`, ran as its program `exec`, or then if exec ids were not known.
   const Program* Find(const ProcessKey& process, ExecId exec, MonotonicTime when) const;
 
   void ForEachLiving(const std::function<void(Process&)>& visit);

@@ -116,6 +116,17 @@ TEST_F(ProcessTableTest, MatchesAnExactStartTimeExactly) {
   EXPECT_EQ(ObjectOf(100, 0, 5, 61), ObjectId(0));
 }
 
+TEST_F(ProcessTableTest, TellsLivesOfOneClockTickApartByTime) {
+  table_.Apply(Fork(100, 200, 60));
+  const MonotonicTime soon(Tick(60).value() + 1000);
+  EXPECT_TRUE(table_.Apply(ExitEvent{soon, Pid(200), Tid(200)}));
+  ForkEvent again = Fork(100, 200, 60);
+  again.when = MonotonicTime(soon.value() + 1000);
+  table_.Apply(again)->program().space.Map(Text(kNew), again.when);
+  EXPECT_EQ(ObjectOf(200, 60, 5, 60), kOld);
+  EXPECT_EQ(ObjectOf(200, 60, 5, 61), kNew);
+}
+
 TEST_F(ProcessTableTest, TakesTheNearestOfTwoDerivedStarts) {
   table_.Apply(Fork(100, 200, 60));
   EXPECT_TRUE(table_.Apply(Exit(200, 200, 65)));
