@@ -197,13 +197,14 @@ class Survival(BpfTestCase):
         recording = record(self.directory, command=all_at_once(*commands))
         self.assertEqual(recording.status, 0, recording.stderr)
         self.assertEqual(len(recording.truths), len(commands))
-        known = [s for s in recording.of_comm("run_mapped") if s.calls("run_mapped_code")]
+        everything = recording.of_comm("run_mapped")
+        known = [s for s in everything if s.calls("run_mapped_code")]
         for number, what in enumerate(self.corrupt_files()):
             with self.subTest(what):
                 name = "corrupt_%d.so" % number
                 samples = [s for s in known
                            if any(os.path.basename(m) == name for m in s.mappings)]
-                self.assertGreater(count_where(samples, every_sample), 100)
+                self.assertGreater(count_where(samples, every_sample), 100, describe(everything))
                 wrong = [s for s in samples if not s.user_frames()[-1].startswith(name + "+0x")]
                 self.assertEqual(count_where(wrong, every_sample), 0, describe(wrong))
 
