@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -21,8 +22,10 @@ constexpr std::chrono::milliseconds kBusyInterval(50);
 constexpr std::chrono::seconds kIdleInterval(1);
 // Tables are loaded for so long before a recording starts, and then for so long at a time: between
 // them the ring buffer is emptied, for what waits for a table is unwound in user space meanwhile.
+// That must not last either, or more and more is shipped for want of a table.
 constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);
 constexpr std::chrono::milliseconds kLoadingTime(50);
+constexpr std::chrono::milliseconds kUnwindingTime(50);
 // Unwound samples that wait for a window to be taken, some 1 KiB each. Beyond, the kernel side's
 // ring fills up, and it refuses what does not fit: those stacks say so.
 constexpr size_t kMaxDone = 16384;
@@ -75,8 +78,8 @@ ColdUnwinder::Next ColdUnwinder::Work() {
   const absl::MutexLock work(&work_);
   const bool loaded = LoadTables(kLoadingTime);
   const bool is_behind = IsBehind();
-  const bool unwound = !is_behind && UnwindSamples();
-  if (!wanted_.empty()) return Next::kMore;
+  const bool unwound = !is_behind && UnwindSamples(kUnwindingTime);
+  if (!wanted_.empty() || (!taken_.empty() && !is_behind)) return Next::kMore;
   return loaded || unwound || is_behind ? Next::kSoon : Next::kWait;
 }
 
@@ -97,16 +100,19 @@ bool ColdUnwinder::LoadTables(std::chrono::milliseconds time) {
   return any;
 }
 
-bool ColdUnwinder::UnwindSamples() {
-  std::vector<ColdSample> samples = sampler_.TakeCold();
-  for (ColdSample& sample : samples) {
+bool ColdUnwinder::UnwindSamples(std::chrono::milliseconds time) {
+  if (taken_.empty()) std::ranges::move(sampler_.TakeCold(), std::back_inserter(taken_));
+  const bool any = !taken_.empty();
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  for (; !taken_.empty() && std::chrono::steady_clock::now() < deadline; taken_.pop_front()) {
+    ColdSample& sample = taken_.front();
     ColdStack stack = UnwindOne(sample);
     sample.stack = {};
     const absl::MutexLock lock(&done_mutex_);
     done_.push_back({.sample = std::move(sample), .stack = std::move(stack)});
   }
   tables_.CloseFile();
-  return !samples.empty();
+  return any;
 }
 
 bool ColdUnwinder::IsBehind() const {
@@ -132,7 +138,8 @@ ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
 
 void ColdUnwinder::Finish() {
   const absl::MutexLock work(&work_);
-  UnwindSamples();
+  while (UnwindSamples(std::chrono::hours(1))) {
+  }
 }
 
 void ColdUnwinder::MoveInto(Window& window) {

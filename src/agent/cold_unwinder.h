@@ -44,17 +44,18 @@ class ColdUnwinder {
 
   void Run(const std::stop_token& stop);
   Next Work();
-  // True if there was something to do; both. Tables are loaded until `time` is over.
+  // True if there was something to do; both. What is left when `time` is over waits.
   bool LoadTables(std::chrono::milliseconds time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
   bool IsBehind() const;
-  bool UnwindSamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
+  bool UnwindSamples(std::chrono::milliseconds time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
   ColdStack UnwindOne(const ColdSample& sample) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
 
   Sampler& sampler_;
   ProcessTracker& tracker_;
   absl::Mutex work_ ABSL_ACQUIRED_BEFORE(done_mutex_);
   UnwindTables tables_ ABSL_GUARDED_BY(work_);
-  std::deque<ObjectId> wanted_ ABSL_GUARDED_BY(work_);  // tables that the kernel side still misses
+  std::deque<ObjectId> wanted_ ABSL_GUARDED_BY(work_);   // tables that the kernel side still misses
+  std::deque<ColdSample> taken_ ABSL_GUARDED_BY(work_);  // still to be unwound
   mutable absl::Mutex done_mutex_;
   std::vector<Unwound> done_ ABSL_GUARDED_BY(done_mutex_);
   std::jthread thread_;
