@@ -26,4 +26,11 @@ inline std::string_view Trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
+// The path of a file, without what the kernel adds when it is unlinked (fs/d_path.c).
+inline std::string_view WithoutDeleted(std::string_view path) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  return path;
+}
+
 }  // namespace pyrometer

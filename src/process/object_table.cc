@@ -14,15 +14,10 @@
 #include <utility>
 
 #include "base/system_error.h"
+#include "base/text.h"
 
 namespace pyrometer {
 namespace {
-
-std::string_view WithoutDeleted(std::string_view path) {
-  constexpr std::string_view kDeleted = " (deleted)";
-  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
-  return path;
-}
 
 // True if the open file is still called that, at least in the root of a process that is shut up in
 // one. A place may have got another file since its mapping was reported.

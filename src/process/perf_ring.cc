@@ -145,15 +145,6 @@ void PerfRing::Discard() {
   __atomic_store_n(&pages_->data_tail, head, __ATOMIC_RELEASE);
 }
 
-bool PerfRing::HasStopped() {
-  struct {
-    uint64_t value = 0;
-    uint64_t enabled_ns = 0;
-  } read;
-  if (::read(fd_.get(), &read, sizeof(read)) != sizeof(read)) return false;
-  return std::exchange(enabled_ns_, read.enabled_ns) == read.enabled_ns;
-}
-
 bool PerfRing::HasUnread() const {
   return __atomic_load_n(&pages_->data_head, __ATOMIC_ACQUIRE) !=
          __atomic_load_n(&pages_->data_tail, __ATOMIC_ACQUIRE);

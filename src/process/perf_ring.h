@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/event_reading.h"
 #include "base/unique_fd.h"
 #include "process/event_merger.h"
 #include "pyrometer/result.h"
@@ -39,9 +40,8 @@ class PerfRing {
   // Makes room without looking at what was there.
   void Discard();
 
-  // True if nothing can come any more: the CPU went since the last call. When it comes back, the
-  // kernel does not enable the event again.
-  bool HasStopped();
+  // True if nothing can come any more: the CPU went since the last call, though it may be back.
+  bool HasStopped() { return stopped_.HasStopped(fd_.get()); }
 
   // True if there is a record that was not drained. Any thread.
   bool HasUnread() const;
@@ -67,7 +67,7 @@ class PerfRing {
   Pages pages_;
   size_t ring_bytes_;
   std::vector<std::byte> wrapped_;
-  uint64_t enabled_ns_ = 0;  // at the last call of HasStopped()
+  StoppedEvent stopped_;
 };
 
 }  // namespace pyrometer

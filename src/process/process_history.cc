@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 namespace pyrometer {
 namespace {
@@ -27,13 +28,8 @@ bool IsCounted(const FileMapping& range, const MappedFile& file) {
 // True for two objects that are one file before and after its inode changed, as it does when the
 // file is unlinked or another is renamed over it.
 bool IsSameFile(const ObjectInfo& before, const ObjectInfo& now) {
-  constexpr std::string_view kDeleted = " (deleted)";
-  const auto path_of = [&](std::string_view path) {
-    if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
-    return path;
-  };
   return before.was_opened && !before.build_id.empty() && before.build_id == now.build_id &&
-         path_of(before.path) == path_of(now.path);
+         WithoutDeleted(before.path) == WithoutDeleted(now.path);
 }
 
 std::vector<PublishedMapping> ToPublish(const std::vector<ObjectMapping>& mappings,

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
 
 #include "base/system_error.h"
 
@@ -56,7 +55,7 @@ Result<void> PerfEvents::FollowCpus() {
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(procfs_));
   for (auto it = events_.begin(); it != events_.end();) {
     const bool online = std::ranges::find(cpus, it->first) != cpus.end();
-    const bool works = online && !HasStopped(it->second);
+    const bool works = online && !it->second.stopped.HasStopped(it->second.fd);
     if (!works) Close(it->second);
     it = works ? std::next(it) : events_.erase(it);
   }
@@ -86,20 +85,9 @@ Result<PerfEvents::CpuEvent> PerfEvents::Open(uint32_t cpu) const {
   return event;
 }
 
-PerfEvents::Reading PerfEvents::Read(const CpuEvent& event) {
-  Reading reading;
-  if (::read(event.fd, &reading, sizeof(reading)) != sizeof(reading)) return {};
-  return reading;
-}
-
+// The event counts nanoseconds, of which each period is a tick.
 uint64_t PerfEvents::DueOn(const CpuEvent& event) const {
-  return Read(event).clock_ns / period_ns_;
-}
-
-// A CPU that went took its events with it, and does not bring them back (also after a suspension).
-bool PerfEvents::HasStopped(CpuEvent& event) {
-  const uint64_t enabled_ns = Read(event).enabled_ns;
-  return std::exchange(event.enabled_ns, enabled_ns) == enabled_ns;
+  return EventReading::Of(event.fd).value / period_ns_;
 }
 
 void PerfEvents::Close(CpuEvent& event) {

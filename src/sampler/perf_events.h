@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/cpu_list.h"
+#include "base/event_reading.h"
 #include "base/procfs.h"
 #include "base/unique_fd.h"
 #include "pyrometer/ids.h"
@@ -46,18 +47,11 @@ class PerfEvents {
   struct CpuEvent {
     std::unique_ptr<bpf_link, LinkDeleter> link;  // owns the perf event's descriptor
     int fd = -1;
-    uint64_t enabled_ns = 0;  // at the last look
-  };
-  // What the kernel says of an event.
-  struct Reading {
-    uint64_t clock_ns = 0;    // of which each period is a tick
-    uint64_t enabled_ns = 0;  // that it could count
+    StoppedEvent stopped;
   };
 
   Result<CpuEvent> Open(uint32_t cpu) const;
-  static Reading Read(const CpuEvent& event);
   uint64_t DueOn(const CpuEvent& event) const;
-  static bool HasStopped(CpuEvent& event);
   void Close(CpuEvent& event);
 
   bpf_program* program_;

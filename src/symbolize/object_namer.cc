@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "symbolize/demangle.h"
 #include "symbolize/named_location.h"
 #include "symbolize/printable.h"
@@ -35,8 +36,7 @@ std::shared_ptr<const CodeObject> MakeCodeObject(const ObjectDescription& descri
 
 // "libfoo.so+0x1234"
 std::string MadeUpName(std::string_view path, ElfAddress address) {
-  constexpr std::string_view kDeleted = " (deleted)";
-  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  path = WithoutDeleted(path);
   const std::string_view base = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
   return fmt::format("{}+{:#x}", base.empty() ? path : base, address.value());
 }
