@@ -21,8 +21,9 @@ struct EventReading {
   }
 };
 
-// Tells when the event of one CPU has stopped for good: a CPU that goes disables its events, and they
-// stay so when it comes back, also after a suspension (kernel/events/core.c, perf_event_exit_cpu).
+// Tells when the event of one CPU has stopped for good: a CPU that goes disables its events, and
+// they stay so when it comes back, also after a suspension (kernel/events/core.c,
+// perf_event_exit_cpu).
 class StoppedEvent {
  public:
   // True if `fd` has not been enabled since the last call, or cannot be read.

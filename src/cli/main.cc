@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 
-#include "agent/doctor.h"
-#include "agent/recorder.h"
 #include "base/procfs.h"
 #include "cli/run.h"
+#include "doctor/doctor.h"
+#include "record/recorder.h"
 
 namespace {
 

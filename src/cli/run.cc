@@ -8,10 +8,10 @@
 #include <string_view>
 #include <variant>
 
-#include "agent/version.h"
 #include "base/file.h"
 #include "cli/command_line.h"
 #include "cli/exit_status.h"
+#include "doctor/version.h"
 
 namespace pyrometer {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "agent/doctor.h"
 #include "config/record_config.h"
+#include "doctor/doctor.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {

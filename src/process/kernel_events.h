@@ -39,8 +39,8 @@ class KernelEvents {
   // Every event up to a moment after the call began. Never waits.
   Batch Read();
 
-  // Opens the streams of CPUs that came and closes those of CPUs that went, though they may be back.
-  // True if a CPU came: what happened on it before is unknown.
+  // Opens the streams of CPUs that came and closes those of CPUs that went, though they may be
+  // back. True if a CPU came: what happened on it before is unknown.
   Result<bool> Rescan();
 
   // Returns when a ring has enough unread bytes, at options.wake_fd, or after `timeout`. Like

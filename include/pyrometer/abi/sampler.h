@@ -123,8 +123,8 @@ struct pyro_mapping {
  * exec id, and the size of its executable memory, which changes when something is unmapped. */
 struct pyro_process {
   /* start_boottime / PYRO_CLOCK_TICK_NS of the group leader, or one more: user space may know it
-   * from the report of the fork only, which comes some 20 us later. An older process of that pid may
-   * have begun in the same tick, but does not run any more. */
+   * from the report of the fork only, which comes some 20 us later. An older process of that pid
+   * may have begun in the same tick, but does not run any more. */
   __u64 start_ticks;
   __u32 exec_id;
   __u32 first_mapping; /* index into the mapping pool */

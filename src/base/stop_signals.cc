@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/stop_signals.h"
+
+#include <sys/signalfd.h>
+
+#include <cerrno>
+
+#include "base/system_error.h"
+
+namespace pyrometer {
+
+Result<StopSignals> StopSignals::Block() {
+  sigset_t stop;
+  sigset_t before;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGINT);
+  sigaddset(&stop, SIGTERM);
+  if (pthread_sigmask(SIG_BLOCK, &stop, &before) != 0)
+    return SystemError(errno, "blocking signals");
+  UniqueFd fd(signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return SystemError(errno, "signalfd");
+  return StopSignals(std::move(fd), before);
+}
+
+StopSignals::StopSignals(StopSignals&& other) noexcept = default;
+
+StopSignals::~StopSignals() {
+  if (!fd_) return;
+  // A signal that came and was acted on must not strike again when it is unblocked.
+  Take();
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void StopSignals::Take() const {
+  signalfd_siginfo info;
+  while (::read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
+  }
+}
+
+}  // namespace pyrometer

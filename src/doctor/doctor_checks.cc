@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the facts mean. Each function judges one thing.
+#include <fmt/format.h>
+#include <linux/capability.h>
+
+#include <array>
+#include <utility>
+
+#include "doctor/doctor.h"
+#include "doctor/doctor_facts.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr KernelVersion kOldestKernel{5, 10};
+// From here on BPF memory is charged to the memory cgroup and not to RLIMIT_MEMLOCK.
+constexpr KernelVersion kMemlockUnused{5, 11};
+constexpr uint64_t kEnoughMemlock = uint64_t{256} << 20;
+constexpr Hertz kDefaultFrequency{99};
+
+// A judgement between two: what follows from `good`.
+Check Judge(bool good, CheckStatus otherwise, Check check) {
+  check.status = good ? CheckStatus::kOk : otherwise;
+  if (good) check.advice.clear();
+  return check;
+}
+
+bool Has(const MachineFacts& facts, int capability) {
+  return facts.capabilities && (*facts.capabilities >> capability & 1) != 0;
+}
+
+bool HasOr(const MachineFacts& facts, int capability, int broader) {
+  return Has(facts, capability) || Has(facts, broader);
+}
+
+bool MaySample(const MachineFacts& facts) {
+  return HasOr(facts, CAP_BPF, CAP_SYS_ADMIN) && HasOr(facts, CAP_PERFMON, CAP_SYS_ADMIN);
+}
+
+// --- the kernel ---
+
+Check CheckKernel(const MachineFacts& facts) {
+  const auto version = ParseKernelVersion(facts.kernel.release);
+  return Judge(version && *version >= kOldestKernel, CheckStatus::kFail,
+               {.name = "kernel",
+                .found = facts.kernel.release,
+                .meaning = fmt::format("Linux {}.{} or newer is needed", kOldestKernel.major,
+                                       kOldestKernel.minor),
+                .advice = "boot a newer kernel"});
+}
+
+Check CheckArchitecture(const MachineFacts& facts) {
+  const std::string& machine = facts.kernel.machine;
+  return Judge(machine == "x86_64" || machine == "aarch64", CheckStatus::kFail,
+               {.name = "architecture",
+                .found = machine,
+                .meaning = "x86_64 and aarch64 are supported",
+                .advice = ""});
+}
+
+Check CheckBtf(const MachineFacts& facts) {
+  return Judge(
+      facts.kernel.btf == Support::kYes, CheckStatus::kFail,
+      {.name = "btf",
+       .found = facts.kernel.btf == Support::kYes ? "present" : "no /sys/kernel/btf/vmlinux",
+       .meaning = "the sampling program is fitted to the running kernel by its BTF",
+       .advice = "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y (in a container, "
+                 "mount /sys)"});
+}
+
+// What the kernel must or should be able to do.
+struct Feature {
+  const char* name;
+  Support KernelFeatures::*support;
+  CheckStatus otherwise;
+  const char* what;
+  const char* meaning;  // of its absence, or of what it is for
+};
+constexpr std::array<Feature, 12> kFeatures = {{
+    {"perf_event_program", &KernelFeatures::perf_event_program, CheckStatus::kFail,
+     "BPF programs on perf events", "samples are taken by such a program"},
+    {"cpu_clock", &KernelFeatures::cpu_clock, CheckStatus::kFail, "cpu-clock events on whole CPUs",
+     "each CPU's clock event starts a sample"},
+    {"map_in_map", &KernelFeatures::map_in_map, CheckStatus::kFail, "BPF maps in maps",
+     "a window is closed by exchanging maps in a map"},
+    {"batch_operations", &KernelFeatures::batch_operations, CheckStatus::kFail,
+     "BPF map batch operations", "windows are read in batches"},
+    {"raw_tracepoint", &KernelFeatures::raw_tracepoint, CheckStatus::kFail, "raw tracepoints",
+     "forks and exits are followed by raw tracepoints"},
+    {"task_iterator", &KernelFeatures::task_iterator, CheckStatus::kFail, "BPF task iterator",
+     "running processes are listed by it at the start"},
+    {"perf_link", &KernelFeatures::perf_link, CheckStatus::kOk, "BPF links on perf events",
+     "before 5.15 programs are attached by ioctl instead; nothing is lost"},
+    {"task_pt_regs", &KernelFeatures::task_pt_regs, CheckStatus::kOk, "bpf_task_pt_regs",
+     "before 5.15 user registers are found from the kernel stack's size; nothing is lost"},
+    {"bpf_loop", &KernelFeatures::loop, CheckStatus::kOk, "bpf_loop",
+     "before 5.17 the stack walk is verified step by step and loads more slowly; nothing is lost"},
+    {"mmap2_build_id", &KernelFeatures::mmap2_build_id, CheckStatus::kWarn,
+     "build ids in mmap events",
+     "before 5.12 build ids are read from the files, which a short-lived process may take with it"},
+    {"ring_buffer", &KernelFeatures::ring_buffer, CheckStatus::kOk, "BPF ring buffer",
+     "record does not need it"},
+    {"cycles", &KernelFeatures::cycles, CheckStatus::kOk, "hardware cycle counter",
+     "record samples by the software clock"},
+}};
+
+std::string_view Word(Support support) {
+  switch (support) {
+    case Support::kYes:
+      return "available";
+    case Support::kNo:
+      return "not available";
+    case Support::kDenied:
+      break;
+  }
+  return "denied";
+}
+
+Check CheckFeature(const Feature& feature, const MachineFacts& facts) {
+  const Support support = facts.kernel.*feature.support;
+  Check check{.name = feature.name,
+              .found = fmt::format("{}: {}", feature.what, Word(support)),
+              .meaning = feature.meaning,
+              .advice = ""};
+  if (support == Support::kDenied && !MaySample(facts)) {
+    check.status = CheckStatus::kUnknown;
+    check.meaning = "cannot be tried without the capabilities above";
+    return check;
+  }
+  if (support == Support::kDenied) {
+    check.advice =
+        "allow the system calls bpf and perf_event_open (seccomp profile of the "
+        "container, security modules)";
+  } else if (feature.otherwise == CheckStatus::kFail) {
+    check.advice =
+        "boot a distribution's kernel, or build yours with CONFIG_BPF_SYSCALL, "
+        "CONFIG_BPF_EVENTS and CONFIG_PERF_EVENTS";
+  }
+  return Judge(support == Support::kYes, feature.otherwise, std::move(check));
+}
+
+// --- privileges ---
+
+Check CheckCapabilities(const MachineFacts& facts) {
+  struct Need {
+    const char* name;
+    int capability;
+    int broader;  // which includes it
+    const char* lost;
+  };
+  constexpr std::array<Need, 6> kNeeds = {{
+      {"CAP_BPF", CAP_BPF, CAP_SYS_ADMIN, "programs cannot be loaded"},
+      {"CAP_PERFMON", CAP_PERFMON, CAP_SYS_ADMIN, "CPUs cannot be sampled"},
+      {"CAP_SYS_PTRACE", CAP_SYS_PTRACE, CAP_SYS_PTRACE,
+       "mappings of other users' processes stay unknown"},
+      {"CAP_SYSLOG", CAP_SYSLOG, CAP_SYSLOG, "kernel functions may stay unnamed"},
+      {"CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE,
+       "unreadable programs stay unnamed"},
+      {"CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,
+       "deleted programs stay unnamed"},
+  }};
+  Check check{.name = "capabilities", .found = "", .meaning = "", .advice = ""};
+  std::string missing;
+  for (const Need& need : kNeeds) {
+    if (HasOr(facts, need.capability, need.broader)) continue;
+    missing += fmt::format("{}{}", missing.empty() ? "" : " ", need.name);
+    check.meaning += fmt::format("{}{}", check.meaning.empty() ? "" : "; ", need.lost);
+  }
+  check.found = missing.empty() ? "all that are needed" : "missing: " + missing;
+  if (missing.empty()) check.meaning = "samples, mappings, files and kernel symbols are in reach";
+  check.advice =
+      "run as root, or grant them (systemd: AmbientCapabilities=; container: "
+      "securityContext.capabilities.add)";
+  return Judge(missing.empty(), MaySample(facts) ? CheckStatus::kWarn : CheckStatus::kFail,
+               std::move(check));
+}
+
+Check CheckUserNamespace(const MachineFacts& facts) {
+  return Judge(facts.initial_user_namespace, CheckStatus::kFail,
+               {.name = "user_namespace",
+                .found = facts.initial_user_namespace ? "the initial one" : "not the initial one",
+                .meaning = "capabilities count only in the initial user namespace",
+                .advice = "run outside of rootless containers and of unshare -U"});
+}
+
+Check CheckParanoid(const MachineFacts& facts) {
+  const std::string level = facts.perf_event_paranoid
+                                ? fmt::format("{}", *facts.perf_event_paranoid)
+                                : std::string("not readable");
+  if (HasOr(facts, CAP_PERFMON, CAP_SYS_ADMIN)) {
+    return {.name = "perf_event_paranoid",
+            .found = level,
+            .meaning = "does not matter: CAP_PERFMON is above it",
+            .advice = ""};
+  }
+  return Judge(facts.perf_event_paranoid && *facts.perf_event_paranoid <= -1, CheckStatus::kWarn,
+               {.name = "perf_event_paranoid",
+                .found = level,
+                .meaning = "without CAP_PERFMON whole CPUs and kernel stacks need a level of -1",
+                .advice = "grant CAP_PERFMON rather than lowering it for everybody"});
+}
+
+Check CheckKernelSymbols(const MachineFacts& facts) {
+  const std::string level =
+      facts.kptr_restrict ? fmt::format("{}", *facts.kptr_restrict) : std::string("not readable");
+  Check check{.name = "kptr_restrict",
+              .found = fmt::format("{}; addresses in /proc/kallsyms are {}", level,
+                                   facts.kernel_addresses_visible ? "visible" : "hidden"),
+              .meaning = facts.kernel_addresses_visible ? "kernel functions get their names"
+                                                        : "kernel functions stay unnamed",
+              .advice = facts.kptr_restrict.value_or(0) >= 2
+                            ? "sysctl -w kernel.kptr_restrict=1 (2 hides them from root too)"
+                            : "run as root, or grant CAP_SYSLOG"};
+  return Judge(facts.kernel_addresses_visible, CheckStatus::kWarn, std::move(check));
+}
+
+Check CheckLockdown(const MachineFacts& facts) {
+  const bool tight = facts.lockdown == Lockdown::kConfidentiality;
+  const char* const found = tight                                    ? "confidentiality"
+                            : facts.lockdown == Lockdown::kIntegrity ? "integrity"
+                                                                     : "none";
+  return Judge(!tight, CheckStatus::kFail,
+               {.name = "lockdown",
+                .found = found,
+                .meaning = tight ? "the kernel lets nobody read its memory, so stacks cannot be "
+                                   "walked"
+                                 : "does not hinder sampling",
+                .advice = "boot with lockdown=integrity, or without lockdown"});
+}
+
+Check CheckMemlock(const MachineFacts& facts) {
+  const auto version = ParseKernelVersion(facts.kernel.release);
+  const std::string found = facts.memlock_limit ? fmt::format("{} KiB", *facts.memlock_limit >> 10)
+                                                : std::string("unlimited");
+  if (version && *version >= kMemlockUnused) {
+    return {.name = "memlock",
+            .found = found,
+            .meaning = "does not matter: since 5.11 BPF maps count as the memory of the cgroup",
+            .advice = ""};
+  }
+  const bool enough = !facts.memlock_limit || *facts.memlock_limit >= kEnoughMemlock ||
+                      Has(facts, CAP_SYS_RESOURCE);
+  return Judge(enough, CheckStatus::kFail,
+               {.name = "memlock",
+                .found = found,
+                .meaning = "before 5.11 BPF maps count as locked memory",
+                .advice = "ulimit -l unlimited (systemd: LimitMEMLOCK=infinity), or grant "
+                          "CAP_SYS_RESOURCE"});
+}
+
+// --- surroundings ---
+
+Check CheckSampleRate(const MachineFacts& facts) {
+  const bool known = facts.sample_rate_limit.has_value();
+  return Judge(!known || *facts.sample_rate_limit >= kDefaultFrequency, CheckStatus::kWarn,
+               {.name = "sample_rate",
+                .found = known ? fmt::format("up to {} Hz", facts.sample_rate_limit->value)
+                               : "limit not readable",
+                .meaning = "the kernel throttles samples that come more often than that",
+                .advice = fmt::format("sysctl -w kernel.perf_event_max_sample_rate=100000, or "
+                                      "record with a --frequency below {}",
+                                      kDefaultFrequency.value)});
+}
+
+Check CheckCgroups(const MachineFacts& facts) {
+  bool v1 = false;
+  bool v2 = false;
+  for (const CgroupMount& mount : facts.cgroups) (mount.v2 ? v2 : v1) = true;
+  const char* const found = v1 && v2 ? "v1 and v2 (hybrid)"
+                            : v2     ? "v2"
+                            : v1     ? "v1"
+                                     : "none mounted";
+  return Judge(v1 || v2, CheckStatus::kWarn,
+               {.name = "cgroups",
+                .found = found,
+                .meaning = v1 && v2   ? "--cgroup and --container look in v2 first, then in v1"
+                           : v1 || v2 ? "--cgroup and --container find their targets"
+                                      : "--cgroup and --container find nothing",
+                .advice = "mount /sys/fs/cgroup (into the container)"});
+}
+
+Check CheckPidNamespace(const MachineFacts& facts) {
+  return Judge(facts.initial_pid_namespace, CheckStatus::kWarn,
+               {.name = "pid_namespace",
+                .found = facts.initial_pid_namespace ? "the host's" : "not the host's",
+                .meaning = facts.initial_pid_namespace
+                               ? "all processes are visible"
+                               : "processes outside of this container, and all pids, are not what "
+                                 "/proc shows: most frames stay unnamed",
+                .advice = "share the host's (docker run --pid=host; Kubernetes: hostPID: true)"});
+}
+
+Check CheckDebugFiles(const MachineFacts& facts) {
+  std::string found =
+      facts.debug_files ? "/usr/lib/debug/.build-id has files" : "none in /usr/lib/debug/.build-id";
+  if (!facts.debuginfod_urls.empty()) found += ", debuginfod at " + facts.debuginfod_urls;
+  return {.name = "debug_files",
+          .found = std::move(found),
+          .meaning =
+              "functions are named from the symbol tables in the programs themselves; "
+              "separate debug files help other tools",
+          .advice = ""};
+}
+
+Check CheckBpfStats(const MachineFacts& facts) {
+  return Judge(!facts.bpf_stats, CheckStatus::kWarn,
+               {.name = "bpf_stats",
+                .found = facts.bpf_stats ? "on" : "off",
+                .meaning = facts.bpf_stats ? "every run of every BPF program is timed, which makes "
+                                             "samples dearer"
+                                           : "BPF programs run untimed",
+                .advice = "sysctl -w kernel.bpf_stats_enabled=0"});
+}
+
+}  // namespace
+
+DoctorReport Examine(const MachineFacts& facts) {
+  DoctorReport report;
+  report.kernel = facts.kernel.release + " " + facts.kernel.machine;
+  const auto run = [&](auto... checks) { (report.checks.push_back(checks(facts)), ...); };
+  run(CheckKernel, CheckArchitecture, CheckCapabilities, CheckUserNamespace, CheckLockdown,
+      CheckBtf);
+  for (const Feature& feature : kFeatures) report.checks.push_back(CheckFeature(feature, facts));
+  run(CheckParanoid, CheckKernelSymbols, CheckMemlock, CheckSampleRate, CheckCgroups,
+      CheckPidNamespace, CheckDebugFiles, CheckBpfStats);
+  return report;
+}
+
+}  // namespace pyrometer

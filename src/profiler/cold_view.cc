@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/cold_view.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace pyrometer {
+
+const ObjectMapping* ColdView::At(Address pc) const {
+  if (program_ == nullptr) return nullptr;
+  const std::vector<ObjectMapping>& mappings = program_->mappings;
+  const auto after = std::ranges::upper_bound(mappings, pc, {}, &ObjectMapping::start);
+  if (after == mappings.begin()) return nullptr;
+  const ObjectMapping& mapping = *std::prev(after);
+  return mapping.Contains(pc) ? &mapping : nullptr;
+}
+
+UnwindView::Found ColdView::Find(Address pc) {
+  const ObjectMapping* const mapping = At(pc);
+  if (mapping == nullptr) {
+    const bool all_known = program_ != nullptr && program_->complete;
+    const Place place = all_known ? Place::kNowhere : Place::kUnknown;
+    return {.place = place, .table = nullptr, .address = {}};
+  }
+  if (mapping->object == ObjectId(0)) {
+    return {.place = Place::kAnonymous, .table = nullptr, .address = {}};
+  }
+  std::shared_ptr<const UnwindTable> table = tables_.Of(mapping->object);
+  if (table->empty()) return {.place = Place::kNoTable, .table = nullptr, .address = {}};
+  const UnwindTable* const found = table.get();
+  if (held_.empty() || held_.back() != table) held_.push_back(std::move(table));
+  return {.place = Place::kTable, .table = found, .address = mapping->ToElfAddress(pc)};
+}
+
+bool ColdView::Read(Address address, std::span<std::byte> out) {
+  const uint64_t begin = sample_.registers[kStackPointer];
+  const uint64_t offset = address.value() - begin;
+  if (offset > sample_.stack.size() || out.size() > sample_.stack.size() - offset) {
+    const bool at_limit = sample_.stack.size() == PYRO_COLD_STACK_BYTES;
+    ran_out_ |= at_limit && address.value() >= begin;
+    return false;
+  }
+  std::memcpy(out.data(), sample_.stack.data() + offset, out.size());
+  return true;
+}
+
+bool ColdView::ReadCode(Address address, std::span<std::byte> out) {
+  const ObjectMapping* const mapping = At(address);
+  if (mapping == nullptr || mapping->object == ObjectId(0)) return false;
+  return tables_.ReadCode(mapping->object, mapping->ToElfAddress(address), out);
+}
+
+Frame ColdView::FrameOf(Address pc) const {
+  const ObjectMapping* const mapping = At(pc);
+  if (mapping == nullptr || mapping->object == ObjectId(0)) return Frame::User(pc);
+  const ElfAddress address = mapping->ToElfAddress(pc);
+  return Frame::Fits(address) ? Frame::Object(mapping->object, address) : Frame::User(pc);
+}
+
+ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,
+                           UnwindTableSource& tables) {
+  ColdView view(sample, program, tables);
+  const UserRegisters registers{
+      .pc = sample.pc, .values = sample.registers, .after_call = sample.after_call};
+  const UnwoundStack unwound = Unwind(registers, view);
+  ColdStack stack;
+  stack.end =
+      unwound.end == StackEnd::kUnreadable && view.ran_out() ? StackEnd::kTruncated : unwound.end;
+  stack.frames.reserve(unwound.frames.size());
+  for (const UnwoundFrame& frame : unwound.frames) {
+    stack.frames.push_back(view.FrameOf(frame.pc));
+  }
+  return stack;
+}
+
+}  // namespace pyrometer

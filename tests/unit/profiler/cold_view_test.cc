@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/cold_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tests/unit/unwind/table_rules.h"
+
+namespace pyrometer {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr ObjectId kProgram(3);
+constexpr ObjectId kBare(4);  // without call frame information
+constexpr uint64_t kStack = 0x7ffc00000000;
+#if defined(__x86_64__)
+constexpr size_t kFramePointer = 6;
+#else
+constexpr size_t kFramePointer = 29;
+#endif
+
+// One function in its page, whose frame has `size` bytes; and the outermost one from 0x8000 on.
+std::shared_ptr<const UnwindTable> TableWithFrames(int32_t size) {
+  auto table = std::make_shared<UnwindTable>();
+  table->rules = {pyro_unwind_rule{}, FrameRule(PYRO_RULE_REGISTER, kStackPointer, size),
+                  RuleOfKind(PYRO_RULE_END)};
+  table->rows = {{.pc_low = 0, .rule = 1}, {.pc_low = 0x8000, .rule = 2}};
+  table->pages = {{0, 2}};
+  return table;
+}
+
+class MadeTables : public UnwindTableSource {
+ public:
+  std::shared_ptr<const UnwindTable> Of(ObjectId object) override {
+    const auto table = tables.find(object);
+    return table == tables.end() ? std::make_shared<UnwindTable>() : table->second;
+  }
+  bool ReadCode(ObjectId /*object*/, ElfAddress /*address*/, std::span<std::byte>) override {
+    return false;
+  }
+
+  std::map<ObjectId, std::shared_ptr<const UnwindTable>> tables;
+};
+
+class ColdViewTest : public testing::Test {
+ protected:
+  ColdViewTest() {
+    sample_.pc = Address(0x400100);
+    sample_.registers[kStackPointer] = kStack;
+    sample_.registers[kFramePointer] = 1;  // none
+    tables_.tables[kProgram] = TableWithFrames(16);
+  }
+
+  void SetStack(size_t bytes) { sample_.stack.assign(bytes, std::byte{0}); }
+  void Put(size_t offset, uint64_t word) {
+    std::memcpy(sample_.stack.data() + offset, &word, sizeof(word));
+  }
+  ColdStack Unwind() { return UnwindColdSample(sample_, &program_, tables_); }
+
+  // The program at 0x400000, a library at 0x500000, anonymous code at 0x600000.
+  ProgramMappings program_ = {
+      .mappings = {{Address(0x400000), Address(0x410000), kProgram, 0x400000},
+                   {Address(0x500000), Address(0x510000), kBare, 0x500000},
+                   {Address(0x600000), Address(0x610000), ObjectId(0), 0}},
+      .exec_pages = 48,
+      .complete = true};
+  ColdSample sample_;
+  MadeTables tables_;
+};
+
+TEST_F(ColdViewTest, UnwindsWithTheMappingsAndTheCopiedStack) {
+  SetStack(64);
+  Put(8, 0x400200);
+  Put(24, 0x408010);
+  const ColdStack stack = Unwind();
+  EXPECT_EQ(stack.end, StackEnd::kComplete);
+  EXPECT_THAT(stack.frames, ElementsAre(Frame::Object(kProgram, ElfAddress(0x100)),
+                                        Frame::Object(kProgram, ElfAddress(0x1ff)),
+                                        Frame::Object(kProgram, ElfAddress(0x800f))));
+}
+
+TEST_F(ColdViewTest, KeepsTheLeafOfAProcessThatNobodyKnows) {
+  SetStack(64);
+  const ColdStack stack = UnwindColdSample(sample_, nullptr, tables_);
+  EXPECT_EQ(stack.end, StackEnd::kNotReady);
+  EXPECT_THAT(stack.frames, ElementsAre(Frame::User(Address(0x400100))));
+}
+
+TEST_F(ColdViewTest, TellsAnAddressThatIsNowhereFromOneThatIsNotKnown) {
+  SetStack(64);
+  Put(8, 0x700010);
+  EXPECT_EQ(Unwind().end, StackEnd::kBadReturnAddress);
+  program_.complete = false;
+  EXPECT_EQ(Unwind().end, StackEnd::kNotReady);
+}
+
+TEST_F(ColdViewTest, TellsTheEndOfTheCopyFromAStackThatCannotBeRead) {
+  tables_.tables[kProgram] = TableWithFrames(1 << 17);
+  SetStack(4096);
+  EXPECT_EQ(Unwind().end, StackEnd::kUnreadable);
+  SetStack(PYRO_COLD_STACK_BYTES);
+  EXPECT_EQ(Unwind().end, StackEnd::kTruncated);
+}
+
+TEST_F(ColdViewTest, StopsInCodeThatIsNoFiles) {
+  SetStack(64);
+  Put(8, 0x600010);
+  const ColdStack stack = Unwind();
+  EXPECT_EQ(stack.end, StackEnd::kJit);
+  EXPECT_EQ(stack.frames.back(), Frame::User(Address(0x60000f)));
+}
+
+TEST_F(ColdViewTest, StopsInAFileWithoutCallFrameInformation) {
+  SetStack(64);
+  Put(8, 0x500010);
+  const ColdStack stack = Unwind();
+  EXPECT_EQ(stack.end, StackEnd::kNoUnwindInfo);
+  EXPECT_EQ(stack.frames.back(), Frame::Object(kBare, ElfAddress(0xf)));
+}
+
+TEST_F(ColdViewTest, TakesNoReturnAddressOutsideOfTheMappings) {
+  SetStack(64);
+  Put(8, 0x410000 + 0x500);
+  const ColdStack stack = Unwind();
+  EXPECT_EQ(stack.end, StackEnd::kBadReturnAddress);
+  EXPECT_EQ(stack.frames.size(), 1U);
+}
+
+}  // namespace
+}  // namespace pyrometer

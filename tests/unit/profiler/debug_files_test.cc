@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/debug_files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "tests/unit/base/temporary_tree.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr std::array<std::byte, 3> kIdBytes = {std::byte{0xab}, std::byte{0xcd}, std::byte{0xef}};
+constexpr const char* kPlace = "usr/lib/debug/.build-id/ab/cdef.debug";
+
+// A file's whole content is its build id.
+class ContentIndexer : public Indexer {
+ public:
+  Result<ObjectFacts> Inspect(int fd) override {
+    ASSIGN_OR_RETURN(const std::string content, ReadAll(fd, 100));
+    return ObjectFacts{.build_id = BuildId(std::as_bytes(std::span(content))), .segments = {}};
+  }
+  Result<SymbolTable> Symbols(int) override { return Fail(ErrorCode::kUnsupported, "no symbols"); }
+  Result<UnwindTable> Unwind(int) override { return Fail(ErrorCode::kUnsupported, "no table"); }
+  Result<UnwindTable> Unwind(int, int) override { return Unwind(0); }
+};
+
+class FindDebugFileTest : public testing::Test {
+ protected:
+  FindDebugFileTest() {
+    for (const char* name : {"container", "host"}) {
+      tree_.Directory(name);
+      roots_.push_back(*Open(tree_.Path(name), O_PATH | O_DIRECTORY));
+    }
+  }
+
+  // The path in the tree of what is found, or "nothing".
+  std::string Found() {
+    const Result<UniqueFd> file = FindDebugFile(roots_, object_, indexer_);
+    if (!file) {
+      EXPECT_EQ(file.error().code(), ErrorCode::kNotFound);
+      return "nothing";
+    }
+    const std::string link = "/proc/self/fd/" + std::to_string(file->get());
+    return std::filesystem::read_symlink(link).string().substr(tree_.Path().size());
+  }
+  static std::string In(const std::string& root) { return root + "/" + kPlace; }
+
+  const std::string content_{"\xab\xcd\xef"};
+  TemporaryTree tree_;
+  std::vector<UniqueFd> roots_;
+  ContentIndexer indexer_;
+  DebugFileCriteria object_{.build_id = BuildId(kIdBytes), .user = ::geteuid()};
+};
+
+TEST_F(FindDebugFileTest, FindsItInTheFirstRootThatHasIt) {
+  EXPECT_EQ(Found(), "nothing");
+  tree_.File(In("host"), content_);
+  EXPECT_EQ(Found(), In("host"));
+  tree_.File(In("container"), content_);
+  EXPECT_EQ(Found(), In("container"));
+}
+
+TEST_F(FindDebugFileTest, TakesNoOtherBuildId) {
+  tree_.File(In("container"), "\xab\xcd\xee");
+  EXPECT_EQ(Found(), "nothing");
+  tree_.File(In("host"), content_);
+  EXPECT_EQ(Found(), In("host")) << "and looks further";
+}
+
+TEST_F(FindDebugFileTest, FollowsALinkWithinTheRoot) {
+  tree_.File("container/usr/lib/debug/program.debug", content_);
+  tree_.Link(In("container"), "/usr/lib/debug/program.debug");
+  EXPECT_EQ(Found(), "container/usr/lib/debug/program.debug");
+}
+
+TEST_F(FindDebugFileTest, FollowsNoLinkOutOfTheRoot) {
+  tree_.File("elsewhere", content_);
+  tree_.Link(In("container"), tree_.Path("elsewhere"));
+  tree_.Link(In("host"), "../../../../../../../elsewhere");
+  EXPECT_EQ(Found(), "nothing");
+}
+
+TEST_F(FindDebugFileTest, TakesOnlyRegularFiles) {
+  tree_.Directory("container/usr/lib/debug/.build-id/ab");
+  ASSERT_EQ(::mkfifo(tree_.Path(In("container")).c_str(), 0600), 0);
+  tree_.Directory(In("host"));
+  EXPECT_EQ(Found(), "nothing") << "and does not wait for anybody";
+}
+
+TEST_F(FindDebugFileTest, TakesOnlyWhatBelongsToRootOrToTheObjectsUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files away";
+  constexpr uint32_t kUser = 1234;
+  tree_.File(In("container"), content_);
+  ASSERT_EQ(::chown(tree_.Path(In("container")).c_str(), kUser, kUser), 0);
+  EXPECT_EQ(Found(), "nothing") << "the object is root's";
+  object_.user = kUser;
+  EXPECT_EQ(Found(), In("container"));
+  ASSERT_EQ(::chown(tree_.Path(In("container")).c_str(), 0, 0), 0);
+  EXPECT_EQ(Found(), In("container"));
+}
+
+TEST_F(FindDebugFileTest, FindsNothingWithoutABuildId) {
+  object_.build_id = BuildId();
+  EXPECT_EQ(Found(), "nothing");
+}
+
+}  // namespace
+}  // namespace pyrometer
