@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "pyrometer/ids.h"
+#include "pyrometer/labels.h"
 #include "pyrometer/sample.h"
 
 namespace pyrometer {

@@ -2,6 +2,7 @@
 // What the sampler hands on: one window of samples, still without names.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "pyrometer/frame.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/labels.h"
 
 namespace pyrometer {
 
@@ -73,6 +75,28 @@ struct Stack {
   StackEnd end = StackEnd::kNoUserStack;
 };
 
+// What is sampled; the values are enum pyro_event_kind of abi/sampler.h.
+enum class EventKind : uint8_t {
+  kCpuClock,  // CPU time: a tick of each CPU's clock, each worth a period
+};
+inline constexpr size_t kEventKinds = 1;
+
+// What a number of a profile means: "samples" in "count", "cpu" in "nanoseconds".
+struct ValueType {
+  std::string_view type;
+  std::string_view unit;
+  constexpr bool operator==(const ValueType&) const = default;
+};
+
+// How many there were, and what they are worth.
+constexpr std::array<ValueType, 2> ValueTypesOf(EventKind event) {
+  switch (event) {
+    case EventKind::kCpuClock:
+      break;
+  }
+  return {{{"samples", "count"}, {"cpu", "nanoseconds"}}};
+}
+
 // `count` ticks that hit the same stack of the same program in the same process and thread name.
 struct Sample {
   ProcessKey process;
@@ -86,6 +110,8 @@ struct Sample {
   // Its object frames were looked up for the moment at which it was taken; else the kernel side
   // named them, by what it had been told.
   bool looked_up = false;
+  EventKind event = EventKind::kCpuClock;
+  LabelSet labels = nullptr;  // of the process; attached when the window is resolved
 };
 
 // Where every tick of the sampling program went, since the recording began or in one window.
@@ -97,6 +123,7 @@ struct Accounting {
     kNoMemory,
     kMapBusy,
     kInternal,
+    kWindowDropped,  // by user space, which could not keep up with naming
     kLostReasons
   };
 
@@ -113,6 +140,27 @@ struct Accounting {
     return sum;
   }
   uint64_t Ticks() const { return exported + idle + filtered + TotalLost(); }
+
+  Accounting& operator+=(const Accounting& other) {
+    exported += other.exported;
+    idle += other.idle;
+    filtered += other.filtered;
+    for (size_t i = 0; i < lost.size(); ++i) lost[i] += other.lost[i];
+    undelivered += other.undelivered;
+    return *this;
+  }
+  // REQUIRES: `other` is an earlier state of this.
+  Accounting operator-(const Accounting& other) const {
+    Accounting rest = *this;
+    rest.exported -= other.exported;
+    rest.idle -= other.idle;
+    rest.filtered -= other.filtered;
+    for (size_t i = 0; i < lost.size(); ++i) rest.lost[i] -= other.lost[i];
+    // What is due runs a little ahead of what was counted, and may be caught up with.
+    rest.undelivered -= std::min(undelivered, other.undelivered);
+    return rest;
+  }
+  bool operator==(const Accounting&) const = default;
 };
 
 // "stack_map_full", ... as in the accounting line and the metrics.
@@ -126,6 +174,8 @@ constexpr std::string_view Name(Accounting::Lost reason) {
       return "no_memory";
     case Accounting::kMapBusy:
       return "map_busy";
+    case Accounting::kWindowDropped:
+      return "window_dropped";
     case Accounting::kInternal:
     case Accounting::kLostReasons:
       break;
@@ -134,10 +184,16 @@ constexpr std::string_view Name(Accounting::Lost reason) {
 }
 
 // All samples between two swaps of the kernel's maps. Every stage takes one and returns a
-// richer one.
+// richer one; it is complete in itself, so that no stage asks an earlier one again.
 struct Window {
   MonotonicTime begin;
   MonotonicTime end;
+  std::chrono::system_clock::time_point wall_begin;
+  std::chrono::system_clock::time_point wall_end;
+  Hertz frequency;  // of all of it
+  // Where the ticks of this window went. Samples that user space unwound are counted in the window
+  // in which they were taken, and may come with the next one.
+  Accounting accounting;
   std::vector<Frame> frames;
   std::vector<Stack> stacks;
   std::vector<Sample> samples;

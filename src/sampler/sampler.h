@@ -15,20 +15,12 @@
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
 #include "pyrometer/sample.h"
+#include "pyrometer/sampling.h"
 #include "pyrometer/unwind_table.h"
 #include "sampler/map_sizes.h"
 #include "sampler/table_upload.h"
 
 namespace pyrometer {
-
-// Which tasks are sampled: those that match any of the lists; all, if every list is empty.
-struct SampleFilter {
-  std::vector<Pid> pids;           // with the children they fork from now on
-  std::vector<std::string> comms;  // process or thread names, cut to 15 bytes as the kernel does
-  std::vector<uint64_t> cgroups;   // kernfs ids (inode numbers) of directories; with descendants
-  // The version 1 controller ("cpu", "pids"...) whose hierarchy the cgroups are in; "": version 2.
-  std::string cgroup_controller;
-};
 
 // What became of samples that the kernel side could not unwind by itself, since the beginning.
 struct ColdCounters {
