@@ -9,7 +9,7 @@
 #include "base/procfs.h"
 #include "base/unique_fd.h"
 #include "indexer/indexer.h"
-#include "process/process_tracker.h"
+#include "process/process_knowledge.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
@@ -32,8 +32,8 @@ Result<UniqueFd> FindDebugFile(std::span<const UniqueFd> roots, const DebugFileC
 // host's. What was not found is not looked for again. Thread-compatible.
 class DebugFiles {
  public:
-  DebugFiles(ProcessTracker& tracker, Indexer& indexer, Procfs procfs = {})
-      : tracker_(tracker), indexer_(indexer), procfs_(std::move(procfs)) {}
+  DebugFiles(ProcessKnowledge& processes, Indexer& indexer, Procfs procfs = {})
+      : processes_(processes), indexer_(indexer), procfs_(std::move(procfs)) {}
 
   // `file` is the object's own. Errors: kNotFound.
   Result<UniqueFd> Open(ObjectId object, int file);
@@ -41,7 +41,7 @@ class DebugFiles {
  private:
   Result<UniqueFd> Find(ObjectId object, int file);
 
-  ProcessTracker& tracker_;
+  ProcessKnowledge& processes_;
   Indexer& indexer_;
   const Procfs procfs_;
   absl::flat_hash_set<ObjectId> without_;
