@@ -15,9 +15,9 @@
 #include "process/object_inspector.h"
 #include "process/process_counters.h"
 #include "process/program_mappings.h"
+#include "process/resolved_window.h"
 #include "process/task_record.h"
 #include "pyrometer/ids.h"
-#include "pyrometer/kernel_symbol_event.h"
 #include "pyrometer/result.h"
 #include "pyrometer/sample.h"
 
@@ -35,7 +35,7 @@ class ProcessTracker {
     // How long an ended process and a replaced mapping stay known: two windows.
     std::chrono::nanoseconds keep = std::chrono::seconds(20);
     // Files kept open so that they stay readable when deleted or when their process is gone.
-    // 0: half of RLIMIT_NOFILE, at most 2048.
+    // 0: a third of RLIMIT_NOFILE, at most 2048. As many again may be open for windows under way.
     size_t held_files = 0;
   };
   using TaskSnapshot = std::function<Result<std::vector<TaskRecord>>()>;
@@ -57,14 +57,11 @@ class ProcessTracker {
   // they are; a return address that was in no executable mapping ends its stack
   // (StackEnd::kBadReturnAddress). The leaf stays, except in the middle of an exec, where the user
   // registers are still those of the old program (kNoUserStack). Processes that share a stack but
-  // not its meaning get stacks of their own. Forgets what is older than window.end - Options::keep:
-  // call it with windows in order.
-  Window Resolve(Window window);
-
-  // Whoever names the windows is done with those that end up to `named`: closes the files of
-  // objects that no later window can ask for, some time after the last process that had one mapped
-  // is forgotten. Looks through all processes, at most once in Options::keep.
-  void CloseUnusedFiles(MonotonicTime named);
+  // not its meaning get stacks of their own, and so does each that sees user addresses in it
+  // (Stack::process). Opens again what is needed of files that are not held any more, if a process
+  // still shows them: tried once a minute. Forgets what is older than window.end - Options::keep,
+  // and closes what no later window can ask for: call it with windows in order.
+  ResolvedWindow Resolve(Window window);
 
   // The kernel side found that `process` has other executable memory than was published: applies
   // all events up to now, reads its /proc/PID/maps and publishes it again. Reads 20 times at once
@@ -88,15 +85,6 @@ class ProcessTracker {
   // The root directory of a living process that has the object mapped, for OpenInRoot only: where
   // what belongs to the object may lie. Errors: kNotFound, kPermission.
   Result<UniqueFd> OpenRootOf(ObjectId id);
-
-  // /tmp/perf-PID.map as the process itself sees it: in its root, with the pid of its innermost
-  // pid namespace. Only a regular file, not a symbolic link, that belongs to the process's user
-  // or root. Works after the process's death if it had mapped anonymous executable memory.
-  // Errors: kNotFound, kPermission.
-  Result<UniqueFd> OpenPerfMap(const ProcessKey& process);
-
-  // Kernel symbols that came or went since the last call, in order.
-  std::vector<KernelSymbolEvent> TakeKernelSymbolEvents();
 
   ProcessCounters counters() const;
 

@@ -32,11 +32,9 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Start(Sampler& sampler, const Procfs
       pipeline->tracker_,
       ProcessTracker::Start({.procfs = procfs, .keep = keep}, pipeline->headers_,
                             pipeline->mappings_, [&sampler] { return TasksOf(sampler); }));
-  pipeline->objects_ = std::make_unique<TrackedObjects>(*pipeline->tracker_, pipeline->indexer_);
   pipeline->cold_ =
       std::make_unique<ColdUnwinder>(sampler, *pipeline->tracker_, pipeline->indexer_);
-  pipeline->perf_maps_ = std::make_unique<TrackedPerfMaps>(*pipeline->tracker_);
-  pipeline->symbolizer_ = std::make_unique<Symbolizer>(*pipeline->objects_, *pipeline->perf_maps_,
+  pipeline->symbolizer_ = std::make_unique<Symbolizer>(pipeline->sources_, pipeline->sources_,
                                                        std::move(kernel), Symbolizer::Options{});
   return pipeline;
 }
@@ -45,16 +43,14 @@ Result<ResolvedWindow> Pipeline::TakeWindow(bool last) {
   ASSIGN_OR_RETURN(Window window, sampler_.Drain());
   if (last) cold_->Finish();
   cold_->MoveInto(window);
-  ResolvedWindow resolved{.window = tracker_->Resolve(std::move(window)), .kernel_events = {}};
-  resolved.kernel_events = tracker_->TakeKernelSymbolEvents();
-  return resolved;
+  return tracker_->Resolve(std::move(window));
 }
 
 NamedWindow Pipeline::Name(ResolvedWindow resolved) {
   for (const KernelSymbolEvent& event : resolved.kernel_events) symbolizer_->Apply(event);
-  const MonotonicTime end = resolved.window.end;
+  sources_.Use(&resolved);
   NamedWindow named = symbolizer_->Name(std::move(resolved.window));
-  tracker_->CloseUnusedFiles(end);
+  sources_.Use(nullptr);
   return named;
 }
 

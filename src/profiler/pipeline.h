@@ -8,22 +8,15 @@
 #include "base/procfs.h"
 #include "indexer/in_process_indexer.h"
 #include "process/process_tracker.h"
+#include "process/resolved_window.h"
 #include "profiler/cold_unwinder.h"
 #include "profiler/wiring.h"
-#include "pyrometer/kernel_symbol_event.h"
 #include "pyrometer/profile.h"
 #include "pyrometer/result.h"
 #include "sampler/sampler.h"
 #include "symbolize/symbolizer.h"
 
 namespace pyrometer {
-
-// The samples of a window with their frames in the terms of objects, and what they need to be
-// named: how the kernel's own code changed meanwhile.
-struct ResolvedWindow {
-  Window window;
-  std::vector<KernelSymbolEvent> kernel_events;
-};
 
 // A sampler with everything it takes to name its samples. Taking and naming are apart because
 // they may not wait for each other: naming reads symbol tables, a second of work for a large
@@ -46,16 +39,16 @@ class Pipeline {
   NamedWindow Name(ResolvedWindow resolved);
 
  private:
-  explicit Pipeline(Sampler& sampler) : sampler_(sampler), mappings_(sampler), headers_(indexer_) {}
+  explicit Pipeline(Sampler& sampler)
+      : sampler_(sampler), mappings_(sampler), headers_(indexer_), sources_(indexer_) {}
 
   Sampler& sampler_;
   InProcessIndexer indexer_;
   KernelMappings mappings_;
   IndexedHeaders headers_;
+  WindowSources sources_;
   std::unique_ptr<ProcessTracker> tracker_;
   std::unique_ptr<ColdUnwinder> cold_;
-  std::unique_ptr<TrackedObjects> objects_;
-  std::unique_ptr<TrackedPerfMaps> perf_maps_;
   std::unique_ptr<Symbolizer> symbolizer_;
 };
 

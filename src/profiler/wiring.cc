@@ -1,22 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/wiring.h"
 
-#include <utility>
-
 namespace pyrometer {
 
-std::optional<ObjectDescription> TrackedObjects::Describe(ObjectId id) {
-  std::optional<ObjectInfo> info = tracker_.Object(id);
-  if (!info) return std::nullopt;
-  return ObjectDescription{.path = std::move(info->path),
-                           .build_id = info->build_id,
-                           .segments = std::move(info->segments),
-                           .is_vdso = info->is_vdso};
+const ObjectRef* WindowSources::Find(ObjectId id) const {
+  if (window_ == nullptr) return nullptr;
+  const auto object = window_->objects.find(id);
+  return object == window_->objects.end() ? nullptr : &object->second;
 }
 
-Result<SymbolTable> TrackedObjects::Symbols(ObjectId id) {
-  ASSIGN_OR_RETURN(const UniqueFd file, tracker_.OpenObject(id));
-  return indexer_.Symbols(file.get());
+std::optional<ObjectDescription> WindowSources::Describe(ObjectId id) {
+  const ObjectRef* const object = Find(id);
+  if (object == nullptr) return std::nullopt;
+  return ObjectDescription{.path = object->info->path,
+                           .build_id = object->info->build_id,
+                           .segments = object->info->segments,
+                           .is_vdso = object->info->is_vdso};
+}
+
+Result<SymbolTable> WindowSources::Symbols(ObjectId id) {
+  const ObjectRef* const object = Find(id);
+  if (object == nullptr || object->file == nullptr) {
+    return Fail(ErrorCode::kNotFound, "the file of object {} is gone", id.value());
+  }
+  return indexer_.Symbols(object->file->get());
+}
+
+Result<UniqueFd> WindowSources::Open(ProcessKey process) {
+  if (window_ != nullptr) {
+    const auto perf_map = window_->perf_maps.find(process);
+    if (perf_map != window_->perf_maps.end()) return perf_map->second->Open();
+  }
+  return Fail(ErrorCode::kNotFound, "process {} is gone and had no code outside of files",
+              process.pid.value());
 }
 
 }  // namespace pyrometer

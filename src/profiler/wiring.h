@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins the modules that know of each other only through interfaces: what the symbolizer asks is
-// answered by the process tracker and the indexer, what the tracker needs by the indexer and the
+// answered by the window itself and the indexer, what the tracker needs by the indexer and the
 // sampler.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "indexer/indexer.h"
 #include "process/address_space_sink.h"
 #include "process/object_inspector.h"
-#include "process/process_tracker.h"
+#include "process/resolved_window.h"
 #include "sampler/sampler.h"
 #include "symbolize/symbol_sources.h"
 #include "symbolize/symbol_table.h"
@@ -43,26 +43,24 @@ class KernelMappings : public AddressSpaceSink {
   Sampler& sampler_;
 };
 
-// Objects as the process tracker knows them, their symbols read by the indexer.
-class TrackedObjects : public ObjectSource {
+// What the window that is being named brings along, its symbols read by the indexer.
+class WindowSources : public ObjectSource, public PerfMapSource {
  public:
-  TrackedObjects(ProcessTracker& tracker, Indexer& indexer)
-      : tracker_(tracker), indexer_(indexer) {}
+  explicit WindowSources(Indexer& indexer) : indexer_(indexer) {}
+
+  // Answers for `window` from now on; null: knows nothing. It stays the caller's, who keeps its
+  // objects and perf maps until the next call.
+  void Use(const ResolvedWindow* window) { window_ = window; }
+
   std::optional<ObjectDescription> Describe(ObjectId id) override;
   Result<SymbolTable> Symbols(ObjectId id) override;
+  Result<UniqueFd> Open(ProcessKey process) override;
 
  private:
-  ProcessTracker& tracker_;
+  const ObjectRef* Find(ObjectId id) const;
+
   Indexer& indexer_;
-};
-
-class TrackedPerfMaps : public PerfMapSource {
- public:
-  explicit TrackedPerfMaps(ProcessTracker& tracker) : tracker_(tracker) {}
-  Result<UniqueFd> Open(ProcessKey process) override { return tracker_.OpenPerfMap(process); }
-
- private:
-  ProcessTracker& tracker_;
+  const ResolvedWindow* window_ = nullptr;
 };
 
 }  // namespace pyrometer
