@@ -20,6 +20,7 @@
 #include "process/process_counters.h"
 #include "process/process_directory.h"
 #include "process/process_event.h"
+#include "process/process_knowledge.h"
 #include "process/process_table.h"
 #include "process/program_mappings.h"
 #include "process/resolved_window.h"
@@ -32,7 +33,7 @@ namespace pyrometer {
 
 // What ProcessTracker knows, without its thread and its event stream: it takes events as values
 // and a /proc tree as it is, so recordings can be replayed into it. Thread-compatible.
-class ProcessHistory {
+class ProcessHistory final : public ProcessKnowledge {
  public:
   struct Options {
     Procfs procfs;
@@ -50,14 +51,15 @@ class ProcessHistory {
   // A burst of events, in order of time. Publishes each process that changed, once.
   void Apply(std::span<const ProcessEvent> events);
 
-  // The following are as in ProcessTracker, of the events that were applied.
-  ResolvedWindow Resolve(Window window);
-  void Recheck(const ProcessKey& key);
-  std::optional<ProgramMappings> MappingsAt(const ProcessKey& key, ExecId exec, MonotonicTime when);
-  std::optional<ObjectInfo> Object(ObjectId id) const;
-  Result<UniqueFd> OpenObject(ObjectId id);
-  Result<UniqueFd> OpenRootOf(ObjectId id);
-  ProcessCounters counters() const;
+  // All of these by the events that were applied.
+  ResolvedWindow Resolve(Window window) override;
+  std::optional<ProgramMappings> MappingsAt(const ProcessKey& key, ExecId exec,
+                                            MonotonicTime when) override;
+  void Recheck(const ProcessKey& key) override;
+  std::optional<ObjectInfo> Object(ObjectId id) const override;
+  Result<UniqueFd> OpenObject(ObjectId id) override;
+  Result<UniqueFd> OpenRootOf(ObjectId id) override;
+  ProcessCounters counters() const override;
   size_t process_count() const { return processes_.living_count(); }
 
   // True once after records were lost: what is known may be wrong until the next Scan().

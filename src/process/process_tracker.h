@@ -9,13 +9,9 @@
 #include <vector>
 
 #include "base/procfs.h"
-#include "base/unique_fd.h"
 #include "process/address_space_sink.h"
-#include "process/object_info.h"
 #include "process/object_inspector.h"
-#include "process/process_counters.h"
-#include "process/program_mappings.h"
-#include "process/resolved_window.h"
+#include "process/process_knowledge.h"
 #include "process/task_record.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -24,9 +20,9 @@
 namespace pyrometer {
 
 // Knows every process of the machine, now and in the recent past: what it had mapped where, and
-// which file that was. A thread of its own applies kernel events as they come.
-// Thread-safe: every method may be called from any thread.
-class ProcessTracker {
+// which file that was. A thread of its own applies kernel events as they come; whoever asks for a
+// later moment applies them itself. Thread-safe: every method may be called from any thread.
+class ProcessTracker final : public ProcessKnowledge {
  public:
   struct Options {
     Procfs procfs;
@@ -47,46 +43,18 @@ class ProcessTracker {
   static Result<std::unique_ptr<ProcessTracker>> Start(Options options, ObjectInspector& inspector,
                                                        AddressSpaceSink& sink,
                                                        TaskSnapshot snapshot);
-  ~ProcessTracker();
+  ~ProcessTracker() override;
   ProcessTracker(const ProcessTracker&) = delete;
   ProcessTracker& operator=(const ProcessTracker&) = delete;
 
-  // Applies all events up to window.end, then turns user addresses into object frames where the
-  // sample's process had one and the same file mapped while the sample was seen. Frames in
-  // anonymous memory, those at places that changed meanwhile and those of unknown processes stay as
-  // they are; a return address that was in no executable mapping ends its stack
-  // (StackEnd::kBadReturnAddress). The leaf stays, except in the middle of an exec, where the user
-  // registers are still those of the old program (kNoUserStack). Processes that share a stack but
-  // not its meaning get stacks of their own, and so does each that sees user addresses in it
-  // (Stack::process). Opens again what is needed of files that are not held any more, if a process
-  // still shows them: tried once a minute. Forgets what is older than window.end - Options::keep,
-  // and closes what no later window can ask for: call it with windows in order.
-  ResolvedWindow Resolve(Window window);
-
-  // The kernel side found that `process` has other executable memory than was published: applies
-  // all events up to now, reads its /proc/PID/maps and publishes it again. Reads 20 times at once
-  // and then once a second for each process; refused beyond that, and counted. Nothing happens if
-  // the process is unknown or gone, or if its pid is another's by now.
-  void Recheck(const ProcessKey& process);
-
-  // What program `exec` of `process` had mapped executable at `when`, by all events up to then. A
-  // process that lives and is unknown is read from /proc. Nothing if it cannot be known any more.
-  // Cheap: reads the rings only if `when` is later than what has been read, and copies.
+  ResolvedWindow Resolve(Window window) override;
   std::optional<ProgramMappings> MappingsAt(const ProcessKey& process, ExecId exec,
-                                            MonotonicTime when);
-
-  // Nothing if there is no such object.
-  std::optional<ObjectInfo> Object(ObjectId id) const;
-
-  // The object's file, for pread only (the offset is shared). Errors: kNotFound if it was never
-  // opened, is the vDSO, or is gone by now.
-  Result<UniqueFd> OpenObject(ObjectId id);
-
-  // The root directory of a living process that has the object mapped, for OpenInRoot only: where
-  // what belongs to the object may lie. Errors: kNotFound, kPermission.
-  Result<UniqueFd> OpenRootOf(ObjectId id);
-
-  ProcessCounters counters() const;
+                                            MonotonicTime when) override;
+  void Recheck(const ProcessKey& process) override;
+  std::optional<ObjectInfo> Object(ObjectId id) const override;
+  Result<UniqueFd> OpenObject(ObjectId id) override;
+  Result<UniqueFd> OpenRootOf(ObjectId id) override;
+  ProcessCounters counters() const override;
 
  private:
   class State;
