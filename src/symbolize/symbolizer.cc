@@ -2,10 +2,8 @@
 #include "symbolize/symbolizer.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "symbolize/named_location.h"
-#include "symbolize/user_stacks.h"
 
 namespace pyrometer {
 namespace {
@@ -36,17 +34,16 @@ Symbolizer::Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSy
 NamedWindow Symbolizer::Name(Window window) {
   ++window_;
   ForgetReplacedKernelCode();
-  const std::vector<std::optional<ProcessKey>> owners = SeparateUserStacks(window);
   NameNewFrames(window.frames);
   NamedWindow named{.window = std::move(window), .locations = {}};
   named.locations.reserve(named.window.frames.size());
   for (const Frame frame : named.window.frames) {
     named.locations.push_back(locations_.Find(frame, window_));
   }
-  for (size_t i = 0; i < owners.size(); ++i) {
-    if (owners[i]) NameUserAddresses(named, named.window.stacks[i], *owners[i]);
+  for (const Stack& stack : named.window.stacks) {
+    if (stack.process) NameUserAddresses(named, stack, *stack.process);
   }
-  // Left are user addresses of stacks that no sample refers to.
+  // Left are user addresses of stacks that are nobody's, for no sample refers to them.
   for (size_t i = 0; i < named.locations.size(); ++i) {
     if (named.locations[i] != nullptr) continue;
     named.locations[i] = UnknownLocation(named.window.frames[i].bits());

@@ -41,8 +41,8 @@ class Symbolizer {
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
 
-  // Each distinct frame that is new is symbolized once. Stacks with user addresses that several
-  // processes share are copied for each, since they have different names there.
+  // Each distinct frame that is new is symbolized once; user addresses for the process whose stack
+  // it is (Stack::process). REQUIRES: the window is resolved.
   NamedWindow Name(Window window);
 
   // Kernel code came or went before the end of the next window. REQUIRES: in the order of time.

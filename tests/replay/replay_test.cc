@@ -62,22 +62,24 @@ class Nowhere : public AddressSpaceSink {
   void ReleaseWithdrawn() override {}
 };
 
-class HistoryObjects : public ObjectSource {
+class WindowObjects : public ObjectSource {
  public:
-  HistoryObjects(ProcessHistory& history, Indexer& indexer)
-      : history_(history), indexer_(indexer) {}
+  WindowObjects(const ResolvedWindow& window, Indexer& indexer)
+      : window_(window), indexer_(indexer) {}
   std::optional<ObjectDescription> Describe(ObjectId id) override {
-    const std::optional<ObjectInfo> info = history_.Object(id);
-    if (!info) return std::nullopt;
-    return ObjectDescription{info->path, info->build_id, info->segments, info->is_vdso};
+    const auto object = window_.objects.find(id);
+    if (object == window_.objects.end()) return std::nullopt;
+    const ObjectInfo& info = *object->second.info;
+    return ObjectDescription{info.path, info.build_id, info.segments, info.is_vdso};
   }
   Result<SymbolTable> Symbols(ObjectId id) override {
-    ASSIGN_OR_RETURN(const UniqueFd file, history_.OpenObject(id));
-    return indexer_.Symbols(file.get());
+    const ObjectFile file = window_.objects.at(id).file;
+    if (file == nullptr) return Fail(ErrorCode::kNotFound, "gone");
+    return indexer_.Symbols(file->get());
   }
 
  private:
-  ProcessHistory& history_;
+  const ResolvedWindow& window_;
   Indexer& indexer_;
 };
 
@@ -140,7 +142,8 @@ class Replay : public testing::Test {
     ProcessHistory history({.procfs = {.root = (root_ / "proc").string(), .sys = "/nonexistent"}},
                            headers, sink);
     EXPECT_TRUE(history.Scan(recorded.tasks).has_value());
-    HistoryObjects objects(history, indexer);
+    ResolvedWindow resolved = history.Resolve(std::move(recorded.window));
+    WindowObjects objects(resolved, indexer);
     NoPerfMaps perf_maps;
     const Result<UniqueFd> kallsyms = Open((root_ / "kallsyms").string(), O_RDONLY);
     EXPECT_TRUE(kallsyms.has_value());
@@ -148,7 +151,7 @@ class Replay : public testing::Test {
     EXPECT_TRUE(kernel.has_value());
     Symbolizer symbolizer(objects, perf_maps, *std::move(kernel), {});
     ProfileBuilder builder({.start = {}, .frequency = Hertz{499}, .labels = {}});
-    builder.Add(symbolizer.Name(history.Resolve(std::move(recorded.window))));
+    builder.Add(symbolizer.Name(std::move(resolved.window)));
     EXPECT_EQ(history.counters().unknown_process_samples, 0U);
     return std::move(builder).Finish(std::chrono::seconds(2));
   }
