@@ -133,6 +133,7 @@ class Replay : public testing::Test {
   Profile Run() const {
     RecordedWindow recorded = Recorded();
     EXPECT_FALSE(recorded.window.samples.empty());
+    recorded.window.frequency = Hertz{499};
 
     InProcessIndexer indexer;
     Headers headers(indexer);
@@ -147,10 +148,10 @@ class Replay : public testing::Test {
     Result<KernelSymbols> kernel = KernelSymbols::Read(kallsyms->get(), "");
     EXPECT_TRUE(kernel.has_value());
     Symbolizer symbolizer(objects, perf_maps, *std::move(kernel), {});
-    ProfileBuilder builder({.start = {}, .frequency = Hertz{499}, .labels = {}});
+    ProfileBuilder builder({.labels = {}});
     builder.Add(symbolizer.Name(history.Resolve(std::move(recorded.window))));
     EXPECT_EQ(history.counters().unknown_process_samples, 0U);
-    return std::move(builder).Finish(std::chrono::seconds(2));
+    return std::move(builder).Finish();
   }
 
  private:
