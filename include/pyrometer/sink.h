@@ -18,6 +18,10 @@ class ProfileSink {
   // Delivers all of `profile` or fails. What a failure leaves at the destination is the sink's to
   // say.
   virtual Result<void> Send(const Profile& profile) = 0;
+
+  // Makes a Send that is under way, and any later one, fail soon rather than wait on. From any
+  // thread. Nothing to do for sinks whose Send never waits for long.
+  virtual void Cancel() {}
 };
 
 }  // namespace pyrometer
