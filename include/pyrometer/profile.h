@@ -19,6 +19,13 @@ namespace pyrometer {
 // Where code comes from: decides colours, suffixes and pprof mappings.
 enum class CodeOrigin : uint8_t { kUser, kKernel, kJit, kUnknown };
 
+// How good a location's name is; better ones are greater. A name may become better later: when a
+// perf map is written on, or a module's symbols are read.
+enum class NameQuality : uint8_t {
+  kMadeUp,  // "libfoo.so+0x1234", "[unknown]"
+  kSymbol,  // a function's
+};
+
 // The file (or pseudo file) that a location lies in. Shared by its locations, compared by pointer.
 struct CodeObject {
   std::string path;    // "/usr/lib/libfoo.so", "[vdso]", "[kernel.kallsyms]", "//anon", ...
@@ -43,6 +50,7 @@ struct Location {
   std::shared_ptr<const CodeObject> object;  // null: none
   uint64_t address = 0;     // ELF vaddr, kernel address or JIT address; pc-1 for return addresses
   std::vector<Line> lines;  // at least one; innermost inlined function first
+  NameQuality quality = NameQuality::kSymbol;
 };
 using LocationRef = std::shared_ptr<const Location>;
 

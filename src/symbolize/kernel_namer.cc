@@ -52,8 +52,8 @@ LocationRef KernelNamer::Name(KernelAddress address) {
   const std::optional<KernelSymbol> symbol = symbols_.Find(address);
   if (!symbol) {
     counts_.Add(Unresolved::kKernel);
-    return MakeLocation(CodeOrigin::kKernel, kernel_, address.value(),
-                        SameName(fmt::format("[kernel]+{:#x}", address.value())));
+    return MadeUpLocation(CodeOrigin::kKernel, kernel_, address.value(),
+                          fmt::format("[kernel]+{:#x}", address.value()));
   }
   return MakeLocation(CodeOrigin::kKernel, ObjectOf(symbol->module), address.value(),
                       SameName(Printable(symbol->name, kMaxNameLength)));

@@ -25,9 +25,21 @@ inline LocationRef MakeLocation(CodeOrigin origin, std::shared_ptr<const CodeObj
   return location;
 }
 
+// For an address whose function is not known.
+inline LocationRef MadeUpLocation(CodeOrigin origin, std::shared_ptr<const CodeObject> object,
+                                  uint64_t address, const std::string& name) {
+  auto location = std::make_shared<Location>();
+  location->origin = origin;
+  location->object = std::move(object);
+  location->address = address;
+  location->lines.push_back(SameName(name));
+  location->quality = NameQuality::kMadeUp;
+  return location;
+}
+
 // For an address of which nothing is known.
 inline LocationRef UnknownLocation(uint64_t address) {
-  return MakeLocation(CodeOrigin::kUnknown, nullptr, address, SameName("[unknown]"));
+  return MadeUpLocation(CodeOrigin::kUnknown, nullptr, address, "[unknown]");
 }
 
 }  // namespace pyrometer

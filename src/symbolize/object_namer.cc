@@ -62,8 +62,8 @@ LocationRef ObjectNamer::Name(Frame frame, uint32_t window) {
                         LineFor(frame.object(), *symbol));
   }
   counts_.Add(symbols.reason);
-  return MakeLocation(CodeOrigin::kUser, object->code, address.value(),
-                      SameName(MadeUpName(object->code->path, address)));
+  return MadeUpLocation(CodeOrigin::kUser, object->code, address.value(),
+                        MadeUpName(object->code->path, address));
 }
 
 const ObjectNamer::KnownObject* ObjectNamer::Find(ObjectId id, uint32_t window) {

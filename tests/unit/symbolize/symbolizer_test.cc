@@ -142,6 +142,24 @@ TEST_F(SymbolizerTest, NamesEachKindOfFrame) {
   }
 }
 
+TEST_F(SymbolizerTest, SaysWhichNamesAreMadeUp) {
+  perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
+  const std::vector<Frame> named_by_symbols = {
+      InLibrary(0x1010), Frame::Kernel(KernelAddress(0xffffffff81000110)),
+      Frame::Kernel(KernelAddress(0xffffffffff600400)), Frame::User(Address(0x7f0000000010))};
+  const std::vector<Frame> made_up = {
+      InLibrary(0x1234), Frame::Object(kNeverSeen, ElfAddress(0x10)),
+      Frame::Kernel(KernelAddress(0xffffffff90000000)), Frame::User(Address(0x7f0000001000)),
+      Frame(uint64_t{7} << 60 | 5)};
+  Symbolizer symbolizer = Make();
+  for (const LocationRef& location : symbolizer.Name(WindowOf(named_by_symbols)).locations) {
+    EXPECT_EQ(location->quality, NameQuality::kSymbol) << OnlyLine(location).function;
+  }
+  for (const LocationRef& location : symbolizer.Name(WindowOf(made_up)).locations) {
+    EXPECT_EQ(location->quality, NameQuality::kMadeUp) << OnlyLine(location).function;
+  }
+}
+
 TEST_F(SymbolizerTest, KeepsAddresses) {
   Symbolizer symbolizer = Make();
   const NamedWindow named =
