@@ -6,8 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/printable.h"
+#include "symbolize/demangle.h"
 #include "symbolize/named_location.h"
-#include "symbolize/printable.h"
 
 namespace pyrometer {
 namespace {

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "symbolize/demangle.h"
 #include "symbolize/named_location.h"
-#include "symbolize/printable.h"
 
 namespace pyrometer {
 namespace {

@@ -9,9 +9,9 @@
 #include <iterator>
 #include <limits>
 
+#include "base/printable.h"
 #include "base/system_error.h"
 #include "symbolize/line_reader.h"
-#include "symbolize/printable.h"
 
 namespace pyrometer {
 namespace {
