@@ -162,4 +162,9 @@ Result<UniqueFd> ProcessHistory::OpenPerfMap(const ProcessKey& key) {
   return kept->Open();
 }
 
+bool ProcessHistory::HasEnded(const ProcessKey& key) const {
+  const Process* const known = processes_.Find(key);
+  return known != nullptr && !known->alive();
+}
+
 }  // namespace pyrometer

@@ -58,6 +58,7 @@ class ProcessHistory {
   Result<UniqueFd> OpenObject(ObjectId id);
   Result<UniqueFd> OpenRootOf(ObjectId id);
   Result<UniqueFd> OpenPerfMap(const ProcessKey& process);
+  bool HasEnded(const ProcessKey& process) const;
   std::vector<KernelSymbolEvent> TakeKernelSymbolEvents();
   ProcessCounters counters() const;
   size_t process_count() const { return processes_.living_count(); }

@@ -240,6 +240,10 @@ Result<UniqueFd> ProcessTracker::OpenPerfMap(const ProcessKey& process) {
   return state_->WithHistory([&](ProcessHistory& history) { return history.OpenPerfMap(process); });
 }
 
+bool ProcessTracker::HasEnded(const ProcessKey& process) const {
+  return state_->WithHistory([&](ProcessHistory& history) { return history.HasEnded(process); });
+}
+
 std::vector<KernelSymbolEvent> ProcessTracker::TakeKernelSymbolEvents() {
   return state_->WithHistory(
       [](ProcessHistory& history) { return history.TakeKernelSymbolEvents(); });

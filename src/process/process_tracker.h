@@ -95,6 +95,9 @@ class ProcessTracker {
   // Errors: kNotFound, kPermission.
   Result<UniqueFd> OpenPerfMap(const ProcessKey& process);
 
+  // True if the process was known and is gone. It may be gone before this is true.
+  bool HasEnded(const ProcessKey& process) const;
+
   // Kernel symbols that came or went since the last call, in order.
   std::vector<KernelSymbolEvent> TakeKernelSymbolEvents();
 

@@ -60,6 +60,7 @@ class TrackedPerfMaps : public PerfMapSource {
  public:
   explicit TrackedPerfMaps(ProcessTracker& tracker) : tracker_(tracker) {}
   Result<UniqueFd> Open(ProcessKey process) override { return tracker_.OpenPerfMap(process); }
+  bool HasEnded(ProcessKey process) override { return tracker_.HasEnded(process); }
 
  private:
   ProcessTracker& tracker_;

@@ -114,9 +114,11 @@ TEST_F(ProcessHistoryTest, OpensThePerfMapOfAJitEvenAfterItsDeath) {
   machine_.WriteFile(machine_.root() + "/tmp/perf-7.map", "1000 10 jitted\n");
   Apply(Mapping(100, "//anon", 0));
   EXPECT_EQ(ContentOf(history_.OpenPerfMap(kKey)), "1000 10 jitted\n");
+  EXPECT_FALSE(history_.HasEnded(kKey));
   machine_.RemoveProcess(100);
   Exit(100);
   EXPECT_EQ(ContentOf(history_.OpenPerfMap(kKey)), "1000 10 jitted\n");
+  EXPECT_TRUE(history_.HasEnded(kKey));
 }
 
 TEST_F(ProcessHistoryTest, RefusesAPerfMapThatIsALinkOrNoFile) {

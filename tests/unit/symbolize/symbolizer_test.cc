@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,7 +62,10 @@ class FakePerfMaps : public PerfMapSource {
     if (!texts.contains(process)) return Fail(ErrorCode::kNotFound, "no perf map");
     return TextFile(texts[process]);
   }
+  bool HasEnded(ProcessKey process) override { return ended.contains(process); }
+
   std::map<ProcessKey, std::string> texts;
+  std::set<ProcessKey> ended;
 };
 
 class SymbolizerTest : public testing::Test {
@@ -259,6 +263,24 @@ TEST_F(SymbolizerTest, FollowsAPerfMapThatGrows) {
   EXPECT_EQ(name(), "optimized");
   perf_maps_.texts.erase(kAlice);
   EXPECT_EQ(name(), "optimized") << "the process has ended, its samples are still coming";
+}
+
+TEST_F(SymbolizerTest, TakesALastLineWithoutANewlineWhenTheProcessHasEnded) {
+  perf_maps_.texts[kAlice] = "7f0000000000 100 last";
+  perf_maps_.texts[kBob] = "7f0000000000 100 la";
+  perf_maps_.ended.insert(kAlice);
+  Symbolizer symbolizer = Make();
+  const auto name = [&](ProcessKey process) {
+    const Window window = WindowOf({Frame::User(Address(0x7f0000000010))}, {process});
+    return OnlyLine(symbolizer.Name(window).locations.at(0)).function;
+  };
+  EXPECT_EQ(name(kAlice), "last");
+  EXPECT_EQ(name(kBob), "[unknown]");
+  perf_maps_.ended = {kBob};
+  EXPECT_EQ(name(kBob), "la");
+  perf_maps_.ended.clear();
+  perf_maps_.texts[kBob] += "s";
+  EXPECT_EQ(name(kBob), "[unknown]") << "a part of a name is forgotten when its line grows";
 }
 
 TEST_F(SymbolizerTest, KeepsNamesOfTablesThatItDropped) {
