@@ -25,7 +25,8 @@ std::shared_ptr<const CodeObject> JitObject() {
 JitNamer::JitNamer(PerfMapSource& source, size_t budget_bytes, SymbolizerCounts& counts)
     : source_(source), budget_(budget_bytes), counts_(counts), jit_(JitObject()) {}
 
-LocationRef JitNamer::Name(ProcessKey key, Address address, uint32_t window) {
+LocationRef JitNamer::Name(Frame frame, ProcessKey key, uint32_t window) {
+  const Address address = frame.user_address();
   const auto [entry, added] = processes_.try_emplace(key);
   Process& process = entry->second;
   if (added || process.window != window) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -46,7 +47,20 @@ KernelNamer::KernelNamer(KernelSymbols symbols, SymbolizerCounts& counts)
       kernel_(KernelObject(symbols_)),
       vsyscall_(NamedObject("[vsyscall]")) {}
 
-LocationRef KernelNamer::Name(KernelAddress address) {
+void KernelNamer::Apply(const KernelSymbolEvent& event) {
+  symbols_.Apply(event);
+  if (event.removed || event.size == 0) return;
+  const uint64_t start = event.address.value();
+  const uint64_t last = start + std::min<uint64_t>(event.size - 1, ~start);
+  changed_.push_back({Frame(start), Frame(last)});
+}
+
+std::vector<FrameRange> KernelNamer::BeginWindow(uint32_t /*window*/) {
+  return std::exchange(changed_, {});
+}
+
+LocationRef KernelNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t /*window*/) {
+  const KernelAddress address = frame.kernel_address();
   if (InVsyscallPage(address)) {
     return MakeLocation(CodeOrigin::kUser, vsyscall_, address.value(), SameName("[vsyscall]"));
   }
@@ -58,6 +72,10 @@ LocationRef KernelNamer::Name(KernelAddress address) {
   }
   return MakeLocation(CodeOrigin::kKernel, ObjectOf(symbol->module), address.value(),
                       SameName(Printable(symbol->name, kMaxNameLength)));
+}
+
+void KernelNamer::EndWindow(uint32_t /*unused_since*/) {
+  symbols_.ForgetRemoved();
 }
 
 std::shared_ptr<const CodeObject> KernelNamer::ObjectOf(std::string_view module) {

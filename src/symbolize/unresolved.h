@@ -16,8 +16,9 @@ enum class Unresolved : uint8_t {
   kUnreadable,  // the object's symbols could not be read: no permission, not a good ELF file
   kJit,         // a user address that the process's perf map does not cover
   kKernel,      // a kernel address outside of all known functions
+  kOtherKind,   // a frame of a kind that nobody names
 };
-inline constexpr size_t kUnresolvedReasons = 6;
+inline constexpr size_t kUnresolvedReasons = 7;
 
 // "unmapped", "no_symbols", ... as metrics have it.
 std::string_view Name(Unresolved reason);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/symbolizer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -10,7 +11,9 @@
 #include <vector>
 
 #include "binary/vdso.h"
+#include "symbolize/named_location.h"
 #include "symbolize/symbol_table_builder.h"
+#include "symbolize/symbol_table_cache.h"
 #include "tests/unit/symbolize/text_file.h"
 
 namespace pyrometer {
@@ -334,6 +337,70 @@ TEST_F(SymbolizerTest, GivesNewNamesWhereNewKernelCodeLiesInNewerOne) {
   symbolizer.Apply({.address = kInside, .size = 16, .removed = false, .name = "bpf_prog_2"});
   symbolizer.Apply({.address = kProgram, .size = 512, .removed = false, .name = "bpf_prog_3"});
   EXPECT_EQ(name(), "bpf_prog_3");
+}
+
+constexpr Frame::Kind kInvented = static_cast<Frame::Kind>(7);
+
+// Names frames by a number that it can be told to change.
+class InventedNamer : public FrameNamer {
+ public:
+  struct State {
+    int number = 1;
+    int named = 0;
+    bool changed = false;
+    bool per_process = false;
+    uint32_t ended_window = 0;
+  };
+  explicit InventedNamer(State& state) : state_(state) {}
+
+  bool IsPerProcess() const override { return state_.per_process; }
+  std::vector<FrameRange> BeginWindow(uint32_t) override {
+    if (!std::exchange(state_.changed, false)) return {};
+    return {{Frame(uint64_t{7} << 60), Frame((uint64_t{8} << 60) - 1)}};
+  }
+  LocationRef Name(Frame frame, ProcessKey process, uint32_t) override {
+    ++state_.named;
+    const std::string name =
+        fmt::format("line {} of {} in {}", state_.number, frame.bits() & 0xf, process.pid.value());
+    return MakeLocation(CodeOrigin::kUser, nullptr, frame.bits(), SameName(name));
+  }
+  void EndWindow(uint32_t unused_since) override { state_.ended_window = unused_since; }
+
+ private:
+  State& state_;
+};
+
+TEST_F(SymbolizerTest, HasFramesOfAnInventedKindNamedByWhoeverIsRegisteredForIt) {
+  const Frame frame(uint64_t{7} << 60 | 5);
+  InventedNamer::State state;
+  Symbolizer symbolizer = Make({.symbol_table_bytes = 0, .perf_map_bytes = 0, .keep_windows = 1});
+  symbolizer.Register(kInvented, std::make_unique<InventedNamer>(state));
+  const auto name = [&] {
+    const Window window = WindowOf({InLibrary(0x1010), frame});
+    return OnlyLine(symbolizer.Name(window).locations.at(1)).function;
+  };
+  for (int window = 0; window < 3; ++window) EXPECT_EQ(name(), "line 1 of 5 in 0");
+  EXPECT_EQ(state.named, 1);
+  EXPECT_EQ(state.ended_window, 2U);
+  state.number = 2;
+  EXPECT_EQ(name(), "line 1 of 5 in 0") << "nobody said that it has changed";
+  state.changed = true;
+  EXPECT_EQ(name(), "line 2 of 5 in 0");
+}
+
+TEST_F(SymbolizerTest, AsksForTheProcessOfFramesThatMeanSomethingThereOnly) {
+  InventedNamer::State state{.per_process = true};
+  Symbolizer symbolizer = Make();
+  symbolizer.Register(Frame::Kind::kUserAddress, std::make_unique<InventedNamer>(state));
+  const NamedWindow named = symbolizer.Name(WindowOf({Frame::User(Address(3))}, {kAlice, kBob}));
+  EXPECT_EQ(OnlyLine(named.locations.at(0)).function, "line 1 of 3 in 10");
+  EXPECT_EQ(OnlyLine(named.locations.at(1)).function, "line 1 of 3 in 20");
+}
+
+TEST_F(SymbolizerTest, CountsFramesOfAKindThatNobodyNames) {
+  Symbolizer symbolizer = Make();
+  symbolizer.Name(WindowOf({Frame(uint64_t{7} << 60 | 5)}));
+  EXPECT_EQ(symbolizer.counts().Of(Unresolved::kOtherKind), 1U);
 }
 
 TEST_F(SymbolizerTest, NamesStacksThatNoSampleRefersTo) {
