@@ -36,8 +36,9 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Start(Sampler& sampler, const Procfs
   pipeline->cold_ =
       std::make_unique<ColdUnwinder>(sampler, *pipeline->tracker_, pipeline->indexer_);
   pipeline->perf_maps_ = std::make_unique<TrackedPerfMaps>(*pipeline->tracker_);
-  pipeline->symbolizer_ = std::make_unique<Symbolizer>(*pipeline->objects_, *pipeline->perf_maps_,
-                                                       std::move(kernel), Symbolizer::Options{});
+  pipeline->symbolizer_ =
+      std::make_unique<Symbolizer>(*pipeline->objects_, *pipeline->perf_maps_, std::move(kernel),
+                                   Symbolizer::Options{.kernel = procfs});
   return pipeline;
 }
 

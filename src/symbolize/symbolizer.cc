@@ -46,15 +46,15 @@ class NoNamer : public FrameNamer {
 
 Symbolizer::Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSymbols kernel,
                        Options options)
-    : options_(options) {
-  auto kernel_namer = std::make_unique<KernelNamer>(std::move(kernel), counts_);
+    : options_(std::move(options)) {
+  auto kernel_namer = std::make_unique<KernelNamer>(std::move(kernel), options_.kernel, counts_);
   kernel_ = kernel_namer.get();
   for (std::unique_ptr<FrameNamer>& namer : namers_) namer = std::make_unique<NoNamer>(counts_);
   Register(Frame::Kind::kKernel, std::move(kernel_namer));
   Register(Frame::Kind::kObject,
-           std::make_unique<ObjectNamer>(objects, options.symbol_table_bytes, counts_));
+           std::make_unique<ObjectNamer>(objects, options_.symbol_table_bytes, counts_));
   Register(Frame::Kind::kUserAddress,
-           std::make_unique<JitNamer>(perf_maps, options.perf_map_bytes, counts_));
+           std::make_unique<JitNamer>(perf_maps, options_.perf_map_bytes, counts_));
 }
 
 void Symbolizer::Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer) {

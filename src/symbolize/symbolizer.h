@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "base/procfs.h"
 #include "pyrometer/frame.h"
 #include "pyrometer/kernel_symbol_event.h"
 #include "pyrometer/profile.h"
@@ -34,9 +36,12 @@ class Symbolizer {
     size_t perf_map_bytes = size_t{16} << 20;      // likewise
     // Locations and failures to read symbols are forgotten when not used for so many windows.
     uint32_t keep_windows = 60;
+    // Where the kernel's symbols are read again when modules have come or gone; nothing: never.
+    std::optional<Procfs> kernel = std::nullopt;
   };
 
-  // The sources outlive this. `kernel` may be empty, if the kernel hides its symbols.
+  // The sources outlive this. `kernel` may be empty, if the kernel hides its symbols. BPF programs
+  // come and go by Apply(), modules are seen in Options::kernel.
   Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSymbols kernel,
              Options options);
   Symbolizer(const Symbolizer&) = delete;

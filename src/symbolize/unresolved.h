@@ -27,7 +27,8 @@ std::string_view Name(Unresolved reason);
 struct SymbolizerCounts {
   uint64_t locations = 0;
   std::array<uint64_t, kUnresolvedReasons> unresolved{};
-  uint64_t tables_read = 0;  // symbol tables, also those read again after being dropped
+  uint64_t tables_read = 0;          // symbol tables, also those read again after being dropped
+  uint64_t kernel_symbols_read = 0;  // again: tries to read the kernel's symbols after the start
   uint64_t bad_perf_map_lines = 0;
 
   void Add(Unresolved reason) { ++unresolved[static_cast<size_t>(reason)]; }
