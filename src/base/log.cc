@@ -10,8 +10,8 @@ namespace pyrometer {
 namespace {
 
 std::shared_ptr<spdlog::logger> StandardError() {
-  auto logger = std::make_shared<spdlog::logger>(
-      "pyrometer", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>("pyrometer",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern("pyrometer: %v");
   return logger;
 }
@@ -20,8 +20,7 @@ std::shared_ptr<spdlog::logger> StandardError() {
 
 Log::Log(const Clock& clock, std::chrono::nanoseconds quiet) : Log(clock, quiet, StandardError()) {}
 
-Log::Log(const Clock& clock, std::chrono::nanoseconds quiet,
-         std::shared_ptr<spdlog::logger> logger)
+Log::Log(const Clock& clock, std::chrono::nanoseconds quiet, std::shared_ptr<spdlog::logger> logger)
     : clock_(clock), quiet_(quiet), logger_(std::move(logger)) {}
 
 void Log::Warn(std::string_view what, std::string_view why) {

@@ -59,6 +59,8 @@ void ProcessHistory::SharePerfMaps(ResolvedWindow& resolved) {
   for (const Stack& stack : resolved.window.stacks) {
     if (!stack.process || resolved.perf_maps.contains(*stack.process)) continue;
     resolved.perf_maps[*stack.process] = PerfMapOf(*stack.process);
+    const Process* const known = processes_.Find(*stack.process);
+    if (known != nullptr && !known->alive()) resolved.ended.insert(*stack.process);
   }
   absl::erase_if(resolved.perf_maps, [](const auto& p) { return p.second == nullptr; });
 }

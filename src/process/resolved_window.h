@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <memory>
 #include <vector>
@@ -27,6 +28,8 @@ struct ResolvedWindow {
   absl::flat_hash_map<ObjectId, ObjectRef> objects;
   // Of the processes that own stacks of `window` (Stack::process), where it is known.
   absl::flat_hash_map<ProcessKey, std::shared_ptr<const PerfMapDirectory>> perf_maps;
+  // Those of them that are known to have ended: nothing will be written there any more.
+  absl::flat_hash_set<ProcessKey> ended;
   // How the kernel's own code changed until the window's end, in order, since the window before.
   std::vector<KernelSymbolEvent> kernel_events;
 };

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/printable.h"
 #include "profile/deflater.h"
 #include "profile/html_page.h"
 #include "profile/shown_stacks.h"
@@ -99,7 +100,7 @@ json CutFacts(const Profile& profile) {
 json ProcessFacts(const Profile& profile) {
   std::map<std::string, std::vector<ProcessKey>> keys;
   for (const ProfileSample& s : profile.samples) {
-    keys[CleanText(ProcessNameOf(s))].push_back(s.process);
+    keys[Printable(ProcessNameOf(s))].push_back(s.process);
   }
   json facts = json::object();
   for (auto& [name, all] : keys) {
@@ -137,10 +138,10 @@ std::string Facts(const Profile& profile, const ShownStacks& shown, const HtmlOp
   const std::chrono::nanoseconds cpu_time(TotalsOf(profile).value);
   json labels = json::array();
   for (const auto& [key, value] : profile.labels) {
-    labels.push_back({CleanText(key), CleanText(value)});
+    labels.push_back({Printable(key), Printable(value)});
   }
-  json facts = {{"title", CleanText(options.title)},
-                {"host", CleanText(options.host)},
+  json facts = {{"title", Printable(options.title)},
+                {"host", Printable(options.host)},
                 {"version", PYROMETER_VERSION},
                 {"start", begin.count()},
                 {"seconds", std::chrono::duration<double>(profile.duration).count()},
@@ -188,7 +189,7 @@ std::string Payload(const Profile& profile, const HtmlOptions& options) {
 
 std::string EncodeHtml(const Profile& profile, const HtmlOptions& options) {
   std::string page(kPageBeforeTitle);
-  page += EscapeHtml(CleanText(options.title));
+  page += EscapeHtml(Printable(options.title));
   page += kPageBeforeProfile;
   page += Payload(profile, options);
   page += kPageAfterProfile;

@@ -13,6 +13,7 @@
 #include <array>
 #include <tuple>
 
+#include "base/printable.h"
 #include "profile/deflater.h"
 #include "profile/text.h"
 #include "proto/pprof.pb.h"
@@ -102,8 +103,8 @@ class PprofWriter {
   // Strings are cleaned before they are compared, so that equal results share an entry.
   int64_t Intern(std::string_view text) {
     std::string cleaned;
-    if (!IsClean(text)) {
-      cleaned = CleanText(text);
+    if (!IsPrintable(text)) {
+      cleaned = Printable(text);
       text = cleaned;
     }
     const absl::string_view key(text.data(),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/printable.h"
 #include "profile/text.h"
 
 namespace pyrometer {
@@ -30,7 +31,7 @@ ShownStacks::ShownStacks(const Profile& profile, Edit edit) : edit_(edit) {
   for (const ProfileSample& sample : profile.samples) {
     const size_t first = ids_.size();
     ids_.push_back(Intern({.kind = ShownFrame::Kind::kProcess,
-                           .name = CleanText(ProcessNameOf(sample)),
+                           .name = Printable(ProcessNameOf(sample)),
                            .object = {}}));
     if (IsCut(sample.end)) {
       ids_.push_back(
@@ -58,11 +59,11 @@ std::vector<std::vector<uint32_t>> ShownStacks::InternLocations(const Profile& p
   for (const LocationRef& location : profile.locations) {
     std::vector<uint32_t>& frames = of_location.emplace_back();
     ShownFrame frame{.kind = KindOf(location->origin), .name = {}, .object = {}};
-    if (location->object != nullptr) frame.object = CleanText(location->object->path);
+    if (location->object != nullptr) frame.object = Printable(location->object->path);
     const std::vector<Line> nameless(1);
     const std::vector<Line>& lines = location->lines.empty() ? nameless : location->lines;
     for (size_t i = 0; i < lines.size(); ++i) {
-      frame.name = CleanText(NameOf(lines[i]));
+      frame.name = Printable(NameOf(lines[i]));
       frame.inlined = i + 1 < lines.size();
       frames.push_back(Intern(frame));
     }

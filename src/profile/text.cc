@@ -8,42 +8,11 @@
 namespace pyrometer {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
 constexpr std::string_view kUnknown = "[unknown]";
 
-struct CodePoint {
-  uint32_t value = 0;
-  size_t size = 0;  // bytes; 0: malformed
-};
-
 bool IsContinuation(char c) {
   return (static_cast<uint8_t>(c) & 0xC0) == 0x80;
-}
-
-// The first code point of `text` by table 3-7 of the Unicode standard: no overlong forms, no
-// surrogates, nothing beyond U+10FFFF.
-CodePoint FirstCodePoint(std::string_view text) {
-  const uint8_t lead = static_cast<uint8_t>(text[0]);
-  if (lead < 0x80) return {lead, 1};
-  const size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return {};
-  uint32_t value = lead & (0xFFU >> (size + 1));
-  for (size_t i = 1; i < size; ++i) {
-    if (!IsContinuation(text[i])) return {};
-    value = (value << 6) | (static_cast<uint8_t>(text[i]) & 0x3F);
-  }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
-  if (value < kSmallest[size] || value > 0x10FFFF || surrogate) return {};
-  return {value, size};
-}
-
-bool MayBeShown(uint32_t c) {
-  if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return false;        // C0, DEL, C1
-  if (c == 0x2028 || c == 0x2029) return false;                 // line and paragraph separators
-  if (c == 0x061C || c == 0x200E || c == 0x200F) return false;  // direction marks
-  return !(c >= 0x202A && c <= 0x202E) && !(c >= 0x2066 && c <= 0x2069);
 }
 
 // The byte position of code point number `n`.
@@ -56,28 +25,6 @@ size_t PositionOf(std::string_view text, size_t n) {
 }
 
 }  // namespace
-
-bool IsClean(std::string_view text) {
-  while (!text.empty()) {
-    const CodePoint c = FirstCodePoint(text);
-    if (c.size == 0 || !MayBeShown(c.value)) return false;
-    text.remove_prefix(c.size);
-  }
-  return true;
-}
-
-std::string CleanText(std::string_view text) {
-  std::string clean;
-  clean.reserve(text.size());
-  while (!text.empty()) {
-    const CodePoint c = FirstCodePoint(text);
-    const size_t size = std::max<size_t>(c.size, 1);
-    const bool keep = c.size != 0 && MayBeShown(c.value);
-    clean += keep ? text.substr(0, size) : kReplacement;
-    text.remove_prefix(size);
-  }
-  return clean;
-}
 
 size_t CodePoints(std::string_view text) {
   return text.size() - static_cast<size_t>(std::count_if(text.begin(), text.end(), IsContinuation));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names as they may be shown: symbol names, paths and process names are bytes that somebody else
-// chose.
+// How names and numbers are shown to people.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +9,6 @@
 #include "pyrometer/profile.h"
 
 namespace pyrometer {
-
-// `text` as valid UTF-8 without control characters and without the marks that reverse the
-// direction of text: each such character and each byte of a malformed sequence becomes U+FFFD.
-// So no name can break a line, steer a terminal or be refused by a server.
-std::string CleanText(std::string_view text);
-
-// True if CleanText would return `text` unchanged.
-bool IsClean(std::string_view text);
 
 // The number of code points in `text`, valid UTF-8.
 size_t CodePoints(std::string_view text);

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "base/printable.h"
 #include "profile/shown_stacks.h"
 #include "profile/text.h"
 
@@ -60,7 +61,7 @@ std::vector<FunctionRow> CountFunctions(const ShownStacks& shown) {
 std::vector<ProcessRow> CountProcesses(const Profile& profile) {
   absl::flat_hash_map<std::string, ProcessRow> by_name;
   for (const ProfileSample& sample : profile.samples) {
-    ProcessRow& row = by_name[CleanText(ProcessNameOf(sample))];
+    ProcessRow& row = by_name[Printable(ProcessNameOf(sample))];
     row.samples += sample.count;
     row.processes.insert(sample.process);
   }

@@ -6,8 +6,8 @@
 
 namespace pyrometer {
 
-ConsumerId Consumers::Attach(WindowConsumer& consumer, const Period& period, const Moment& now,
-                             uint64_t first) {
+ConsumerId Consumers::Attach(WindowConsumer& consumer, const WindowPeriod& period,
+                             const Moment& now, uint64_t first) {
   const absl::MutexLock lock(&mutex_);
   const ConsumerId id = ++last_id_;
   schedule_.Add(id, period, now);

@@ -26,7 +26,7 @@ class Consumers {
   explicit Consumers(std::chrono::nanoseconds longest_window) : schedule_(longest_window) {}
 
   // `consumer` outlives its attachment. It gets the windows from number `first` on.
-  ConsumerId Attach(WindowConsumer& consumer, const Period& period, const Moment& now,
+  ConsumerId Attach(WindowConsumer& consumer, const WindowPeriod& period, const Moment& now,
                     uint64_t first);
   // Returns when the consumer is done with what it has got.
   void Detach(ConsumerId id);

@@ -28,23 +28,22 @@ Result<std::vector<TaskRecord>> TasksOf(const MappingTarget& sampler) {
 
 Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Options& options) {
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(options.procfs));
-  ASSIGN_OR_RETURN(std::unique_ptr<Sampler> sampler,
-                   Sampler::Load({.frequency = options.frequency,
-                                  .kernel_stacks = options.kernel_stacks,
-                                  .filter = options.filter,
-                                  .procfs = options.procfs,
-                                  .sizes = MapSizes::For(options.frequency,
-                                                         static_cast<uint32_t>(cpus.size()),
-                                                         options.longest_window),
-                                  .table_budget = options.table_budget}));
-  std::unique_ptr<KernelMachine> machine(new KernelMachine(std::move(sampler)));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Sampler> sampler,
+      Sampler::Load({.frequency = options.frequency,
+                     .kernel_stacks = options.kernel_stacks,
+                     .filter = options.filter,
+                     .procfs = options.procfs,
+                     .sizes = MapSizes::For(options.frequency, static_cast<uint32_t>(cpus.size()),
+                                            options.longest_window),
+                     .table_budget = options.table_budget}));
+  std::unique_ptr<KernelMachine> machine(new KernelMachine(options.procfs, std::move(sampler)));
   const MappingTarget& tasks = machine->sampler_->mappings();
-  ASSIGN_OR_RETURN(machine->tracker_,
-                   ProcessTracker::Start({.procfs = options.procfs,
-                                          .keep = 2 * options.longest_window,
-                                          .observer = options.observer},
-                                         machine->headers_, machine->mappings_,
-                                         [&tasks] { return TasksOf(tasks); }));
+  ASSIGN_OR_RETURN(machine->tracker_, ProcessTracker::Start({.procfs = options.procfs,
+                                                             .keep = 2 * options.longest_window,
+                                                             .observer = options.observer},
+                                                            machine->headers_, machine->mappings_,
+                                                            [&tasks] { return TasksOf(tasks); }));
   return machine;
 }
 
@@ -56,7 +55,8 @@ Profiler::Machine KernelMachine::parts() {
           .indexer = indexer_,
           .clock = clock_,
           .log = log_,
-          .sampler_counters = [this] { return sampler_->counters(); }};
+          .sampler_counters = [this] { return sampler_->counters(); },
+          .kernel_symbols = procfs_};
 }
 
 Result<std::unique_ptr<Profiler>> Profiler::Open(const Options& options) {

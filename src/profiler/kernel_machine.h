@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -49,12 +51,14 @@ class KernelMachine {
     MappingTarget& target_;
   };
 
-  explicit KernelMachine(std::unique_ptr<Sampler> sampler)
-      : log_(clock_),
+  KernelMachine(Procfs procfs, std::unique_ptr<Sampler> sampler)
+      : procfs_(std::move(procfs)),
+        log_(clock_),
         sampler_(std::move(sampler)),
         headers_(indexer_),
         mappings_(sampler_->mappings()) {}
 
+  Procfs procfs_;
   Clock clock_;
   Log log_;
   std::unique_ptr<Sampler> sampler_;

@@ -37,7 +37,7 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
              .out = taken_,
              .clock = machine_.clock,
              .log = machine_.log}),
-      namer_(machine_.indexer, std::move(symbols)) {
+      namer_(machine_.indexer, std::move(symbols), {.kernel = machine_.kernel_symbols}) {
   loader_.Load(kLoadingTimeAtStart);
   loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
   unwinding_thread_ = std::jthread([this](const std::stop_token& stop) { cold_.Run(stop); });
@@ -72,7 +72,7 @@ bool Profiler::Stop(std::chrono::steady_clock::time_point until) {
   return named && consumers_.Close(until);
 }
 
-ConsumerId Profiler::Attach(WindowConsumer& consumer, const Period& period) {
+ConsumerId Profiler::Attach(WindowConsumer& consumer, const WindowPeriod& period) {
   ConsumerId id = 0;
   Do([&] {
     const uint64_t first = sampling_ ? loop_.BeginWindow() : 0;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
@@ -66,10 +67,11 @@ class Profiler {
     const Clock& clock;
     Log& log;
     std::function<SamplerCounters()> sampler_counters;
+    std::optional<Procfs> kernel_symbols;  // where modules that are loaded later get names from
   };
 
-  // This machine's: loads the kernel side, learns of all processes and loads unwind tables; no ticks
-  // yet. Errors: kPermission, kUnsupported, each with what to do about it.
+  // This machine's: loads the kernel side, learns of all processes and loads unwind tables; no
+  // ticks yet. Errors: kPermission, kUnsupported, each with what to do about it.
   static Result<std::unique_ptr<Profiler>> Open(const Options& options);
 
   // Any other's. `symbols`: its kernel's. `owned`: what `machine` refers to, if anybody else does
@@ -92,7 +94,7 @@ class Profiler {
 
   // Gets every window that begins from now on, on a thread of its own. `consumer` outlives the
   // profiler, or is detached.
-  ConsumerId Attach(WindowConsumer& consumer, const Period& period);
+  ConsumerId Attach(WindowConsumer& consumer, const WindowPeriod& period);
   // Returns when the consumer is done with what it has got.
   void Detach(ConsumerId consumer);
 

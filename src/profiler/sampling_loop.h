@@ -52,11 +52,11 @@ class SamplingLoop {
   };
   struct Counters {
     uint64_t windows = 0;
-    uint64_t early_windows = 0;    // of these: ended because a map of the kernel's filled up
-    uint64_t empty_windows = 0;    // of these: nobody was attached to get them
-    uint64_t failed_drains = 0;    // tried again: what was in them came later
+    uint64_t early_windows = 0;     // of these: ended because a map of the kernel's filled up
+    uint64_t empty_windows = 0;     // of these: nobody was attached to get them
+    uint64_t failed_drains = 0;     // tried again: what was in them came later
     uint64_t failed_cpu_looks = 0;  // for CPUs that came or went; tried again
-    uint64_t changes = 0;          // of frequency or filter
+    uint64_t changes = 0;           // of frequency or filter
   };
 
   explicit SamplingLoop(const Parts& parts) : parts_(parts) {}
@@ -88,8 +88,8 @@ class SamplingLoop {
   void Count(uint64_t Counters::*counter);
 
   const Parts parts_;
-  uint64_t number_ = 0;        // of the window under way
-  uint64_t handed_out_ = 0;    // samples, in windows so far
+  uint64_t number_ = 0;      // of the window under way
+  uint64_t handed_out_ = 0;  // samples, in windows so far
   MonotonicTime window_began_;
   MonotonicTime look_for_cpus_;
   MonotonicTime not_before_;  // no window is taken, because taking one has just failed

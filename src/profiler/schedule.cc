@@ -7,7 +7,7 @@
 
 namespace pyrometer {
 
-void Schedule::Add(ConsumerId consumer, const Period& period, const Moment& now) {
+void Schedule::Add(ConsumerId consumer, const WindowPeriod& period, const Moment& now) {
   periods_[consumer] = {.period = period, .end = NextEnd(period, now)};
 }
 
@@ -33,10 +33,10 @@ std::vector<ConsumerId> Schedule::EndAll() const {
   return all;
 }
 
-// An aligned period ends by the wall clock, which is looked at anew each time, because it may be set
-// and runs at another speed. If the next multiple is so near that the period would be a sliver (the
-// last one ended a moment early), it is the one after that.
-MonotonicTime Schedule::NextEnd(const Period& period, const Moment& now) {
+// An aligned period ends by the wall clock, which is looked at anew each time, because it may be
+// set and runs at another speed. If the next multiple is so near that the period would be a sliver
+// (the last one ended a moment early), it is the one after that.
+MonotonicTime Schedule::NextEnd(const WindowPeriod& period, const Moment& now) {
   if (!period.aligned) return After(now.monotonic, period.length);
   const auto since = now.wall.time_since_epoch() % period.length;
   auto rest = period.length - std::chrono::duration_cast<std::chrono::nanoseconds>(since);

@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
-#include "pyrometer/ids.h"
 #include "profiler/window_consumer.h"
+#include "pyrometer/ids.h"
 
 namespace pyrometer {
 
@@ -27,7 +27,7 @@ class Schedule {
   explicit Schedule(std::chrono::nanoseconds longest) : longest_(longest) {}
 
   // Its first period begins now; an aligned one may be shorter or, by a tenth, longer.
-  void Add(ConsumerId consumer, const Period& period, const Moment& now);
+  void Add(ConsumerId consumer, const WindowPeriod& period, const Moment& now);
   void Remove(ConsumerId consumer) { periods_.erase(consumer); }
 
   // When a window that began at `begin` is to end.
@@ -41,11 +41,11 @@ class Schedule {
 
  private:
   struct Running {
-    Period period;
+    WindowPeriod period;
     MonotonicTime end;
   };
 
-  static MonotonicTime NextEnd(const Period& period, const Moment& now);
+  static MonotonicTime NextEnd(const WindowPeriod& period, const Moment& now);
 
   std::chrono::nanoseconds longest_;
   std::map<ConsumerId, Running> periods_;

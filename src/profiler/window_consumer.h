@@ -9,10 +9,10 @@
 
 namespace pyrometer {
 
-// How long a consumer's periods are. The engine ends a window where a period ends, and earlier where
-// the kernel's maps fill up, another consumer's period ends or something is changed; so a period is
-// one window or several.
-struct Period {
+// How long a consumer's periods are. The engine ends a window where a period ends, and earlier
+// where the kernel's maps fill up, another consumer's period ends or something is changed; so a
+// period is one window or several.
+struct WindowPeriod {
   std::chrono::nanoseconds length{std::chrono::seconds(10)};
   bool aligned = false;  // to whole multiples of `length` of the wall clock
 };
@@ -29,8 +29,8 @@ struct Delivery {
   void TakeOver(const Delivery& dropped);
 };
 
-// Who wants to know what runs. Attached to a Profiler, it has a thread and a queue of its own there:
-// one that is slow misses windows, which it is told of, and keeps nobody else waiting.
+// Who wants to know what runs. Attached to a Profiler, it has a thread and a queue of its own
+// there: one that is slow misses windows, which it is told of, and keeps nobody else waiting.
 class WindowConsumer {
  public:
   virtual ~WindowConsumer() = default;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -22,13 +22,14 @@ namespace pyrometer {
 class WindowNamer {
  public:
   // `indexer` outlives this. `kernel` may be empty, if the kernel hides its symbols.
-  WindowNamer(Indexer& indexer, KernelSymbols kernel)
-      : sources_(indexer), symbolizer_(sources_, sources_, std::move(kernel), {}) {}
+  WindowNamer(Indexer& indexer, KernelSymbols kernel, const Symbolizer::Options& options)
+      : sources_(indexer), symbolizer_(sources_, sources_, std::move(kernel), options) {}
 
   // REQUIRES: one thread, windows in the order in which they were taken.
   std::shared_ptr<const NamedWindow> Name(ResolvedWindow resolved);
 
-  // From `when` on no more files are read: names that are not known by then are made up. Any thread.
+  // From `when` on no more files are read: names that are not known by then are made up. Any
+  // thread.
   void GiveUpAt(std::chrono::steady_clock::time_point when) { sources_.GiveUpAt(when); }
 
   // Any thread; as of the last window.

@@ -8,11 +8,13 @@ namespace pyrometer {
 void WindowSources::Use(ResolvedWindow& resolved) {
   objects_ = std::move(resolved.objects);
   perf_maps_ = std::move(resolved.perf_maps);
+  ended_ = std::move(resolved.ended);
 }
 
 void WindowSources::Clear() {
   objects_.clear();
   perf_maps_.clear();
+  ended_.clear();
 }
 
 std::optional<ObjectDescription> WindowSources::Describe(ObjectId object) {

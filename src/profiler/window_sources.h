@@ -28,6 +28,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   std::optional<ObjectDescription> Describe(ObjectId object) override;
   Result<SymbolTable> Symbols(ObjectId object) override;
   Result<UniqueFd> Open(ProcessKey process) override;
+  bool HasEnded(ProcessKey process) override { return ended_.contains(process); }
 
  private:
   bool IsTooLate() const { return std::chrono::steady_clock::now() >= give_up_at_.load(); }
@@ -37,6 +38,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
       std::chrono::steady_clock::time_point::max();
   decltype(ResolvedWindow::objects) objects_;
   decltype(ResolvedWindow::perf_maps) perf_maps_;
+  decltype(ResolvedWindow::ended) ended_;
 };
 
 }  // namespace pyrometer

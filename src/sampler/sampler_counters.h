@@ -2,5 +2,7 @@
 #pragma once
 #include <cstdint>
 namespace pyrometer {
-struct SamplerCounters { uint64_t provisional = 0; };
+struct SamplerCounters {
+  uint64_t provisional = 0;
+};
 }  // namespace pyrometer

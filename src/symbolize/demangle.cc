@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "symbolize/printable.h"
+#include "base/printable.h"
 
 namespace pyrometer {
 namespace {

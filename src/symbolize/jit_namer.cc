@@ -25,7 +25,8 @@ std::shared_ptr<const CodeObject> JitObject() {
 JitNamer::JitNamer(PerfMapSource& source, size_t budget_bytes, SymbolizerCounts& counts)
     : source_(source), budget_(budget_bytes), counts_(counts), jit_(JitObject()) {}
 
-LocationRef JitNamer::Name(ProcessKey key, Address address, uint32_t window) {
+LocationRef JitNamer::Name(Frame frame, ProcessKey key, uint32_t window) {
+  const Address address = frame.user_address();
   const auto [entry, added] = processes_.try_emplace(key);
   Process& process = entry->second;
   if (added || process.window != window) {
@@ -42,12 +43,19 @@ LocationRef JitNamer::Name(ProcessKey key, Address address, uint32_t window) {
 }
 
 void JitNamer::ReadPerfMap(ProcessKey key, Process& process) {
+  // Asked first, since it might write a last time while the file is read.
+  const auto writer = source_.HasEnded(key) ? PerfMap::Writer::kGone : PerfMap::Writer::kMayWrite;
   const Result<UniqueFd> fd = source_.Open(key);
   if (!fd) return;
-  const uint64_t bad_before = process.perf_map.bad_lines();
+  PerfMap& map = process.perf_map;
+  const std::optional<PerfMap::Function> tail = map.tail();
+  const uint64_t bad_before = map.bad_lines();
   // What was read before an error is good; without a map the addresses count as unresolved.
-  static_cast<void>(process.perf_map.Update(fd->get()));
-  const uint64_t bad = process.perf_map.bad_lines();
+  static_cast<void>(map.Update(fd->get(), writer));
+  if (tail) {  // What it named was a part of a name, if the line has grown.
+    process.locations.DropIf([&](Address a) { return tail->Contains(a) && !map.Find(a); });
+  }
+  const uint64_t bad = map.bad_lines();
   counts_.bad_perf_map_lines += bad >= bad_before ? bad - bad_before : bad;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/profile.h"
+#include "symbolize/frame_namer.h"
 #include "symbolize/location_cache.h"
 #include "symbolize/perf_map.h"
 #include "symbolize/symbol_sources.h"
@@ -17,17 +18,18 @@ namespace pyrometer {
 
 // Names user addresses that lie in no object, by the perf map of their process, which is read on
 // once a window. Not thread-safe.
-class JitNamer {
+class JitNamer : public FrameNamer {
  public:
   // Perf maps beyond `budget_bytes` are dropped after a window, the least recently used first, and
   // read again when needed. `source` and `counts` outlive this.
   JitNamer(PerfMapSource& source, size_t budget_bytes, SymbolizerCounts& counts);
 
-  // The same location as in earlier windows, unless the address has got another name meanwhile.
-  LocationRef Name(ProcessKey process, Address address, uint32_t window);
+  bool IsPerProcess() const override { return true; }
 
-  // Forgets what no window since `unused_since` asked for.
-  void EndWindow(uint32_t unused_since);
+  // The same location as in earlier windows, unless the address has got another name meanwhile.
+  LocationRef Name(Frame frame, ProcessKey process, uint32_t window) override;
+
+  void EndWindow(uint32_t unused_since) override;
 
  private:
   struct Process {

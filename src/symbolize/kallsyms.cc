@@ -43,8 +43,8 @@ std::optional<KallsymsLine> ParseKallsymsLine(std::string_view line) {
 }
 
 // "nf_tables 372736 2 nft_ct,nft_log, Live 0xffffffffc0a00000 (OE)"
-absl::flat_hash_map<std::string, uint64_t> ParseModuleEnds(std::string_view modules) {
-  absl::flat_hash_map<std::string, uint64_t> ends;
+std::vector<KernelModule> ParseModules(std::string_view modules) {
+  std::vector<KernelModule> parsed;
   while (!modules.empty()) {
     const size_t newline = std::min(modules.find('\n'), modules.size());
     std::string_view line = modules.substr(0, newline);
@@ -54,10 +54,11 @@ absl::flat_hash_map<std::string, uint64_t> ParseModuleEnds(std::string_view modu
     const std::optional<uint64_t> size = ParseNumber(fields[1], 10);
     const std::optional<uint64_t> address = ParseNumber(fields[5], 16);
     if (size && address && *address != 0 && *size <= ~*address) {
-      ends[std::string(fields[0])] = *address + *size;
+      parsed.push_back(
+          {.name = std::string(fields[0]), .start = *address, .end = *address + *size});
     }
   }
-  return ends;
+  return parsed;
 }
 
 }  // namespace pyrometer

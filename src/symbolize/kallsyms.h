@@ -6,8 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "absl/container/flat_hash_map.h"
+#include <vector>
 
 namespace pyrometer {
 
@@ -27,8 +26,16 @@ constexpr bool IsText(char type) {
   return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
 
-// Where the memory of each module ends, from the text of /proc/modules. Modules whose address is
-// hidden are left out.
-absl::flat_hash_map<std::string, uint64_t> ParseModuleEnds(std::string_view modules);
+struct KernelModule {
+  std::string name;
+  uint64_t start = 0;  // of its memory
+  uint64_t end = 0;
+
+  bool operator==(const KernelModule&) const = default;
+};
+
+// The modules in the text of /proc/modules, as ordered there. Those whose address is hidden are
+// left out.
+std::vector<KernelModule> ParseModules(std::string_view modules);
 
 }  // namespace pyrometer

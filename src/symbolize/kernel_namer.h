@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/procfs.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/kernel_symbol_event.h"
 #include "pyrometer/profile.h"
+#include "symbolize/frame_namer.h"
 #include "symbolize/kernel_symbols.h"
 #include "symbolize/unresolved.h"
 
@@ -17,24 +22,40 @@ namespace pyrometer {
 // Names kernel addresses: by symbol, in the object [kernel.kallsyms], [nf_tables] (a module) or
 // [bpf]; without one as "[kernel]+0xffffffff81000000". The vsyscall page, which is at a kernel
 // address, is user code and named [vsyscall]. Not thread-safe.
-class KernelNamer {
+//
+// Modules come and go without an event. So their list, which takes 0.1 ms to read, is compared at
+// the start of each window, and all symbols are read again, which takes 50 to 100 ms, when there
+// is a frame to be named that may lie in a module and the list has changed.
+class KernelNamer : public FrameNamer {
  public:
-  // `counts` outlives this.
-  KernelNamer(KernelSymbols symbols, SymbolizerCounts& counts);
+  // What could not be read is tried again after so many windows.
+  static constexpr uint32_t kRetryWindows = 30;
 
-  LocationRef Name(KernelAddress address);
+  // Symbols are read again from `procfs`; nothing: never. `counts` outlives this.
+  KernelNamer(KernelSymbols symbols, std::optional<Procfs> procfs, SymbolizerCounts& counts);
 
-  void Apply(const KernelSymbolEvent& event) { symbols_.Apply(event); }
-  void ForgetRemoved() { symbols_.ForgetRemoved(); }
+  // REQUIRES: events in the order of time.
+  void Apply(const KernelSymbolEvent& event);
+
+  std::vector<FrameRange> BeginWindow(uint32_t window) override;
+  LocationRef Name(Frame frame, ProcessKey process, uint32_t window) override;
+  void EndWindow(uint32_t unused_since) override;
 
  private:
+  bool MayBeOutdated() const;
+  void ReadAgain(uint32_t window);
+  std::optional<KernelSymbol> Find(KernelAddress address, uint32_t window);
   std::shared_ptr<const CodeObject> ObjectOf(std::string_view module);
 
   KernelSymbols symbols_;
+  std::optional<Procfs> procfs_;
   SymbolizerCounts& counts_;
   std::shared_ptr<const CodeObject> kernel_;
   std::shared_ptr<const CodeObject> vsyscall_;
   absl::flat_hash_map<std::string, std::shared_ptr<const CodeObject>> modules_;
+  std::vector<FrameRange> changed_;  // since BeginWindow
+  bool is_outdated_ = false;         // symbols_ lacks something, or has too much
+  uint32_t next_check_ = 0;          // the first window in which to look
 };
 
 }  // namespace pyrometer

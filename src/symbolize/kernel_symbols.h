@@ -12,6 +12,7 @@
 #include "pyrometer/ids.h"
 #include "pyrometer/kernel_symbol_event.h"
 #include "pyrometer/result.h"
+#include "symbolize/kallsyms.h"
 
 namespace pyrometer {
 
@@ -46,6 +47,18 @@ class KernelSymbols {
   void Apply(const KernelSymbolEvent& event);
   void ForgetRemoved();
 
+  // Knows what `newer` does, which was read later; and still the functions of modules that have
+  // gone where nothing else has come, since samples of them may be on their way. Code whose coming
+  // and going was applied here stays as it is: the events are exact, and `newer` may be ahead of
+  // them.
+  void Update(KernelSymbols newer);
+
+  // Those that were loaded when this was read. The next is what /proc/modules has now.
+  const std::vector<KernelModule>& modules() const { return modules_; }
+  static std::vector<KernelModule> ModulesNow(const Procfs& procfs);
+
+  // False if the kernel's symbols have not been read, or are hidden.
+  bool has_functions() const { return !functions_.empty(); }
   bool empty() const { return functions_.empty() && live_.empty(); }
   const BuildId& build_id() const { return build_id_; }
 
@@ -69,11 +82,18 @@ class KernelSymbols {
     std::string module;
   };
 
+  bool Occupies(const Function& range) const;
+  std::vector<size_t> GoneFrom(const KernelSymbols& newer) const;
+  std::optional<uint16_t> ModuleIndex(const std::string& name);
+  void TakeFunctionsOf(const KernelSymbols& older, const std::vector<size_t>& indices);
+  void TakeLiveOf(KernelSymbols& older);
+
   std::vector<Function> functions_;  // by start, not overlapping
-  std::vector<uint16_t> modules_;    // of functions_, in module_names_
+  std::vector<uint16_t> module_of_;  // functions_[i], in module_names_
   std::vector<std::string> module_names_;
   std::string names_;
   absl::btree_map<uint64_t, LiveFunction> live_;  // by start, not overlapping
+  std::vector<KernelModule> modules_;
   BuildId build_id_;
   KernelAddress text_start_;
   KernelAddress text_end_;

@@ -75,7 +75,9 @@ uint64_t KernelSymbolsBuilder::AddressOf(std::string_view marker) const {
   return found == symbols_.end() ? 0 : found->address;
 }
 
-KernelSymbols KernelSymbolsBuilder::Build(const ModuleEnds& module_ends) && {
+KernelSymbols KernelSymbolsBuilder::Build(std::vector<KernelModule> modules) && {
+  ModuleEnds module_ends;
+  for (const KernelModule& module : modules) module_ends[module.name] = module.end;
   text_ = {AddressOf("_stext"), AddressOf("_etext")};
   init_text_ = {AddressOf("_sinittext"), AddressOf("_einittext")};
   std::ranges::sort(symbols_,
@@ -85,6 +87,7 @@ KernelSymbols KernelSymbolsBuilder::Build(const ModuleEnds& module_ends) && {
     result.text_start_ = KernelAddress(text_.start);
     result.text_end_ = KernelAddress(text_.end);
   }
+  result.modules_ = std::move(modules);
   result.module_names_ = module_names_;
   for (size_t i = 0; i < symbols_.size();) {
     const Candidate& best = symbols_[i];
@@ -95,7 +98,7 @@ KernelSymbols KernelSymbolsBuilder::Build(const ModuleEnds& module_ends) && {
     if (end > best.address) Keep(best, end, result);
   }
   result.functions_.shrink_to_fit();
-  result.modules_.shrink_to_fit();
+  result.module_of_.shrink_to_fit();
   result.names_.shrink_to_fit();
   return result;
 }
@@ -131,7 +134,7 @@ void KernelSymbolsBuilder::Keep(const Candidate& c, uint64_t end, KernelSymbols&
   result.functions_.push_back({.start = c.address,
                                .size = static_cast<uint32_t>(std::min(end - c.address, kLongest)),
                                .name = static_cast<uint32_t>(result.names_.size())});
-  result.modules_.push_back(c.module);
+  result.module_of_.push_back(c.module);
   result.names_.append(NameOf(c)).push_back('\0');
 }
 

@@ -16,17 +16,18 @@ namespace pyrometer {
 // Makes KernelSymbols of the lines of /proc/kallsyms, in any order.
 class KernelSymbolsBuilder {
  public:
-  using ModuleEnds = absl::flat_hash_map<std::string, uint64_t>;
-
   // Errors: kExhausted at 2 million symbols or 60,000 modules.
   Result<void> Add(const KallsymsLine& line);
 
   // True if there were lines and all had the address 0, which is how addresses are hidden.
   bool only_zeros() const { return !symbols_.empty() && zeros_; }
 
-  KernelSymbols Build(const ModuleEnds& module_ends) &&;
+  // Functions of `modules` end where these do at the latest.
+  KernelSymbols Build(std::vector<KernelModule> modules) &&;
 
  private:
+  using ModuleEnds = absl::flat_hash_map<std::string, uint64_t>;
+
   struct Candidate {
     uint64_t address = 0;
     uint32_t name = 0;

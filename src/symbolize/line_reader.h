@@ -24,6 +24,10 @@ class LineReader {
   // Valid until the next call.
   Result<std::optional<std::string_view>> Next();
 
+  // What follows the last newline, of a line that is not longer than `longest`. REQUIRES: Next()
+  // gave nothing.
+  std::string_view rest() const { return std::string_view(buffer_).substr(position_); }
+
   // The offset behind the last line given.
   uint64_t offset() const { return offset_; }
 

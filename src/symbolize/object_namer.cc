@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "symbolize/demangle.h"
 #include "symbolize/named_location.h"
-#include "symbolize/printable.h"
 
 namespace pyrometer {
 namespace {
@@ -46,7 +46,7 @@ std::string MadeUpName(std::string_view path, ElfAddress address) {
 ObjectNamer::ObjectNamer(ObjectSource& source, size_t symbol_table_bytes, SymbolizerCounts& counts)
     : source_(source), tables_(source, symbol_table_bytes), counts_(counts) {}
 
-LocationRef ObjectNamer::Name(Frame frame, uint32_t window) {
+LocationRef ObjectNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t window) {
   const ElfAddress address = frame.offset();
   const KnownObject* const object = Find(frame.object(), window);
   if (object == nullptr) {
@@ -88,8 +88,8 @@ const Line& ObjectNamer::LineFor(ObjectId id, const Symbol& symbol) {
   return last_line_;
 }
 
-void ObjectNamer::EndWindow(uint32_t retry_before) {
-  tables_.EndWindow(retry_before);
+void ObjectNamer::EndWindow(uint32_t unused_since) {
+  tables_.EndWindow(unused_since);
   absl::erase_if(objects_, [](const auto& o) { return o.second.code.use_count() == 1; });
 }
 

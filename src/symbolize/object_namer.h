@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "pyrometer/frame.h"
 #include "pyrometer/profile.h"
+#include "symbolize/frame_namer.h"
 #include "symbolize/symbol_sources.h"
 #include "symbolize/symbol_table_cache.h"
 #include "symbolize/unresolved.h"
@@ -15,17 +16,17 @@
 namespace pyrometer {
 
 // Names frames of objects: by their symbols, demangled, or as "libfoo.so+0x1234". Not thread-safe.
-class ObjectNamer {
+class ObjectNamer : public FrameNamer {
  public:
   // Both outlive this.
   ObjectNamer(ObjectSource& source, size_t symbol_table_bytes, SymbolizerCounts& counts);
 
   // REQUIRES: frame.kind() == kObject. Cheapest if frames come in order: each object's symbols are
   // then needed once, and each function is demangled once.
-  LocationRef Name(Frame frame, uint32_t window);
+  LocationRef Name(Frame frame, ProcessKey process, uint32_t window) override;
 
-  // See SymbolTableCache. Objects that no location refers to any more are forgotten as well.
-  void EndWindow(uint32_t retry_before);
+  // Failures to read symbols, and objects that no location refers to any more, are forgotten.
+  void EndWindow(uint32_t unused_since) override;
 
  private:
   struct KnownObject {

@@ -9,9 +9,9 @@
 #include <iterator>
 #include <limits>
 
+#include "base/printable.h"
 #include "base/system_error.h"
 #include "symbolize/line_reader.h"
-#include "symbolize/printable.h"
 
 namespace pyrometer {
 namespace {
@@ -26,9 +26,21 @@ std::optional<uint64_t> TakeHex(std::string_view& line) {
   return value;
 }
 
+std::optional<PerfMap::Function> ParseLine(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const std::optional<uint64_t> start = TakeHex(line);
+  const std::optional<uint64_t> size = start ? TakeHex(line) : std::nullopt;
+  if (!size || *size == 0 || *size > std::numeric_limits<uint64_t>::max() - *start ||
+      line.empty()) {
+    return std::nullopt;
+  }
+  return PerfMap::Function{
+      .start = *start, .end = *start + *size, .name = Printable(line, PerfMap::kMaxName)};
+}
+
 }  // namespace
 
-Result<void> PerfMap::Update(int fd) {
+Result<void> PerfMap::Update(int fd, Writer writer) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return SystemError(errno, "fstat");
   if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalid, "not a regular file");
@@ -39,31 +51,36 @@ Result<void> PerfMap::Update(int fd) {
     device_ = status.st_dev;
     inode_ = status.st_ino;
   }
+  const auto size = static_cast<uint64_t>(status.st_size);
+  const bool has_stopped = writer == Writer::kGone || size == size_;
+  size_ = size;
+  tail_.reset();
   constexpr size_t kLongestLine = 4 * kMaxName;
   LineReader lines(fd, offset_, kMaxFileBytes, kLongestLine);
   for (; lines_ < kMaxLines && names_.size() < kMaxNameBytes; ++lines_) {
     ASSIGN_OR_RETURN(const std::optional<std::string_view> line, lines.Next());
     offset_ = lines.offset();
-    if (!line) break;
+    if (!line) {
+      const std::string_view rest = lines.rest();
+      if (has_stopped && offset_ + rest.size() == size) tail_ = ParseLine(rest);
+      break;
+    }
     AddLine(*line);
   }
   return {};
 }
 
 void PerfMap::AddLine(std::string_view line) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  const std::optional<uint64_t> start = TakeHex(line);
-  const std::optional<uint64_t> size = start ? TakeHex(line) : std::nullopt;
-  if (!size || *size == 0 || *size > std::numeric_limits<uint64_t>::max() - *start ||
-      line.empty()) {
+  if (const std::optional<Function> function = ParseLine(line)) {
+    Insert(*function);
+  } else {
     ++bad_lines_;
-    return;
   }
-  Insert(*start, *start + *size, line);
 }
 
 // Cuts out of the older ranges what the new one covers.
-void PerfMap::Insert(uint64_t start, uint64_t end, std::string_view name) {
+void PerfMap::Insert(const Function& function) {
+  const auto& [start, end, name] = function;
   auto next = ranges_.lower_bound(start);
   if (next != ranges_.begin()) {
     const auto before = std::prev(next);
@@ -78,14 +95,14 @@ void PerfMap::Insert(uint64_t start, uint64_t end, std::string_view name) {
     if (old.end > end) ranges_[end] = old;  // nothing lies between it and the next: the last turn
     if (old.end >= end) break;
   }
-  const std::string printable = Printable(name, kMaxName);
   ranges_[start] = {.end = end,
                     .name = static_cast<uint32_t>(names_.size()),
-                    .name_size = static_cast<uint32_t>(printable.size())};
-  names_ += printable;
+                    .name_size = static_cast<uint32_t>(name.size())};
+  names_ += name;
 }
 
 std::optional<std::string_view> PerfMap::Find(Address address) const {
+  if (tail_ && tail_->Contains(address)) return tail_->name;
   const auto next = ranges_.upper_bound(address.value());
   if (next == ranges_.begin()) return std::nullopt;
   const Range& range = std::prev(next)->second;
@@ -94,7 +111,8 @@ std::optional<std::string_view> PerfMap::Find(Address address) const {
 }
 
 size_t PerfMap::bytes() const {
-  return names_.capacity() + ranges_.size() * sizeof(decltype(ranges_)::value_type);
+  return names_.capacity() + (tail_ ? tail_->name.capacity() : 0) +
+         ranges_.size() * sizeof(decltype(ranges_)::value_type);
 }
 
 }  // namespace pyrometer

@@ -25,16 +25,32 @@ class PerfMap {
   static constexpr size_t kMaxNameBytes = size_t{64} << 20;
   static constexpr size_t kMaxName = 1024;
 
+  enum class Writer : uint8_t { kMayWrite, kGone };
+
+  // A line of the file: what lies in [start, end).
+  struct Function {
+    uint64_t start = 0;
+    uint64_t end = 0;
+    std::string name;
+
+    bool Contains(Address a) const { return a.value() >= start && a.value() < end; }
+  };
+
   // Reads what was appended since the last call, or all of it if `fd` is another file now or was
   // cut. What goes beyond the limits above is ignored. `fd` stays the caller's.
+  // A last line without a newline may still be being written, its name a part of one. It counts
+  // when the file has not grown since the last call or the writer is gone, and until it grows.
   // Errors: kInvalid if it is not a regular file; kIo.
-  Result<void> Update(int fd);
+  Result<void> Update(int fd, Writer writer = Writer::kMayWrite);
 
   // The function at `address`, printable; of overlapping ones the one announced last. The name
   // lives until the next Update.
   std::optional<std::string_view> Find(Address address) const;
 
-  bool empty() const { return ranges_.empty(); }
+  // The last line, if it is without a newline and counts.
+  const std::optional<Function>& tail() const { return tail_; }
+
+  bool empty() const { return ranges_.empty() && !tail_; }
 
   // Lines that were not of the form above.
   uint64_t bad_lines() const { return bad_lines_; }
@@ -50,13 +66,15 @@ class PerfMap {
   };
 
   void AddLine(std::string_view line);
-  void Insert(uint64_t start, uint64_t end, std::string_view name);
+  void Insert(const Function& function);
 
   absl::btree_map<uint64_t, Range> ranges_;  // by start, not overlapping
   std::string names_;
+  std::optional<Function> tail_;  // lies over ranges_
   uint64_t lines_ = 0;
   uint64_t bad_lines_ = 0;
-  uint64_t offset_ = 0;
+  uint64_t offset_ = 0;  // behind the last newline
+  uint64_t size_ = 0;    // of the file at the last Update
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

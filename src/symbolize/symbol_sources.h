@@ -41,6 +41,9 @@ class PerfMapSource {
 
   // Opened with O_NOFOLLOW and O_NONBLOCK: the path is the process's own. kNotFound is normal.
   virtual Result<UniqueFd> Open(ProcessKey process) = 0;
+
+  // True if nothing will be written to the perf map any more. A source that cannot know says no.
+  virtual bool HasEnded(ProcessKey /*process*/) { return false; }
 };
 
 }  // namespace pyrometer

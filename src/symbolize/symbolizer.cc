@@ -2,38 +2,66 @@
 #include "symbolize/symbolizer.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
+#include "symbolize/jit_namer.h"
 #include "symbolize/named_location.h"
+#include "symbolize/object_namer.h"
 
 namespace pyrometer {
 namespace {
 
-// Sorts them, too. Then only the last range that starts at or below an address can contain it.
-void MergeOverlapping(std::vector<std::pair<uint64_t, uint64_t>>& ranges) {
-  std::ranges::sort(ranges);
+// Sorts them, too. Then only the last range that starts at or below a frame can contain it.
+void MergeOverlapping(std::vector<FrameRange>& ranges) {
+  std::ranges::sort(ranges, {}, &FrameRange::first);
   size_t kept = 0;
-  for (const auto& [start, end] : ranges) {
-    if (kept > 0 && start <= ranges[kept - 1].second) {
-      ranges[kept - 1].second = std::max(ranges[kept - 1].second, end);
+  for (const FrameRange range : ranges) {
+    if (kept > 0 && range.first <= ranges[kept - 1].last) {
+      ranges[kept - 1].last = std::max(ranges[kept - 1].last, range.last);
     } else {
-      ranges[kept++] = {start, end};
+      ranges[kept++] = range;
     }
   }
   ranges.resize(kept);
 }
 
+class NoNamer : public FrameNamer {
+ public:
+  explicit NoNamer(SymbolizerCounts& counts) : counts_(counts) {}
+
+  LocationRef Name(Frame frame, ProcessKey /*process*/, uint32_t /*window*/) override {
+    counts_.Add(Unresolved::kOtherKind);
+    return UnknownLocation(frame.bits());
+  }
+  void EndWindow(uint32_t /*unused_since*/) override {}
+
+ private:
+  SymbolizerCounts& counts_;
+};
+
 }  // namespace
 
 Symbolizer::Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSymbols kernel,
                        Options options)
-    : options_(options),
-      objects_(objects, options.symbol_table_bytes, counts_),
-      kernel_(std::move(kernel), counts_),
-      jit_(perf_maps, options.perf_map_bytes, counts_) {}
+    : options_(std::move(options)) {
+  auto kernel_namer = std::make_unique<KernelNamer>(std::move(kernel), options_.kernel, counts_);
+  kernel_ = kernel_namer.get();
+  for (std::unique_ptr<FrameNamer>& namer : namers_) namer = std::make_unique<NoNamer>(counts_);
+  Register(Frame::Kind::kKernel, std::move(kernel_namer));
+  Register(Frame::Kind::kObject,
+           std::make_unique<ObjectNamer>(objects, options_.symbol_table_bytes, counts_));
+  Register(Frame::Kind::kUserAddress,
+           std::make_unique<JitNamer>(perf_maps, options_.perf_map_bytes, counts_));
+}
+
+void Symbolizer::Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer) {
+  namers_[static_cast<size_t>(kind)] = std::move(namer);
+}
 
 NamedWindow Symbolizer::Name(Window window) {
   ++window_;
-  ForgetReplacedKernelCode();
+  ForgetChangedNames();
   NameNewFrames(window.frames);
   NamedWindow named{.window = std::move(window), .locations = {}};
   named.locations.reserve(named.window.frames.size());
@@ -41,9 +69,9 @@ NamedWindow Symbolizer::Name(Window window) {
     named.locations.push_back(locations_.Find(frame, window_));
   }
   for (const Stack& stack : named.window.stacks) {
-    if (stack.process) NameUserAddresses(named, stack, *stack.process);
+    if (stack.process) NameFramesOf(*stack.process, stack, named);
   }
-  // Left are user addresses of stacks that are nobody's, for no sample refers to them.
+  // Left are frames that mean something in a process only, of stacks that are nobody's.
   for (size_t i = 0; i < named.locations.size(); ++i) {
     if (named.locations[i] != nullptr) continue;
     named.locations[i] = UnknownLocation(named.window.frames[i].bits());
@@ -56,7 +84,7 @@ NamedWindow Symbolizer::Name(Window window) {
 void Symbolizer::NameNewFrames(const std::vector<Frame>& frames) {
   std::vector<Frame> fresh;
   for (const Frame frame : frames) {
-    if (frame.kind() == Frame::Kind::kUserAddress) continue;
+    if (NamerOf(frame).IsPerProcess()) continue;
     if (locations_.Find(frame, window_) == nullptr) fresh.push_back(frame);
   }
   std::ranges::sort(fresh);
@@ -64,58 +92,41 @@ void Symbolizer::NameNewFrames(const std::vector<Frame>& frames) {
   fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
   for (const Frame frame : fresh) {
     ++counts_.locations;
-    locations_.Put(frame, NameFrame(frame), window_);
+    locations_.Put(frame, NamerOf(frame).Name(frame, ProcessKey(), window_), window_);
   }
 }
 
-LocationRef Symbolizer::NameFrame(Frame frame) {
-  switch (frame.kind()) {
-    case Frame::Kind::kObject:
-      return objects_.Name(frame, window_);
-    case Frame::Kind::kKernel:
-      return kernel_.Name(frame.kernel_address());
-    case Frame::Kind::kUserAddress:
-      break;
-  }
-  counts_.Add(Unresolved::kUnmapped);
-  return UnknownLocation(frame.bits());
-}
-
-void Symbolizer::NameUserAddresses(NamedWindow& named, const Stack& stack, ProcessKey process) {
+void Symbolizer::NameFramesOf(ProcessKey process, const Stack& stack, NamedWindow& named) {
   const size_t count = size_t{stack.kernel_frames} + stack.user_frames;
   for (size_t i = stack.first_frame; i < stack.first_frame + count; ++i) {
     const Frame frame = named.window.frames[i];
-    if (frame.kind() != Frame::Kind::kUserAddress) continue;
-    named.locations[i] = jit_.Name(process, frame.user_address(), window_);
+    FrameNamer& namer = NamerOf(frame);
+    if (namer.IsPerProcess()) named.locations[i] = namer.Name(frame, process, window_);
   }
 }
 
 void Symbolizer::Apply(const KernelSymbolEvent& event) {
-  kernel_.Apply(event);
-  if (event.removed) return;
-  const uint64_t start = event.address.value();
-  replaced_.emplace_back(start, start + std::min<uint64_t>(event.size, ~start));
+  kernel_->Apply(event);
 }
 
-void Symbolizer::ForgetReplacedKernelCode() {
-  if (replaced_.empty()) return;
-  MergeOverlapping(replaced_);
-  locations_.DropIf([this](Frame frame) {
-    if (frame.kind() != Frame::Kind::kKernel) return false;
-    const auto next = std::ranges::upper_bound(replaced_, frame.bits(), {},
-                                               [](const auto& range) { return range.first; });
-    return next != replaced_.begin() && frame.bits() < std::prev(next)->second;
+void Symbolizer::ForgetChangedNames() {
+  std::vector<FrameRange> changed;
+  for (const std::unique_ptr<FrameNamer>& namer : namers_) {
+    std::ranges::copy(namer->BeginWindow(window_), std::back_inserter(changed));
+  }
+  if (changed.empty()) return;
+  MergeOverlapping(changed);
+  locations_.DropIf([&](Frame frame) {
+    const auto next = std::ranges::upper_bound(changed, frame, {}, &FrameRange::first);
+    return next != changed.begin() && frame <= std::prev(next)->last;
   });
-  replaced_.clear();
 }
 
 void Symbolizer::EndWindow() {
   const uint32_t unused_since =
       window_ > options_.keep_windows ? window_ - options_.keep_windows : 0;
   locations_.DropUnusedSince(unused_since);
-  objects_.EndWindow(unused_since);
-  jit_.EndWindow(unused_since);
-  kernel_.ForgetRemoved();
+  for (const std::unique_ptr<FrameNamer>& namer : namers_) namer->EndWindow(unused_since);
 }
 
 }  // namespace pyrometer

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <memory>
+#include <optional>
 #include <vector>
 
+#include "base/procfs.h"
 #include "pyrometer/frame.h"
 #include "pyrometer/kernel_symbol_event.h"
 #include "pyrometer/profile.h"
 #include "pyrometer/sample.h"
-#include "symbolize/jit_namer.h"
+#include "symbolize/frame_namer.h"
 #include "symbolize/kernel_namer.h"
 #include "symbolize/kernel_symbols.h"
 #include "symbolize/location_cache.h"
-#include "symbolize/object_namer.h"
 #include "symbolize/symbol_sources.h"
 #include "symbolize/unresolved.h"
 
 namespace pyrometer {
 
 // Gives every frame of a window a location with a name, and remembers them: an equal frame has the
-// same LocationRef in every window, as long as it is in use. The name is
+// same LocationRef in every window, as long as it is in use and its name does not change. Who names
+// a frame depends on its kind; those that are known here give
 // - the function of a symbol, demangled, or of a perf map;
 // - "libfoo.so+0x1234" where the object has no symbol, "[kernel]+0xffffffff81000000" likewise;
 // - "[unknown]" where not even the object is known.
@@ -33,16 +36,23 @@ class Symbolizer {
     size_t perf_map_bytes = size_t{16} << 20;      // likewise
     // Locations and failures to read symbols are forgotten when not used for so many windows.
     uint32_t keep_windows = 60;
+    // Where the kernel's symbols are read again when modules have come or gone; nothing: never.
+    std::optional<Procfs> kernel = std::nullopt;
   };
 
-  // The sources outlive this. `kernel` may be empty, if the kernel hides its symbols.
+  // The sources outlive this. `kernel` may be empty, if the kernel hides its symbols. BPF programs
+  // come and go by Apply(), modules are seen in Options::kernel.
   Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSymbols kernel,
              Options options);
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
 
-  // Each distinct frame that is new is symbolized once; user addresses for the process whose stack
-  // it is (Stack::process). REQUIRES: the window is resolved.
+  // Frames of `kind` are named by `namer`, others of no known kind are "[unknown]".
+  // REQUIRES: before the first window.
+  void Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer);
+
+  // Each distinct frame that is new is symbolized once; one that means something in its process
+  // only for the process whose stack it is (Stack::process). REQUIRES: the window is resolved.
   NamedWindow Name(Window window);
 
   // Kernel code came or went before the end of the next window. REQUIRES: in the order of time.
@@ -51,19 +61,19 @@ class Symbolizer {
   const SymbolizerCounts& counts() const { return counts_; }
 
  private:
-  void ForgetReplacedKernelCode();
+  static constexpr size_t kKinds = size_t{1} << (64 - PYRO_FRAME_KIND_SHIFT);
+
+  void ForgetChangedNames();
   void NameNewFrames(const std::vector<Frame>& frames);
-  LocationRef NameFrame(Frame frame);
-  void NameUserAddresses(NamedWindow& named, const Stack& stack, ProcessKey process);
+  void NameFramesOf(ProcessKey process, const Stack& stack, NamedWindow& named);
+  FrameNamer& NamerOf(Frame frame) { return *namers_[static_cast<size_t>(frame.kind())]; }
   void EndWindow();
 
   Options options_;
   SymbolizerCounts counts_;
-  ObjectNamer objects_;
-  KernelNamer kernel_;
-  JitNamer jit_;
+  std::array<std::unique_ptr<FrameNamer>, kKinds> namers_;  // by kind; none is null
+  KernelNamer* kernel_;                                     // one of them
   LocationCache<Frame> locations_;
-  std::vector<std::pair<uint64_t, uint64_t>> replaced_;  // kernel address ranges with new code
   uint32_t window_ = 0;
 };
 

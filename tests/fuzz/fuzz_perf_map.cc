@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A perf map that is read in two parts, and every address near its ranges looked up.
+#include "base/printable.h"
 #include "symbolize/perf_map.h"
-#include "symbolize/printable.h"
 #include "tests/fuzz/fuzz_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

@@ -172,7 +172,8 @@ class Replay : public testing::Test {
                        .indexer = indexer,
                        .clock = clock,
                        .log = log,
-                       .sampler_counters = [] { return SamplerCounters(); }},
+                       .sampler_counters = [] { return SamplerCounters(); },
+                       .kernel_symbols = std::nullopt},
                       RecordedKernel(), std::chrono::seconds(10));
     profiler.Attach(first, {.length = std::chrono::seconds(5)});
     profiler.Attach(second, {.length = std::chrono::seconds(10), .aligned = true});

@@ -36,6 +36,7 @@ TEST(ParseLabel, RefusesAWrongOneAndSaysWhy) {
       {"a=\xe0\x80\xaf", "not printable"},
       {"a=\xed\xa0\x80", "not printable"},
       {"a=\xf4\x90\x80\x80", "not printable"},
+      {"a=\u202e", "not printable"},
   };
   for (const auto& [text, reason] : cases) {
     const Result<Label> label = ParseLabel(text);

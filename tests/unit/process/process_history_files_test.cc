@@ -132,9 +132,11 @@ TEST_F(PerfMaps, OpenEvenAfterTheProcesssDeath) {
   machine_.WriteFile(Path(), "1000 10 jitted\n");
   const ResolvedWindow living = ResolvedAt(kJit);
   EXPECT_EQ(ContentOf(Open(living)), "1000 10 jitted\n");
+  EXPECT_TRUE(living.ended.empty());
   machine_.RemoveProcess(100);
   Exit(100);
   EXPECT_EQ(ContentOf(Open()), "1000 10 jitted\n");
+  EXPECT_TRUE(ResolvedAt(kJit).ended.contains(kKey));
   std::filesystem::remove(Path());
   machine_.WriteFile(Path(), "1000 10 renamed\n");
   EXPECT_EQ(ContentOf(Open(living)), "1000 10 renamed\n") << "the window can be named at any time";

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "profile/text.h"
 #include "tests/unit/profile/made_profile.h"
 
@@ -113,7 +114,7 @@ TEST(EncodeTop, EndsNoLineInBlanksAndHasNoControlCharacters) {
   MadeProfile made;
   made.Add({MakeLocation("\x1b[31mred\t")}, 1, {.comm = "\x1b]0;title\a"});
   for (const std::string& line : LinesOf(EncodeTop(made.profile()))) {
-    EXPECT_TRUE(IsClean(line)) << line;
+    EXPECT_TRUE(IsPrintable(line)) << line;
     EXPECT_THAT(line, Not(testing::EndsWith(" ")));
   }
 }

@@ -12,7 +12,6 @@
 namespace pyrometer {
 namespace {
 
-
 constexpr ObjectId kProgram(3);
 
 // In a file without call frame information, so that the stack is its leaf.
@@ -31,10 +30,10 @@ ColdSample SampleAt(uint64_t pc) {
 class ColdUnwinderTest : public testing::Test {
  protected:
   ColdUnwinderTest() {
-    processes_.program = ProgramMappings{
-        .mappings = {{Address(0x400000), Address(0x410000), kProgram, 0x400000}},
-        .exec_pages = 16,
-        .complete = true};
+    processes_.program =
+        ProgramMappings{.mappings = {{Address(0x400000), Address(0x410000), kProgram, 0x400000}},
+                        .exec_pages = 16,
+                        .complete = true};
   }
 
   Window Move() {

@@ -31,7 +31,8 @@ class ProfilerTest : public testing::Test {
             .indexer = indexer_,
             .clock = clock_,
             .log = log_,
-            .sampler_counters = [] { return SamplerCounters(); }};
+            .sampler_counters = [] { return SamplerCounters(); },
+            .kernel_symbols = std::nullopt};
   }
   static uint64_t Sum(const std::vector<FakeConsumer::Got>& got) {
     uint64_t samples = 0;
@@ -40,9 +41,8 @@ class ProfilerTest : public testing::Test {
   }
 
   Clock clock_;  // the real one: its threads really wait
-  Log log_{clock_, seconds(30), spdlog::null_logger_mt(testing::UnitTest::GetInstance()
-                                                            ->current_test_info()
-                                                            ->name())};
+  Log log_{clock_, seconds(30),
+           spdlog::null_logger_mt(testing::UnitTest::GetInstance()->current_test_info()->name())};
   FakeWindows windows_;
   FakeTableTarget tables_;
   FakeCold cold_;
@@ -88,8 +88,8 @@ TEST_F(ProfilerTest, ChangesTheFrequencyBetweenTwoWindows) {
   EXPECT_TRUE(profiler.Change({.frequency = Hertz{499}, .filter = {}}).has_value());
   windows_.Tick(4);
   EXPECT_TRUE(profiler.Stop(InTime()));
-  EXPECT_THAT(first_.Await(2), ElementsAre(FakeConsumer::Got{3, 0, 99, false},
-                                           FakeConsumer::Got{4, 0, 499, true}));
+  EXPECT_THAT(first_.Await(2),
+              ElementsAre(FakeConsumer::Got{3, 0, 99, false}, FakeConsumer::Got{4, 0, 499, true}));
 }
 
 TEST_F(ProfilerTest, EndsInTimeThoughAConsumerHangs) {

@@ -49,9 +49,8 @@ class SamplingLoopTest : public testing::Test {
   }
 
   FakeClock clock_;
-  Log log_{clock_, seconds(30), spdlog::null_logger_mt(testing::UnitTest::GetInstance()
-                                                            ->current_test_info()
-                                                            ->name())};
+  Log log_{clock_, seconds(30),
+           spdlog::null_logger_mt(testing::UnitTest::GetInstance()->current_test_info()->name())};
   FakeWindows source_;
   FakeProcesses processes_;
   FakeCold cold_source_;

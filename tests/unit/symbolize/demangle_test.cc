@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "symbolize/printable.h"
-
 namespace pyrometer {
 namespace {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/kernel_symbols.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -160,6 +161,59 @@ TEST(KernelSymbols, IgnoreEventsThatSayNothing) {
   symbols.Apply({.address = KernelAddress(5), .size = 0, .removed = false, .name = "empty"});
   symbols.Apply({.address = KernelAddress(5), .size = 1, .removed = false, .name = ""});
   EXPECT_EQ(NameAt(symbols, 5), "-");
+}
+
+TEST(KernelSymbols, KnowTheirModules) {
+  const KernelModule expected = {"nf_tables", 0xffffffffc0a00000, 0xffffffffc0a04000};
+  EXPECT_EQ(Load().modules(), std::vector<KernelModule>{expected});
+}
+
+TEST(KernelSymbols, OfModulesThatHaveGoneStayUntilSomethingTakesTheirPlace) {
+  constexpr std::string_view kKernel =
+      "ffffffff81000000 T _stext\nffffffff81000000 T start\nffffffff81001000 T _etext\n";
+  const auto load = [&](std::string_view symbols, std::string_view modules) {
+    return Load(std::string(kKernel) + std::string(symbols), modules);
+  };
+  KernelSymbols symbols =
+      load("ffffffffc0100000 t a1\t[a]\nffffffffc0101000 t a2\t[a]\nffffffffc0200000 t b1\t[b]\n",
+           "a 8192 0 - Live 0xffffffffc0100000\nb 4096 0 - Live 0xffffffffc0200000\n");
+  symbols.Update(load("ffffffffc0200000 t b1\t[b]\nffffffffc0300000 t c1\t[c]\n",
+                      "b 4096 0 - Live 0xffffffffc0200000\nc 4096 0 - Live 0xffffffffc0300000\n"));
+  EXPECT_EQ(NameAt(symbols, 0xffffffff81000010), ":start");
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0100010), "a:a1");
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0101010), "a:a2");
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0200010), "b:b1");
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0300010), "c:c1");
+
+  symbols.Update(load("ffffffffc0101800 t d1\t[d]\n", "d 4096 0 - Live 0xffffffffc0101000\n"));
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0100010), "a:a1");
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0101010), "-") << "it is d's, and no function of d";
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0101810), "d:d1");
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0200010), "b:b1");
+}
+
+TEST(KernelSymbols, ForgetModulesThatHaveGoneWhenThereAreTooMany) {
+  std::string many;
+  for (int i = 0; i < 60'000; ++i) {
+    many += fmt::format("{:x} t f{}\t[m]\n", 0xffffffffc0100000 + i * 16, i);
+  }
+  KernelSymbols symbols = Load(many, "");
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0100000), "m:f0");
+  symbols.Update(Load());
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0100000), "-");
+}
+
+TEST(KernelSymbols, StayWhatEventsSaidWhenReadAgain) {
+  constexpr KernelAddress kRemoved(0xffffffffc0d00000);
+  constexpr KernelAddress kAdded(0xffffffffc0c00200);
+  KernelSymbols symbols = Load();
+  symbols.Apply({.address = kRemoved, .size = 0x80, .removed = false, .name = "bpf_prog_1"});
+  symbols.Apply({.address = kRemoved, .size = 0x80, .removed = true, .name = "bpf_prog_1"});
+  symbols.Apply({.address = kAdded, .size = 0x80, .removed = false, .name = "bpf_prog_2"});
+  symbols.Update(Load(std::string(kKallsyms) + "ffffffffc0f00000 t bpf_prog_3\t[bpf]\n"));
+  EXPECT_EQ(NameAt(symbols, kRemoved.value()), "bpf:bpf_prog_1") << "its samples come later";
+  EXPECT_EQ(NameAt(symbols, kAdded.value()), "bpf:bpf_prog_2");
+  EXPECT_EQ(NameAt(symbols, 0xffffffffc0f00000), "bpf:bpf_prog_3");
 }
 
 TEST(KernelSymbols, LoadFromProcAndSys) {

@@ -42,6 +42,7 @@ TEST(LineReader, LeavesAnUnfinishedLine) {
   EXPECT_EQ(*reader.Next(), "one");
   EXPECT_EQ(*reader.Next(), std::nullopt);
   EXPECT_EQ(reader.offset(), 4U);
+  EXPECT_EQ(reader.rest(), "tw");
 }
 
 TEST(LineReader, CutsLongLinesAndSkipsTheirRest) {

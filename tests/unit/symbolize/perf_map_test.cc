@@ -105,6 +105,50 @@ TEST(PerfMap, ReadsOnlyWhatWasAppended) {
   EXPECT_EQ(map.bad_lines(), 1U) << "the bad line was read once";
 }
 
+TEST(PerfMap, TakesALastLineWithoutANewlineWhenTheFileHasStoppedGrowing) {
+  const UniqueFd fd = TextFile("1000 20 old\n1000 10 last");
+  PerfMap map;
+  ASSERT_TRUE(map.Update(fd.get()).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "old") << "it may still be being written";
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(map.Update(fd.get()).has_value());
+    EXPECT_EQ(NameAt(map, 0x100f), "last");
+    EXPECT_EQ(NameAt(map, 0x1010), "old");
+  }
+}
+
+TEST(PerfMap, TakesALastLineWithoutANewlineWhenItsWriterIsGone) {
+  PerfMap map;
+  ASSERT_TRUE(map.Update(TextFile("1000 10 last").get(), PerfMap::Writer::kGone).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "last");
+  EXPECT_FALSE(map.empty());
+}
+
+TEST(PerfMap, KeepsNoPartOfANameWhenItsLineGrows) {
+  const UniqueFd fd = TextFile("1000 20 old\n1000 10 la");
+  PerfMap map;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(map.Update(fd.get()).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "la");
+  ASSERT_TRUE(WriteAll(fd.get(), "s").has_value());
+  ASSERT_TRUE(map.Update(fd.get()).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "old") << "the line has not ended after all";
+  ASSERT_TRUE(WriteAll(fd.get(), "t\n2000 10 next\n").has_value());
+  ASSERT_TRUE(map.Update(fd.get()).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "last");
+  EXPECT_EQ(NameAt(map, 0x2000), "next");
+}
+
+TEST(PerfMap, CountsNoBadLineUntilItsEnd) {
+  const UniqueFd fd = TextFile("1000 1");
+  PerfMap map;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(map.Update(fd.get()).has_value());
+  EXPECT_TRUE(map.empty());
+  EXPECT_EQ(map.bad_lines(), 0U);
+  ASSERT_TRUE(WriteAll(fd.get(), "0 good\n").has_value());
+  ASSERT_TRUE(map.Update(fd.get()).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "good");
+}
+
 TEST(PerfMap, BeginsAgainWithAnotherFile) {
   PerfMap map = MapOf("1000 10 old\n");
   ASSERT_TRUE(map.Update(TextFile("2000 10 a longer line of another file\n").get()).has_value());

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/symbolizer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "binary/vdso.h"
+#include "symbolize/named_location.h"
 #include "symbolize/symbol_table_builder.h"
+#include "symbolize/symbol_table_cache.h"
+#include "tests/unit/base/temporary_tree.h"
 #include "tests/unit/symbolize/text_file.h"
 
 namespace pyrometer {
@@ -61,7 +66,10 @@ class FakePerfMaps : public PerfMapSource {
     if (!texts.contains(process)) return Fail(ErrorCode::kNotFound, "no perf map");
     return TextFile(texts[process]);
   }
+  bool HasEnded(ProcessKey process) override { return ended.contains(process); }
+
   std::map<ProcessKey, std::string> texts;
+  std::set<ProcessKey> ended;
 };
 
 class SymbolizerTest : public testing::Test {
@@ -253,6 +261,24 @@ TEST_F(SymbolizerTest, FollowsAPerfMapThatGrows) {
   EXPECT_EQ(name(), "optimized") << "the process has ended, its samples are still coming";
 }
 
+TEST_F(SymbolizerTest, TakesALastLineWithoutANewlineWhenTheProcessHasEnded) {
+  perf_maps_.texts[kAlice] = "7f0000000000 100 last";
+  perf_maps_.texts[kBob] = "7f0000000000 100 la";
+  perf_maps_.ended.insert(kAlice);
+  Symbolizer symbolizer = Make();
+  const auto name = [&](ProcessKey process) {
+    const Window window = WindowOf({Frame::User(Address(0x7f0000000010))}, {process});
+    return OnlyLine(symbolizer.Name(window).locations.at(0)).function;
+  };
+  EXPECT_EQ(name(kAlice), "last");
+  EXPECT_EQ(name(kBob), "[unknown]");
+  perf_maps_.ended = {kBob};
+  EXPECT_EQ(name(kBob), "la");
+  perf_maps_.ended.clear();
+  perf_maps_.texts[kBob] += "s";
+  EXPECT_EQ(name(kBob), "[unknown]") << "a part of a name is forgotten when its line grows";
+}
+
 TEST_F(SymbolizerTest, KeepsNamesOfTablesThatItDropped) {
   Symbolizer symbolizer = Make({.symbol_table_bytes = 0, .perf_map_bytes = 0, .keep_windows = 60});
   perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
@@ -304,6 +330,159 @@ TEST_F(SymbolizerTest, GivesNewNamesWhereNewKernelCodeLiesInNewerOne) {
   symbolizer.Apply({.address = kInside, .size = 16, .removed = false, .name = "bpf_prog_2"});
   symbolizer.Apply({.address = kProgram, .size = 512, .removed = false, .name = "bpf_prog_3"});
   EXPECT_EQ(name(), "bpf_prog_3");
+}
+
+// A kernel whose modules come and go.
+class KernelNamesTest : public SymbolizerTest {
+ protected:
+  static constexpr KernelAddress kOwn{0xffffffff81000110};
+  static constexpr KernelAddress kNft{0xffffffffc0a00010};
+  static constexpr KernelAddress kLater{0xffffffffc0b00010};
+  static constexpr std::string_view kNftModule = "nf_tables 16384 0 - Live 0xffffffffc0a00000\n";
+  static constexpr std::string_view kLaterModule = "later 4096 0 - Live 0xffffffffc0b00000\n";
+  static constexpr std::string_view kLaterSymbol = "ffffffffc0b00000 t run_later\t[later]\n";
+
+  KernelNamesTest() { HasModules(kNftModule, kKallsyms); }
+
+  void HasModules(std::string_view modules, std::string_view kallsyms) {
+    tree_.File("proc/modules", modules);
+    tree_.File("proc/kallsyms", kallsyms);
+  }
+  Symbolizer MakeLive() {
+    return Symbolizer(objects_, perf_maps_,
+                      KernelSymbols::Load(tree_.AsProcfs()).value_or(KernelSymbols()),
+                      {.kernel = tree_.AsProcfs()});
+  }
+  static std::string NameOf(Symbolizer& symbolizer, KernelAddress address) {
+    const NamedWindow named =
+        symbolizer.Name(WindowOf({Frame::Kernel(kOwn), Frame::Kernel(address)}));
+    return OnlyLine(named.locations.at(1)).function;
+  }
+
+  TemporaryTree tree_;
+};
+
+TEST_F(KernelNamesTest, NamesModulesThatAreLoadedLater) {
+  Symbolizer symbolizer = MakeLive();
+  EXPECT_EQ(NameOf(symbolizer, kLater), "[kernel]+0xffffffffc0b00010");
+  EXPECT_EQ(symbolizer.counts().kernel_symbols_read, 0U) << "no module has come";
+  HasModules(std::string(kNftModule) + std::string(kLaterModule),
+             std::string(kKallsyms) + std::string(kLaterSymbol));
+  for (int window = 0; window < 3; ++window) {
+    EXPECT_EQ(NameOf(symbolizer, kLater), "run_later");
+    EXPECT_EQ(NameOf(symbolizer, kNft), "nft_do_chain");
+  }
+  EXPECT_EQ(symbolizer.counts().kernel_symbols_read, 1U);
+}
+
+TEST_F(KernelNamesTest, NamesAModuleInThePlaceOfAnother) {
+  Symbolizer symbolizer = MakeLive();
+  EXPECT_EQ(NameOf(symbolizer, kNft), "nft_do_chain");
+  HasModules("other 4096 0 - Live 0xffffffffc0a00000\n", "ffffffffc0a00000 t other\t[other]\n");
+  EXPECT_EQ(NameOf(symbolizer, kNft), "other");
+}
+
+TEST_F(KernelNamesTest, KeepsNamesOfModulesThatHaveGone) {
+  Symbolizer symbolizer = MakeLive();
+  HasModules("", "ffffffff81000000 T _stext\n");
+  EXPECT_EQ(NameOf(symbolizer, kNft), "nft_do_chain");
+  EXPECT_EQ(symbolizer.counts().kernel_symbols_read, 1U);
+}
+
+TEST_F(KernelNamesTest, ReadsNothingAgainForTheKernelsOwnCode) {
+  Symbolizer symbolizer = MakeLive();
+  HasModules("", kKallsyms);
+  for (int window = 0; window < 3; ++window) EXPECT_EQ(NameOf(symbolizer, kOwn), "do_syscall_64");
+  EXPECT_EQ(symbolizer.counts().kernel_symbols_read, 0U);
+}
+
+TEST_F(KernelNamesTest, ReadsNothingAgainWhenOnlyTheUseOfAModuleChanges) {
+  Symbolizer symbolizer = MakeLive();
+  HasModules("nf_tables 16384 2 nft_ct,nft_log, Live 0xffffffffc0a00000\n", kKallsyms);
+  EXPECT_EQ(NameOf(symbolizer, kLater), "[kernel]+0xffffffffc0b00010");
+  EXPECT_EQ(symbolizer.counts().kernel_symbols_read, 0U);
+}
+
+TEST_F(KernelNamesTest, TriesHiddenSymbolsAgainNowAndThen) {
+  HasModules("nf_tables 16384 0 - Live 0x0000000000000000\n", "0000000000000000 T _stext\n");
+  Symbolizer symbolizer = MakeLive();
+  const auto in_windows = [&](uint32_t count) {
+    std::string name;
+    for (uint32_t window = 0; window < count; ++window) name = NameOf(symbolizer, kOwn);
+    return name;
+  };
+  EXPECT_EQ(in_windows(KernelNamer::kRetryWindows), "[kernel]+0xffffffff81000110");
+  EXPECT_EQ(symbolizer.counts().kernel_symbols_read, 1U);
+  HasModules(kNftModule, kKallsyms);
+  EXPECT_EQ(in_windows(1), "do_syscall_64");
+  EXPECT_EQ(NameOf(symbolizer, kNft), "nft_do_chain");
+  EXPECT_EQ(symbolizer.counts().kernel_symbols_read, 2U);
+  const LocationRef own = symbolizer.Name(WindowOf({Frame::Kernel(kOwn)})).locations.at(0);
+  EXPECT_TRUE(own->object->has_functions);
+}
+
+constexpr Frame::Kind kInvented = static_cast<Frame::Kind>(7);
+
+// Names frames by a number that it can be told to change.
+class InventedNamer : public FrameNamer {
+ public:
+  struct State {
+    int number = 1;
+    int named = 0;
+    bool changed = false;
+    bool per_process = false;
+    uint32_t ended_window = 0;
+  };
+  explicit InventedNamer(State& state) : state_(state) {}
+
+  bool IsPerProcess() const override { return state_.per_process; }
+  std::vector<FrameRange> BeginWindow(uint32_t) override {
+    if (!std::exchange(state_.changed, false)) return {};
+    return {{Frame(uint64_t{7} << 60), Frame((uint64_t{8} << 60) - 1)}};
+  }
+  LocationRef Name(Frame frame, ProcessKey process, uint32_t) override {
+    ++state_.named;
+    const std::string name =
+        fmt::format("line {} of {} in {}", state_.number, frame.bits() & 0xf, process.pid.value());
+    return MakeLocation(CodeOrigin::kUser, nullptr, frame.bits(), SameName(name));
+  }
+  void EndWindow(uint32_t unused_since) override { state_.ended_window = unused_since; }
+
+ private:
+  State& state_;
+};
+
+TEST_F(SymbolizerTest, HasFramesOfAnInventedKindNamedByWhoeverIsRegisteredForIt) {
+  const Frame frame(uint64_t{7} << 60 | 5);
+  InventedNamer::State state;
+  Symbolizer symbolizer = Make({.symbol_table_bytes = 0, .perf_map_bytes = 0, .keep_windows = 1});
+  symbolizer.Register(kInvented, std::make_unique<InventedNamer>(state));
+  const auto name = [&] {
+    const Window window = WindowOf({InLibrary(0x1010), frame});
+    return OnlyLine(symbolizer.Name(window).locations.at(1)).function;
+  };
+  for (int window = 0; window < 3; ++window) EXPECT_EQ(name(), "line 1 of 5 in 0");
+  EXPECT_EQ(state.named, 1);
+  EXPECT_EQ(state.ended_window, 2U);
+  state.number = 2;
+  EXPECT_EQ(name(), "line 1 of 5 in 0") << "nobody said that it has changed";
+  state.changed = true;
+  EXPECT_EQ(name(), "line 2 of 5 in 0");
+}
+
+TEST_F(SymbolizerTest, AsksForTheProcessOfFramesThatMeanSomethingThereOnly) {
+  InventedNamer::State state{.per_process = true};
+  Symbolizer symbolizer = Make();
+  symbolizer.Register(Frame::Kind::kUserAddress, std::make_unique<InventedNamer>(state));
+  const NamedWindow named = symbolizer.Name(WindowOf({Frame::User(Address(3))}, {kAlice, kBob}));
+  EXPECT_EQ(OnlyLine(named.locations.at(0)).function, "line 1 of 3 in 10");
+  EXPECT_EQ(OnlyLine(named.locations.at(1)).function, "line 1 of 3 in 20");
+}
+
+TEST_F(SymbolizerTest, CountsFramesOfAKindThatNobodyNames) {
+  Symbolizer symbolizer = Make();
+  symbolizer.Name(WindowOf({Frame(uint64_t{7} << 60 | 5)}));
+  EXPECT_EQ(symbolizer.counts().Of(Unresolved::kOtherKind), 1U);
 }
 
 TEST_F(SymbolizerTest, NamesStacksThatAreNobodys) {

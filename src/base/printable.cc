@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolize/printable.h"
+#include "base/printable.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace pyrometer {
@@ -14,7 +15,8 @@ struct CodePoint {
   size_t length = 0;  // in bytes; 0: not UTF-8
 };
 
-// The code point at the front of `bytes`, which is not empty (RFC 3629).
+// The code point at the front of `bytes`, which is not empty, by table 3-7 of the Unicode standard
+// (RFC 3629): no overlong forms, no surrogates, nothing beyond U+10FFFF.
 CodePoint Decode(std::string_view bytes) {
   const auto byte = [bytes](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   const uint8_t first = byte(0);
@@ -32,11 +34,24 @@ CodePoint Decode(std::string_view bytes) {
   return {value, length};
 }
 
-bool IsPrintable(uint32_t c) {
-  return c >= 0x20 && !(c >= 0x7F && c <= 0x9F)  // C0, DEL, C1
-         && !(c >= 0x2028 && c <= 0x202E)        // separators, direction overrides
-         && !(c >= 0x2066 && c <= 0x2069)        // direction isolates
-         && c != 0xFEFF;                         // byte order mark
+bool IsPrintable(CodePoint c) {
+  struct Range {
+    uint32_t first;
+    uint32_t last;
+  };
+  constexpr Range kHidden[] = {
+      {0x00, 0x1F},      // C0
+      {0x7F, 0x9F},      // DEL, C1
+      {0x061C, 0x061C},  // direction mark
+      {0x200E, 0x200F},  // direction marks
+      {0x2028, 0x202E},  // line and paragraph separators, direction embeddings and overrides
+      {0x2066, 0x2069},  // direction isolates
+      {0xFDD0, 0xFDEF},  // noncharacters
+      {0xFEFF, 0xFEFF},  // byte order mark
+  };
+  const auto holds = [c](Range r) { return c.value >= r.first && c.value <= r.last; };
+  const bool last_of_plane = (c.value & 0xFFFE) == 0xFFFE;  // noncharacters as well
+  return c.length != 0 && !last_of_plane && std::ranges::none_of(kHidden, holds);
 }
 
 // Cuts before the code point that crosses `limit`.
@@ -47,13 +62,22 @@ void CutAt(std::string& text, size_t limit) {
 
 }  // namespace
 
+bool IsPrintable(std::string_view text) {
+  while (!text.empty()) {
+    const CodePoint c = Decode(text);
+    if (!IsPrintable(c)) return false;
+    text.remove_prefix(c.length);
+  }
+  return true;
+}
+
 std::string Printable(std::string_view bytes, size_t limit) {
   std::string text;
+  text.reserve(std::min(bytes.size(), limit));
   while (!bytes.empty() && text.size() <= limit) {
     const CodePoint c = Decode(bytes);
-    const size_t length = c.length == 0 ? 1 : c.length;
-    const bool keep = c.length != 0 && IsPrintable(c.value);
-    text += keep ? bytes.substr(0, length) : kReplacement;
+    const size_t length = std::max<size_t>(c.length, 1);
+    text += IsPrintable(c) ? bytes.substr(0, length) : kReplacement;
     bytes.remove_prefix(length);
   }
   if (text.size() > limit || !bytes.empty()) {
