@@ -59,7 +59,17 @@ ColdUnwinder::~ColdUnwinder() = default;
 
 void ColdUnwinder::Run(const std::stop_token& stop) {
   ::pthread_setname_np(::pthread_self(), "cold-unwinder");
-  const std::stop_callback wake(stop, [this] { sampler_.WakeCold(); });
+  const std::stop_callback wake(stop, [this] {
+    sampler_.cold().Wake();
+    sampler_.tables().Wake();
+  });
+  // Wanted tables wake this thread, too.
+  const std::jthread forward([this, &stop] {
+    while (!stop.stop_requested()) {
+      sampler_.tables().Wait(kIdleInterval);
+      sampler_.cold().Wake();
+    }
+  });
   while (!stop.stop_requested()) {
     switch (Work()) {
       case Next::kMore:
@@ -68,7 +78,7 @@ void ColdUnwinder::Run(const std::stop_token& stop) {
         std::this_thread::sleep_for(kBusyInterval);
         break;
       case Next::kWait:
-        sampler_.WaitForCold(kIdleInterval);
+        sampler_.cold().Wait(kIdleInterval);
         break;
     }
   }
@@ -85,7 +95,7 @@ ColdUnwinder::Next ColdUnwinder::Work() {
 
 bool ColdUnwinder::LoadTables(std::chrono::milliseconds time) {
   // What was mapped last is about to run; before it comes what samples had to be unwound with.
-  const std::vector<ObjectId> more = sampler_.TakeWantedTables();
+  const std::vector<ObjectId> more = sampler_.tables().TakeWanted();
   wanted_.insert(wanted_.begin(), more.begin(), more.end());
   // Not std::ranges::stable_partition: clang 14, which checks this code, cannot compile subranges.
   std::stable_partition(wanted_.begin(), wanted_.end(),
@@ -94,14 +104,14 @@ bool ColdUnwinder::LoadTables(std::chrono::milliseconds time) {
   const bool any = !wanted_.empty();
   const auto deadline = std::chrono::steady_clock::now() + time;
   while (!wanted_.empty() && std::chrono::steady_clock::now() < deadline) {
-    sampler_.LoadTable(wanted_.front(), *tables_.Of(wanted_.front()));
+    sampler_.tables().Load(wanted_.front(), *tables_.Of(wanted_.front()));
     wanted_.pop_front();
   }
   return any;
 }
 
 bool ColdUnwinder::UnwindSamples(std::chrono::milliseconds time) {
-  if (taken_.empty()) std::ranges::move(sampler_.TakeCold(), std::back_inserter(taken_));
+  if (taken_.empty()) std::ranges::move(sampler_.cold().Take(), std::back_inserter(taken_));
   const bool any = !taken_.empty();
   const auto deadline = std::chrono::steady_clock::now() + time;
   for (; !taken_.empty() && std::chrono::steady_clock::now() < deadline; taken_.pop_front()) {

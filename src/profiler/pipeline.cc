@@ -7,8 +7,8 @@
 namespace pyrometer {
 namespace {
 
-Result<std::vector<TaskRecord>> TasksOf(const Sampler& sampler) {
-  ASSIGN_OR_RETURN(const std::vector<pyro_task_record> tasks, sampler.ListTasks());
+Result<std::vector<TaskRecord>> TasksOf(const MappingTarget& mappings) {
+  ASSIGN_OR_RETURN(const std::vector<pyro_task_record> tasks, mappings.ListTasks());
   std::vector<TaskRecord> records;
   records.reserve(tasks.size());
   for (const pyro_task_record& task : tasks) {
@@ -28,10 +28,10 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Start(Sampler& sampler, const Procfs
   std::unique_ptr<Pipeline> pipeline(new Pipeline(sampler));
   // Hidden kernel symbols (kptr_restrict) cost names, not samples; `doctor` explains it.
   KernelSymbols kernel = KernelSymbols::Load(procfs).value_or(KernelSymbols());
-  ASSIGN_OR_RETURN(
-      pipeline->tracker_,
-      ProcessTracker::Start({.procfs = procfs, .keep = keep}, pipeline->headers_,
-                            pipeline->mappings_, [&sampler] { return TasksOf(sampler); }));
+  ASSIGN_OR_RETURN(pipeline->tracker_,
+                   ProcessTracker::Start({.procfs = procfs, .keep = keep}, pipeline->headers_,
+                                         pipeline->mappings_,
+                                         [&sampler] { return TasksOf(sampler.mappings()); }));
   pipeline->objects_ = std::make_unique<TrackedObjects>(*pipeline->tracker_, pipeline->indexer_);
   pipeline->cold_ =
       std::make_unique<ColdUnwinder>(sampler, *pipeline->tracker_, pipeline->indexer_);
@@ -42,7 +42,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Start(Sampler& sampler, const Procfs
 }
 
 Result<ResolvedWindow> Pipeline::TakeWindow(bool last) {
-  ASSIGN_OR_RETURN(Window window, sampler_.Drain());
+  ASSIGN_OR_RETURN(Window window, sampler_.windows().Drain());
   if (last) cold_->Finish();
   cold_->MoveInto(window);
   ResolvedWindow resolved{.window = tracker_->Resolve(std::move(window)), .kernel_events = {}};

@@ -34,10 +34,10 @@ class KernelMappings : public AddressSpaceSink {
   explicit KernelMappings(Sampler& sampler) : sampler_(sampler) {}
   void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
                std::span<const PublishedMapping> sorted) override {
-    sampler_.Publish(process, exec, exec_pages, sorted);
+    sampler_.mappings().Publish(process, exec, exec_pages, sorted);
   }
-  void Withdraw(Pid pid) override { sampler_.Withdraw(pid); }
-  void ReleaseWithdrawn() override { sampler_.ReleaseWithdrawn(); }
+  void Withdraw(Pid pid) override { sampler_.mappings().Withdraw(pid); }
+  void ReleaseWithdrawn() override { sampler_.mappings().ReleaseWithdrawn(); }
 
  private:
   Sampler& sampler_;

@@ -63,8 +63,8 @@ class Recording {
   // Samples until something ends it.
   Result<void> Run(const StopSignals& signals, std::optional<ChildCommand>& command);
 
-  Accounting accounting() const { return sampler_->accounting(); }
-  uint64_t missed_children() const { return sampler_->missed_children(); }
+  Accounting accounting() const { return sampler_->windows().accounting(); }
+  uint64_t missed_children() const { return sampler_->counters().missed_children; }
   // REQUIRES: Run has returned.
   Profile Finish() &&;
 
@@ -115,7 +115,7 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
   ASSIGN_OR_RETURN(recording->sampler_, Sampler::Load(options));
   for (const Pid pid : config.pids) {
     // Gone between the check and the moment from which exits are seen.
-    if (!IsAlive(procfs, pid)) recording->sampler_->ForgetWantedPid(pid);
+    if (!IsAlive(procfs, pid)) recording->sampler_->windows().ForgetWantedPid(pid);
   }
   const SampleFilter& filter = options.filter;
   recording->only_pids_ =
@@ -130,10 +130,10 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   // Before the thread is waited for, whichever way this function is left.
   const std::unique_ptr<BoundedQueue<ResolvedWindow>, CloseQueue> close(&taken_);
   started_ = window_began_ = Clock::now();
-  RETURN_IF_ERROR(sampler_->Start());
+  RETURN_IF_ERROR(sampler_->windows().Start());
   if (command) RETURN_IF_ERROR(command->Release());
   RETURN_IF_ERROR(Loop(signals, command));
-  sampler_->Stop();
+  sampler_->windows().Stop();
   // What ends us ends the command; on a terminal it got the same signal.
   if (interrupted_ && command) command->Terminate();
   if (interrupted_) signals.Take();
@@ -159,7 +159,7 @@ Result<void> Recording::Loop(const StopSignals& signals,
     RETURN_IF_ERROR(Look());
     if (NobodyLeft()) return {};
     if (progress.shown()) {
-      progress.Update(Clock::now() - started_, config_.duration, sampler_->accounting());
+      progress.Update(Clock::now() - started_, config_.duration, sampler_->windows().accounting());
     }
   }
 }
@@ -167,17 +167,17 @@ Result<void> Recording::Loop(const StopSignals& signals,
 // Until there may be something to do: a look costs 100 us where nothing else runs.
 std::chrono::nanoseconds Recording::TimeToLook() const {
   if (only_pids_) return kLook;  // they may end
-  const std::chrono::nanoseconds until_full = sampler_->TimeUntilNearlyFull();
+  const std::chrono::nanoseconds until_full = sampler_->windows().TimeUntilNearlyFull();
   const std::chrono::nanoseconds until_next = window_began_ + kWindow - Clock::now();
   return std::clamp(std::min(until_full, until_next), kLook, kLookForCpus);
 }
 
 Result<void> Recording::Look() {
   if (Clock::now() >= look_for_cpus_) {
-    RETURN_IF_ERROR(sampler_->FollowCpus());
+    RETURN_IF_ERROR(sampler_->windows().FollowCpus());
     look_for_cpus_ = Clock::now() + kLookForCpus;
   }
-  if (Clock::now() - window_began_ < kWindow && !sampler_->NearlyFull()) return {};
+  if (Clock::now() - window_began_ < kWindow && !sampler_->windows().NearlyFull()) return {};
   if (!taken_.HasRoom()) return {};
   window_began_ = Clock::now();
   return TakeWindow(false);
@@ -196,7 +196,7 @@ void Recording::NameWindows() {
 }
 
 bool Recording::NobodyLeft() const {
-  return only_pids_ && !sampler_->AnyWantedPid();
+  return only_pids_ && !sampler_->windows().AnyWantedPid();
 }
 
 std::optional<std::chrono::nanoseconds> Recording::TimeLeft() const {
