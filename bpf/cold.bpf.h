@@ -9,8 +9,8 @@
 #include "registers.bpf.h"
 #include "unwinder.bpf.h"
 
-/* At most so many a second and CPU, in all and of one process (by a hash of its pid); set at load.
- */
+/* At most so many a second, CPU and kind of event, in all and of one process (by a hash of its
+ * pid); set at load. */
 const volatile __u32 cold_per_second = 0;
 const volatile __u32 cold_per_second_of_process = 0;
 
@@ -21,18 +21,19 @@ const volatile __u32 cold_wakeup_bytes = 0;
 __u64 cold_shipped[PYRO_COLD_REASONS] = {};
 __u64 cold_refused = 0;
 
-/* Counts one more cold sample of `pid`, if the limits allow it. Seconds are 2^30 ns here. */
-static __always_inline bool pyro_may_ship(__u32 pid, __u64 now_ns)
+/* Counts one more cold sample of the key's process, if the limits allow it. Seconds are 2^30 ns
+ * here. */
+static __always_inline bool pyro_may_ship(const struct pyro_sample_key *key, __u64 now_ns)
 {
-  const __u32 zero = 0;
-  struct pyro_cold_rates *rates = bpf_map_lookup_elem(&cold_rates, &zero);
+  const __u32 event = key->event;
+  struct pyro_cold_rates *rates = bpf_map_lookup_elem(&cold_rates, &event);
   if (!rates) return false;
   const __u64 second = now_ns >> 30;
   if (rates->second != second) {
     rates->second = second;
     rates->total = 0;
   }
-  const __u32 slot = (pid ^ (pid >> 8)) & (PYRO_COLD_COUNTERS - 1);
+  const __u32 slot = (key->pid ^ (key->pid >> 8)) & (PYRO_COLD_COUNTERS - 1);
   if (rates->by_process[slot].second != (__u32)second) {
     rates->by_process[slot].second = (__u32)second;
     rates->by_process[slot].count = 0;
@@ -64,14 +65,14 @@ static __always_inline __u32 pyro_copy_stack(struct pyro_cold_buffer *buffer, __
 static __always_inline bool pyro_ship(struct bpf_perf_event_data *ctx, struct pyro_walk *walk,
                                       __u32 reason)
 {
-  const __u32 cpu = bpf_get_smp_processor_id();
-  struct pyro_cold_buffer *buffer = bpf_map_lookup_elem(&cold_buffers, &cpu);
+  const __u32 own = bpf_get_smp_processor_id() * PYRO_EVENT_KINDS + walk->key.event;
+  struct pyro_cold_buffer *buffer = bpf_map_lookup_elem(&cold_buffers, &own);
   if (!buffer) return false;
   struct pyro_cold_sample *sample = &buffer->sample;
   struct pyro_interrupted interrupted;
 
   sample->time_ns = bpf_ktime_get_ns();
-  if (!pyro_may_ship(walk->key.pid, sample->time_ns)) return false;
+  if (!pyro_may_ship(&walk->key, sample->time_ns)) return false;
   if (!pyro_user_registers(ctx, sample->registers, &interrupted)) return false;
   sample->key = walk->key;
   sample->pc = interrupted.pc;

@@ -8,12 +8,16 @@
 #include "maps.bpf.h"
 #include "types.bpf.h"
 
-/* Set at load. With none of the three every task is wanted, else any match will do. */
-const volatile bool filter_pids = false;
-const volatile bool filter_comms = false;
-const volatile bool filter_cgroups = false;
-/* Index into css_set.subsys of the version 1 hierarchy that the ids belong to; -1: version 2. */
-const volatile int cgroup_subsystem = -1;
+/* By generation, the hierarchy that its cgroup ids belong to: 0 version 2, else 1 + index into
+ * css_set.subsys. Written by user space before the generation is in use. */
+volatile __u32 cgroup_hierarchies[PYRO_FILTER_GENERATIONS] = {};
+
+/* Generations that ask for pids: with none, the fork program has nothing to do. Those that are no
+ * longer in use are not passed on. Written by user space. */
+volatile __u32 pid_generations = 0;
+
+/* Number of denied cgroups: with none, a tick does not look. Written by user space. */
+volatile __u32 denied = 0;
 
 /* Children of wanted processes that found wanted_pids full. */
 volatile __u64 missed_children = 0;
@@ -22,47 +26,94 @@ volatile __u64 missed_children = 0;
 #define PYRO_MAX_CGROUP_DEPTH 32
 #define PYRO_MAX_SUBSYSTEMS 16
 
-static __always_inline struct cgroup *pyro_cgroup_of(struct task_struct *task)
+/* With the typed pointers that begin at bpf_get_current_task_btf() (5.11) each step up is three
+ * load instructions, else two helper calls of 25 ns. */
+#define PYRO_HAS_TYPED_TASK \
+  bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+
+/* The task's cgroup of version 2. */
+static __always_inline struct cgroup *pyro_cgroup(void)
 {
+  if (PYRO_HAS_TYPED_TASK) {
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+    return task->cgroups->dfl_cgrp;
+  }
+  struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+  return BPF_CORE_READ(task, cgroups, dfl_cgrp);
+}
+
+/* Its cgroup of a hierarchy of version 1. */
+static __always_inline struct cgroup *pyro_v1_cgroup(__u32 subsystem)
+{
+  struct task_struct *task = (struct task_struct *)bpf_get_current_task();
   struct css_set *set = BPF_CORE_READ(task, cgroups);
-  if (cgroup_subsystem < 0) return BPF_CORE_READ(set, dfl_cgrp);
   struct cgroup_subsys_state *state;
-  const __u32 index = cgroup_subsystem & (PYRO_MAX_SUBSYSTEMS - 1);
+  const __u32 index = subsystem & (PYRO_MAX_SUBSYSTEMS - 1);
   const void *slot =
       (const char *)set + bpf_core_field_offset(struct css_set, subsys) + index * sizeof(void *);
   if (bpf_probe_read_kernel(&state, sizeof(state), slot)) return 0;
   return BPF_CORE_READ(state, cgroup);
 }
 
-/* In one of the wanted cgroups or below it. */
-static __always_inline bool pyro_in_wanted_cgroup(struct task_struct *task)
+/* All generations of `ids` that name `cgroup` or one that it is below. `typed`: the verifier knows
+ * what `cgroup` points to. */
+static __always_inline __u32 pyro_find_cgroup(void *ids, struct cgroup *cgroup, bool typed)
 {
-  struct cgroup *cgroup = pyro_cgroup_of(task);
+  __u32 found = 0;
   for (int depth = 0; depth < PYRO_MAX_CGROUP_DEPTH && cgroup; ++depth) {
-    const __u64 id = BPF_CORE_READ(cgroup, kn, id);
-    if (bpf_map_lookup_elem(&wanted_cgroups, &id)) return true;
-    struct cgroup_subsys_state *parent = BPF_CORE_READ(cgroup, self.parent);
-    cgroup = parent ? BPF_CORE_READ(parent, cgroup) : 0;
+    const __u64 id = typed ? cgroup->kn->id : BPF_CORE_READ(cgroup, kn, id);
+    const __u8 *generations = bpf_map_lookup_elem(ids, &id);
+    if (generations) found |= *generations;
+    struct cgroup_subsys_state *parent =
+        typed ? cgroup->self.parent : BPF_CORE_READ(cgroup, self.parent);
+    if (!parent) break;
+    cgroup = typed ? parent->cgroup : BPF_CORE_READ(parent, cgroup);
   }
-  return false;
+  return found;
 }
 
-static __always_inline bool pyro_wanted(const struct pyro_sample_key *key)
+/* True if the task is in a denied cgroup, or below one. */
+static __always_inline bool pyro_denied(void)
 {
-  if (!filter_pids && !filter_comms && !filter_cgroups) return true;
-  if (filter_pids && bpf_map_lookup_elem(&wanted_pids, &key->pid)) return true;
-  if (filter_comms && (bpf_map_lookup_elem(&wanted_comms, key->comm) ||
-                       bpf_map_lookup_elem(&wanted_comms, key->thread)))
+  return denied && pyro_find_cgroup(&denied_cgroups, pyro_cgroup(), PYRO_HAS_TYPED_TASK);
+}
+
+static __always_inline __u32 pyro_cgroup_generations(__u32 generation)
+{
+  const __u32 hierarchy = cgroup_hierarchies[generation];
+  if (hierarchy) return pyro_find_cgroup(&wanted_cgroups, pyro_v1_cgroup(hierarchy - 1), false);
+  return pyro_find_cgroup(&wanted_cgroups, pyro_cgroup(), PYRO_HAS_TYPED_TASK);
+}
+
+static __always_inline bool pyro_names(const __u8 *generations, __u32 generation)
+{
+  return generations && (*generations >> generation & 1);
+}
+
+/* By the filter of `active`. */
+static __always_inline bool pyro_wanted(const struct pyro_sample_key *key, __u32 active)
+{
+  if (!(active & PYRO_ACTIVE_FILTERS)) return true;
+  const __u32 generation = active >> PYRO_ACTIVE_GENERATION_SHIFT & (PYRO_FILTER_GENERATIONS - 1);
+  if (active & PYRO_ACTIVE_PIDS &&
+      pyro_names(bpf_map_lookup_elem(&wanted_pids, &key->pid), generation))
     return true;
-  return filter_cgroups && pyro_in_wanted_cgroup((struct task_struct *)bpf_get_current_task());
+  if (active & PYRO_ACTIVE_COMMS &&
+      (pyro_names(bpf_map_lookup_elem(&wanted_comms, key->comm), generation) ||
+       pyro_names(bpf_map_lookup_elem(&wanted_comms, key->thread), generation)))
+    return true;
+  return active & PYRO_ACTIVE_CGROUPS && pyro_cgroup_generations(generation) >> generation & 1;
 }
 
 /* Children of wanted processes are wanted. */
 static __always_inline void pyro_want_child(__u32 parent_pid, __u32 child_pid)
 {
-  const __u8 yes = 1;
-  if (!filter_pids || !bpf_map_lookup_elem(&wanted_pids, &parent_pid)) return;
-  if (bpf_map_update_elem(&wanted_pids, &child_pid, &yes, BPF_ANY))
+  const __u32 generations = pid_generations;
+  if (!generations) return;
+  const __u8 *of_parent = bpf_map_lookup_elem(&wanted_pids, &parent_pid);
+  if (!of_parent) return;
+  const __u8 of_child = *of_parent & generations;
+  if (of_child && bpf_map_update_elem(&wanted_pids, &child_pid, &of_child, BPF_ANY))
     __sync_fetch_and_add(&missed_children, 1);
 }
 

@@ -35,7 +35,7 @@ struct pyro_small_map small_0 SEC(".maps"), small_1 SEC(".maps");
 struct pyro_medium_map medium_0 SEC(".maps"), medium_1 SEC(".maps");
 struct pyro_large_map large_0 SEC(".maps"), large_1 SEC(".maps");
 
-/* The two halves, by index; `active_half` says which one is written. User space drains the other.
+/* The two halves, by index; `active` says which one is written. User space drains the other.
  * Updating any of these outer maps waits (synchronize_rcu) for the programs that still use the
  * old half, so no count is lost or seen twice. */
 #define PYRO_OUTER(name, inner_type, half_0, half_1) \
@@ -51,17 +51,19 @@ PYRO_OUTER(small_halves, pyro_small_map, small_0, small_1);
 PYRO_OUTER(medium_halves, pyro_medium_map, medium_0, medium_1);
 PYRO_OUTER(large_halves, pyro_large_map, large_0, large_1);
 
-/* Runs by outcome (enum pyro_outcome), per CPU, since load. Written by the sampling program, read
- * by user space; cannot fill. */
+/* Runs by half of the window maps and outcome (enum pyro_outcome), per CPU, since load: those of a
+ * half are the ticks of its windows. Written by the sampling program, read by user space; cannot
+ * fill. */
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, PYRO_OUTCOMES);
+  __uint(max_entries, 2 * PYRO_OUTCOMES);
   __type(key, __u32);
   __type(value, __u64);
 } outcomes SEC(".maps");
 
 /* Where a stack is put together: too large for the BPF stack, and keeping the state of the walk
- * in a map value lets the verifier's loop states converge. Private to one run. */
+ * in a map value lets the verifier's loop states converge. Private to one run: one for each CPU
+ * and, as one can interrupt another, kind of program (enum pyro_event_kind). */
 struct pyro_walk {
   struct pyro_stack_large stack;
   __u64 window[PYRO_STACK_WINDOW]; /* a piece of the user stack */
@@ -84,7 +86,7 @@ struct pyro_walk {
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, 1);
+  __uint(max_entries, PYRO_EVENT_KINDS);
   __type(key, __u32);
   __type(value, struct pyro_walk);
 } walks SEC(".maps");
@@ -167,9 +169,9 @@ struct {
   __uint(max_entries, 1 << 20);
 } cold_samples SEC(".maps");
 
-/* Where such a sample is put together, by CPU: too large for a per-CPU map, whose values have at
- * most 32 KiB. The stack is read in pieces up to the next page, so a piece may reach beyond. Set at
- * load: the number of possible CPUs. */
+/* Where such a sample is put together, by CPU and kind of program: too large for a per-CPU map,
+ * whose values have at most 32 KiB. The stack is read in pieces up to the next page, so a piece may
+ * reach beyond. Set at load: the number of possible CPUs times PYRO_EVENT_KINDS. */
 #define PYRO_COLD_PIECE 4096
 
 struct pyro_cold_buffer {
@@ -185,7 +187,7 @@ struct {
 } cold_buffers SEC(".maps");
 
 /* How many of them this CPU has shipped in the running second, in total and by pid (those that
- * fall on one counter share it). Written by the sampling program only. */
+ * fall on one counter share it), by kind of program. Written by the sampling program only. */
 #define PYRO_COLD_COUNTERS 256
 
 struct pyro_cold_rates {
@@ -200,37 +202,38 @@ struct pyro_cold_rates {
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, 1);
+  __uint(max_entries, PYRO_EVENT_KINDS);
   __type(key, __u32);
   __type(value, struct pyro_cold_rates);
 } cold_rates SEC(".maps");
 
-/* Filters: membership is all that counts. Written by user space before sampling starts; the fork
- * program adds the children of a wanted process, the exit program removes the dead. When full, a
- * further child is not sampled and counted in `missed_children`. */
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
-  __type(key, __u32);
-  __type(value, __u8);
-} wanted_pids SEC(".maps");
+/* Filters: each value is a bit mask of the generations that want the key. Written by user space;
+ * the fork program gives the children of a wanted process its mask, the exit program removes the
+ * dead. When full, a further child is not sampled and counted in `missed_children`; user space says
+ * that the filter is too large. */
+#define PYRO_WANTED_MAP(name, key_type, entries) \
+  struct {                                       \
+    __uint(type, BPF_MAP_TYPE_HASH);             \
+    __uint(max_entries, entries);                \
+    __type(key, key_type);                       \
+    __type(value, __u8);                         \
+  } name SEC(".maps")
 
 struct pyro_comm {
   char name[PYRO_COMM_LEN];
 };
 
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 256);
-  __type(key, struct pyro_comm);
-  __type(value, __u8);
-} wanted_comms SEC(".maps");
+PYRO_WANTED_MAP(wanted_pids, __u32, 16384);
+PYRO_WANTED_MAP(wanted_comms, struct pyro_comm, 1024);
+PYRO_WANTED_MAP(wanted_cgroups, __u64, 1024); /* kernfs ids of the cgroups' directories */
 
+/* Cgroups of version 2, by kernfs id, whose tasks and those of the cgroups below them are not
+ * sampled. Written by user space, which says when it is full; read by the sampling program. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 256);
-  __type(key, __u64); /* kernfs id of the cgroup's directory */
+  __uint(max_entries, PYRO_MAX_DENIED);
+  __type(key, __u64);
   __type(value, __u8);
-} wanted_cgroups SEC(".maps");
+} denied_cgroups SEC(".maps");
 
 #endif

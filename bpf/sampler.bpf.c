@@ -11,8 +11,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Which half of each window map is being written. Only user space changes it. */
-volatile __u32 active_half = 0;
+/* PYRO_ACTIVE_*: where ticks go, and which are wanted. Only user space changes it. */
+volatile __u32 active = 0;
 
 /* Entries added to each window map since its half was last drained: stack classes, then counts.
  * Written by the sampling program, reset by user space after draining. */
@@ -23,9 +23,9 @@ const volatile bool want_kernel_stacks = true;
 /* Makes the stack hash unpredictable to the programs that are profiled. */
 const volatile __u64 hash_seed = 0;
 
-static __always_inline void pyro_account(enum pyro_outcome outcome)
+static __always_inline void pyro_account(__u32 half, enum pyro_outcome outcome)
 {
-  __u32 key = outcome;
+  __u32 key = half * PYRO_OUTCOMES + outcome;
   __u64 *runs = bpf_map_lookup_elem(&outcomes, &key);
   if (runs) ++*runs;
 }
@@ -67,14 +67,14 @@ static __always_inline void pyro_look_at(struct pyro_task *out)
   }
 }
 
-/* Who is running: everything in the key but the stack. */
+/* Who is running: everything in the key but the stack and the kind of event. */
 static __always_inline void pyro_identify(const struct pyro_task *task, __u64 pid_tgid,
                                           struct pyro_sample_key *key)
 {
   key->pid = pid_tgid >> 32;
-  key->start_boottime_ns = task->start_boottime_ns;
+  /* The idle tasks are one process to whoever reads of them, as they are to the kernel. */
+  key->start_boottime_ns = key->pid ? task->start_boottime_ns : 0;
   key->exec_id = task->exec_id;
-  key->pad = 0;
   bpf_get_current_comm(key->thread, sizeof(key->thread));
   if (key->pid == (__u32)pid_tgid)
     __builtin_memcpy(key->comm, key->thread, sizeof(key->comm));
@@ -143,11 +143,11 @@ static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, stru
   if (end != PYRO_WALK_ON) return end;
   pyro_find_mappings(walk);
   walk->stay = 0;
-  end = pyro_walk_user();
+  end = pyro_walk_user(walk->key.event);
   if (end == PYRO_WALK_HAND_WRITTEN && pyro_find_code(walk)) {
     for (int i = 0; i < PYRO_MAX_HAND_WRITTEN && end == PYRO_WALK_HAND_WRITTEN; ++i) {
       if (!pyro_find_caller(walk)) break;
-      end = pyro_walk_user();
+      end = pyro_walk_user(walk->key.event);
     }
   }
   if (end >= 0) return end;
@@ -162,7 +162,7 @@ static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, stru
   if (end == PYRO_WALK_HAND_WRITTEN) return PYRO_END_NO_UNWIND_INFO;
   /* What frame pointers give, from here on. */
   walk->stay = 1;
-  end = pyro_walk_user();
+  end = pyro_walk_user(walk->key.event);
   return end == PYRO_END_TRUNCATED ? end : PYRO_END_NOT_READY;
 }
 
@@ -229,19 +229,18 @@ static __always_inline int pyro_count(struct pyro_walk *walk)
 }
 
 static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data *ctx,
-                                                     __u64 pid_tgid)
+                                                     __u64 pid_tgid, __u32 event, __u32 now_active)
 {
   struct pyro_task task;
-  __u32 zero = 0;
-  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &zero);
+  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &event);
   if (!walk) return PYRO_OUTCOME_LOST_INTERNAL;
 
   pyro_look_at(&task);
   pyro_identify(&task, pid_tgid, &walk->key);
-  if (!pyro_wanted(&walk->key)) return PYRO_OUTCOME_FILTERED;
+  walk->key.event = event;
+  if (!pyro_wanted(&walk->key, now_active)) return PYRO_OUTCOME_FILTERED;
 
-  /* Read once: a stack and its count belong into the same half. */
-  walk->half = active_half & 1;
+  walk->half = now_active & PYRO_ACTIVE_HALF;
   walk->hash = hash_seed;
   walk->frames = 0;
   walk->user_frames = 0;
@@ -265,9 +264,18 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
 SEC("perf_event")
 int pyro_tick(struct bpf_perf_event_data *ctx)
 {
+  /* Read once: stack, count and outcome belong into the same half, and to its filter. */
+  const __u32 now_active = active;
   const __u64 pid_tgid = bpf_get_current_pid_tgid();
+  enum pyro_outcome outcome;
 
-  pyro_account(pid_tgid ? pyro_sample(ctx, pid_tgid) : PYRO_OUTCOME_IDLE);
+  if (!pid_tgid && !pyro_serves_interrupt(ctx))
+    outcome = PYRO_OUTCOME_IDLE;
+  else if (pyro_denied())
+    outcome = PYRO_OUTCOME_FILTERED;
+  else
+    outcome = pyro_sample(ctx, pid_tgid, PYRO_EVENT_CPU_CLOCK, now_active);
+  pyro_account(now_active & PYRO_ACTIVE_HALF, outcome);
   return 0;
 }
 

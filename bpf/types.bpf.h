@@ -63,6 +63,7 @@ struct task_struct {
   void *stack;
   struct signal_struct *signal;
   struct css_set *cgroups;
+  unsigned int kasan_depth; /* with CONFIG_KASAN only */
   char comm[16];
 };
 

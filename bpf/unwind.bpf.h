@@ -151,17 +151,17 @@ static __always_inline void pyro_push_frame(struct pyro_walk *walk)
 /* Several frames per call share its lookups. The more, the more the verifier has to follow. */
 #define PYRO_FRAMES_PER_CALL 4
 
-/* Walks PYRO_FRAMES_PER_CALL frames on. Returns what the last pyro_step did.
+/* Walks PYRO_FRAMES_PER_CALL frames on, for a program of kind `event`. Returns what the last
+ * pyro_step did.
  *
  * A global function: the verifier looks at it once, by itself (since 5.6). It would follow a
  * static one again in every iteration of the loop around it, and 512 frames have more branches
  * than the 8192 it keeps in mind. bpf_loop (5.17) is no faster (500 frames: 17.4 us, against
  * 17.1), and a program that names its callback does not load before 5.13. Until 5.12 a global
  * function can be given nothing but numbers, so this one looks up what it works on. */
-__attribute__((noinline)) int pyro_walk_some(void)
+__attribute__((noinline)) int pyro_walk_some(__u32 event)
 {
-  const __u32 zero = 0;
-  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &zero);
+  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &event);
 
   if (!walk) return PYRO_END_NO_REGISTERS;
   for (int i = 0; i < PYRO_FRAMES_PER_CALL; ++i) {
@@ -173,10 +173,9 @@ __attribute__((noinline)) int pyro_walk_some(void)
 
 /* Tries word `index` of the walk's window as the return address of the cursor's frame; a global
  * function for the same reason. Returns enum pyro_candidate. */
-__attribute__((noinline)) int pyro_try_word(__u32 index)
+__attribute__((noinline)) int pyro_try_word(__u32 event, __u32 index)
 {
-  const __u32 zero = 0;
-  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &zero);
+  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &event);
 
   if (!walk) return PYRO_CANDIDATE_UNSURE;
   index &= PYRO_STACK_WINDOW - 1;
@@ -197,18 +196,18 @@ static __always_inline bool pyro_find_caller(struct pyro_walk *walk)
     return false;
   }
   for (__u32 i = 0; i < PYRO_SCAN_WORDS; ++i) {
-    const int candidate = pyro_try_word(i);
+    const int candidate = pyro_try_word(walk->key.event, i);
     if (candidate != PYRO_CANDIDATE_NONE) return candidate == PYRO_CANDIDATE_TAKEN;
   }
   return false;
 }
 
-/* Walks the user stack from where `walks` stands. Returns enum pyro_stack_end, or where it cannot
- * go on by itself PYRO_WALK_UNKNOWN, PYRO_WALK_EXOTIC or PYRO_WALK_HAND_WRITTEN. */
-static __always_inline int pyro_walk_user(void)
+/* Walks the user stack from where the walk of `event` stands. Returns enum pyro_stack_end, or where
+ * it cannot go on by itself PYRO_WALK_UNKNOWN, PYRO_WALK_EXOTIC or PYRO_WALK_HAND_WRITTEN. */
+static __always_inline int pyro_walk_user(__u32 event)
 {
   for (int frames = 0; frames <= PYRO_MAX_USER_FRAMES; frames += PYRO_FRAMES_PER_CALL) {
-    const int end = pyro_walk_some();
+    const int end = pyro_walk_some(event);
     if (end != PYRO_WALK_ON) return end;
   }
   return PYRO_END_TRUNCATED;

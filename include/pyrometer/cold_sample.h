@@ -10,6 +10,7 @@
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/frame.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/sample.h"
 
 namespace pyrometer {
 
@@ -20,6 +21,7 @@ struct ColdSample {
   std::string comm;    // of the process (group leader)
   std::string thread;  // of the thread
   MonotonicTime when;
+  EventKind event = EventKind::kCpuClock;
   uint32_t exec_pages = 0;  // mm->exec_vm then; see pyro_process
   std::vector<Frame> kernel_frames;
   Address pc;

@@ -118,6 +118,8 @@ void Grammar::AddRecord() {
       ->type_name("NAME=VALUE");
   record_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames");
   record_->add_flag("-q,--quiet", to.quiet, "No progress line");
+  record_->add_flag("--stats{text}", to.stats,
+                    "Print every counter to standard error at the end; --stats=json for programs");
 }
 
 void Grammar::AddTargets() {

@@ -37,7 +37,8 @@ Outputs:
 On standard error, at the end:
   samples=N idle=N filtered=N lost=N (reason=N ...) undelivered=N processes=N stacks=N truncated=N (reason=N ...)
   Every tick of the clock is in one of the first four; 'undelivered' are those that the kernel or
-  a hypervisor never delivered.
+  a hypervisor never delivered. --stats adds every counter of the profiler, one a line, each with
+  what it means.
 
 Exit status:
   0            the recording is written

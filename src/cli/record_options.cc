@@ -36,6 +36,12 @@ Result<Pid> ParsePid(std::string_view text) {
   return Pid(pid);
 }
 
+Result<StatsFormat> ParseStatsFormat(std::string_view text) {
+  if (text == "text") return StatsFormat::kText;
+  if (text == "json") return StatsFormat::kJson;
+  return Fail(ErrorCode::kInvalid, "'{}' is no format of --stats; those are text and json", text);
+}
+
 Result<void> SetTargets(const RecordOptions& options, RecordConfig& config) {
   for (const std::string& list : options.pids) {
     for (const std::string_view text : Split(list, ',')) {
@@ -92,6 +98,9 @@ Result<RecordConfig> MakeRecordConfig(const RecordOptions& options) {
   ASSIGN_OR_RETURN(config.labels, ParseLabels(options.labels));
   config.kernel_stacks = !options.no_kernel;
   config.quiet = options.quiet;
+  if (!options.stats.empty()) {
+    ASSIGN_OR_RETURN(config.stats, ParseStatsFormat(options.stats));
+  }
   return config;
 }
 

@@ -24,6 +24,7 @@ struct RecordOptions {
   std::vector<std::string> labels;
   bool no_kernel = false;
   bool quiet = false;
+  std::string stats;  // "": not asked for
   std::vector<std::string> command;
 };
 

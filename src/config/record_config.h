@@ -14,6 +14,8 @@ namespace pyrometer {
 
 enum class OutputFormat { kPprof, kFolded, kHtml, kText };
 
+enum class StatsFormat { kText, kJson };
+
 struct OutputFile {
   std::string path;  // "-": standard output
   OutputFormat format = OutputFormat::kPprof;
@@ -35,7 +37,8 @@ struct RecordConfig {
   std::vector<OutputFile> outputs;          // none: the top functions on standard output
   std::vector<std::pair<std::string, std::string>> labels;
   std::vector<std::string> command;
-  bool quiet = false;  // no progress line
+  bool quiet = false;                // no progress line
+  std::optional<StatsFormat> stats;  // nothing: the accounting line is all
 };
 
 }  // namespace pyrometer

@@ -144,7 +144,8 @@ void ColdUnwinder::MoveInto(Window& window) {
                               .count = 1,
                               .first_seen = sample.when,
                               .last_seen = sample.when,
-                              .looked_up = true});
+                              .looked_up = true,
+                              .event = sample.event});
   }
 }
 

@@ -39,11 +39,11 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
                      .table_budget = options.table_budget}));
   std::unique_ptr<KernelMachine> machine(new KernelMachine(options.procfs, std::move(sampler)));
   const MappingTarget& tasks = machine->sampler_->mappings();
-  ASSIGN_OR_RETURN(machine->tracker_, ProcessTracker::Start({.procfs = options.procfs,
-                                                             .keep = 2 * options.longest_window,
-                                                             .observer = options.observer},
-                                                            machine->headers_, machine->mappings_,
-                                                            [&tasks] { return TasksOf(tasks); }));
+  const ProcessTracker::Options tracking{.procfs = options.procfs,
+                                         .keep = 2 * options.longest_window};
+  ASSIGN_OR_RETURN(machine->tracker_,
+                   ProcessTracker::Start(tracking, machine->headers_, machine->mappings_,
+                                         [&tasks] { return TasksOf(tasks); }));
   return machine;
 }
 

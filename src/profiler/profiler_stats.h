@@ -35,9 +35,9 @@ struct ProfilerStats {
 
 // One number with what it means, as /metrics wants it.
 struct Stat {
-  std::string_view name;   // "ticks_total": counters end in _total, what is now does not
-  std::string_view label;  // "outcome"; "" if there is none
-  std::string_view value_of_label;
+  std::string_view name;         // "ticks_total": counters end in _total, what is now does not
+  std::string_view label;        // "outcome"; "" if there is none
+  std::string_view label_value;  // "exported"
   uint64_t value = 0;
   std::string_view help;  // one line
 };

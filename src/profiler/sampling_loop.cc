@@ -96,7 +96,7 @@ bool SamplingLoop::TakeWindow(Why why) {
   window_began_ = now.monotonic;
   Count(&Counters::windows);
   if (why == Why::kMapsFillUp) Count(&Counters::early_windows);
-  if (parts_.consumers.empty()) Count(&Counters::empty_windows);
+  if (parts_.consumers.empty()) Count(&Counters::unwanted_windows);
   std::vector<ConsumerId> ended =
       why == Why::kLast ? parts_.consumers.EndAll() : parts_.consumers.EndPeriods(now);
   parts_.out.Push({.number = number_++,

@@ -53,7 +53,7 @@ class SamplingLoop {
   struct Counters {
     uint64_t windows = 0;
     uint64_t early_windows = 0;     // of these: ended because a map of the kernel's filled up
-    uint64_t empty_windows = 0;     // of these: nobody was attached to get them
+    uint64_t unwanted_windows = 0;  // of these: no consumer was attached
     uint64_t failed_drains = 0;     // tried again: what was in them came later
     uint64_t failed_cpu_looks = 0;  // for CPUs that came or went; tried again
     uint64_t changes = 0;           // of frequency or filter

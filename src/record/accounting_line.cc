@@ -51,7 +51,8 @@ std::string CutReasons(const std::array<uint64_t, kStackEnds>& cut) {
 
 }  // namespace
 
-std::string AccountingLine(const Accounting& accounting, const Profile& profile) {
+std::string AccountingLine(const Profile& profile) {
+  const Accounting& accounting = profile.accounting;
   absl::flat_hash_set<ProcessKey> processes;
   absl::flat_hash_set<std::pair<std::vector<uint32_t>, StackEnd>> stacks;
   std::array<uint64_t, kStackEnds> cut{};

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "pyrometer/profile.h"
-#include "pyrometer/sample.h"
 
 namespace pyrometer {
 
@@ -13,6 +12,6 @@ namespace pyrometer {
 // truncated=N" The reasons in parentheses are there only when something was lost. `stacks` counts
 // different stacks, `truncated` the samples whose user stack was cut before its root, for whatever
 // reason.
-std::string AccountingLine(const Accounting& accounting, const Profile& profile);
+std::string AccountingLine(const Profile& profile);
 
 }  // namespace pyrometer

@@ -2,8 +2,6 @@
 #include "sampler/cold_ring.h"
 
 #include <bpf/libbpf.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,6 +23,7 @@ ColdSample FromAbi(const pyro_cold_sample& record, std::span<const std::byte> st
                     .comm = ToText(key.comm),
                     .thread = ToText(key.thread),
                     .when = MonotonicTime(record.time_ns),
+                    .event = ToEventKind(key),
                     .exec_pages = record.exec_pages,
                     .kernel_frames = {},
                     .pc = Address(record.pc),
@@ -52,30 +51,22 @@ void ColdRing::Close::operator()(ring_buffer* ring) const {
   ring_buffer__free(ring);
 }
 
-Result<ColdRing> ColdRing::Open(int map_fd) {
-  ColdRing ring;
-  ring.ring_.reset(ring_buffer__new(map_fd, OnRecord, ring.taken_.get(), nullptr));
-  if (!ring.ring_) return SystemError(errno, "opening the ring buffer of cold samples");
-  ring.woken_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!ring.woken_) return SystemError(errno, "eventfd");
+Result<std::unique_ptr<ColdRing>> ColdRing::Open(int map_fd) {
+  ASSIGN_OR_RETURN(RingPositions positions, RingPositions::Map(map_fd));
+  ASSIGN_OR_RETURN(Wakeup wakeup, Wakeup::Open());
+  std::unique_ptr<ColdRing> ring(new ColdRing(std::move(positions), std::move(wakeup)));
+  ring->ring_.reset(ring_buffer__new(map_fd, OnRecord, &ring->taken_, nullptr));
+  if (!ring->ring_) return SystemError(errno, "opening the ring buffer of cold samples");
   return ring;
 }
 
 std::vector<ColdSample> ColdRing::Take() {
   ring_buffer__consume(ring_.get());
-  return std::exchange(*taken_, {});
+  return std::exchange(taken_, {});
 }
 
 void ColdRing::Wait(std::chrono::milliseconds most) {
-  pollfd waits[] = {{.fd = ring_buffer__epoll_fd(ring_.get()), .events = POLLIN, .revents = 0},
-                    {.fd = woken_.get(), .events = POLLIN, .revents = 0}};
-  ::poll(waits, std::size(waits), static_cast<int>(most.count()));
-  eventfd_t wakes = 0;
-  if (waits[1].revents != 0) ::eventfd_read(woken_.get(), &wakes);
-}
-
-void ColdRing::Wake() {
-  ::eventfd_write(woken_.get(), 1);
+  wakeup_.Wait(most, ring_buffer__epoll_fd(ring_.get()));
 }
 
 }  // namespace pyrometer

@@ -2,44 +2,42 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
-#include "base/unique_fd.h"
-#include "pyrometer/cold_sample.h"
-#include "pyrometer/result.h"
+#include "sampler/faces.h"
+#include "sampler/ring_positions.h"
+#include "sampler/wakeup.h"
 
 struct ring_buffer;
 
 namespace pyrometer {
 
-// The reading end of the kernel's `cold_samples`.
-class ColdRing {
+// The reading end of the kernel's `cold_samples`. Threads as ColdSource says; waiting(): any.
+class ColdRing : public ColdSource {
  public:
-  static Result<ColdRing> Open(int map_fd);
+  static Result<std::unique_ptr<ColdRing>> Open(int map_fd);
 
-  // Everything that is there. Never waits.
-  std::vector<ColdSample> Take();
+  std::vector<ColdSample> Take() override;
+  // Returns when a fair part of the ring is full, too.
+  void Wait(std::chrono::milliseconds most) override;
+  void Wake() override { wakeup_.Wake(); }
 
-  // Returns when a fair part of the ring is full, after Wake(), or when the time is over; sometimes
-  // earlier.
-  void Wait(std::chrono::milliseconds most);
-
-  // Ends a Wait(), also one that is yet to begin. From any thread.
-  void Wake();
+  // Bytes that are still to be taken.
+  size_t waiting() const { return positions_.Waiting(); }
 
  private:
   struct Close {
     void operator()(ring_buffer* ring) const;
   };
-  // Where records go while Take() runs; the ring's callback holds its address.
-  using Taken = std::vector<ColdSample>;
+  ColdRing(RingPositions positions, Wakeup wakeup)
+      : positions_(std::move(positions)), wakeup_(std::move(wakeup)) {}
 
-  ColdRing() : taken_(std::make_unique<Taken>()) {}
-
-  std::unique_ptr<Taken> taken_;
+  std::vector<ColdSample> taken_;  // by the ring's callback, while Take() runs
   std::unique_ptr<ring_buffer, Close> ring_;
-  UniqueFd woken_;
+  RingPositions positions_;
+  Wakeup wakeup_;
 };
 
 }  // namespace pyrometer

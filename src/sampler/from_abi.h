@@ -11,6 +11,7 @@
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/frame.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/sample.h"
 
 namespace pyrometer {
 
@@ -20,6 +21,11 @@ inline std::string ToText(const char (&comm)[PYRO_COMM_LEN]) {
 
 inline ProcessKey ToProcessKey(const pyro_sample_key& key) {
   return {Pid(key.pid), StartTime(key.start_boottime_ns / PYRO_CLOCK_TICK_NS)};
+}
+
+inline EventKind ToEventKind(const pyro_sample_key& key) {
+  static_assert(kEventKinds == PYRO_EVENT_KINDS);
+  return static_cast<EventKind>(key.event);
 }
 
 // bpf_get_stack()'s addresses: all but the first are return addresses, which may lie behind the

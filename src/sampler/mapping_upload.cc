@@ -43,6 +43,7 @@ bool MappingUpload::Publish(const ProcessKey& process, ExecId exec, uint64_t exe
   const std::optional<RegionId> id = mappings.empty() ? std::nullopt : FindOrWrite(mappings, now);
   if (!id) {
     Withdraw(process.pid, now);
+    refused_ += mappings.empty() ? 0 : 1;
     return mappings.empty();
   }
   Region& region = regions_[*id];
@@ -56,12 +57,14 @@ bool MappingUpload::Publish(const ProcessKey& process, ExecId exec, uint64_t exe
   if (bpf_map_update_elem(processes_fd_, &pid, &entry, BPF_ANY) != 0) {
     Drop(*id, now);
     Withdraw(process.pid, now);
+    ++refused_;
     return false;
   }
   if (const auto [it, added] = of_process_.try_emplace(process.pid, *id); !added) {
     const RegionId before = std::exchange(it->second, *id);
     Drop(before, now);
   }
+  known_processes_ = of_process_.size();
   return true;
 }
 
@@ -73,6 +76,7 @@ void MappingUpload::Withdraw(Pid pid, MonotonicTime now) {
   if (it == of_process_.end()) return;
   Drop(it->second, now);
   of_process_.erase(it);
+  known_processes_ = of_process_.size();
 }
 
 std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
@@ -84,6 +88,7 @@ std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
   const auto count = static_cast<uint32_t>(mappings.size());
   const std::optional<uint32_t> first = free_.Take(count);
   if (!first) return std::nullopt;
+  mappings_ += count;
   const std::span<pyro_mapping> written = pool_.subspan(*first, count);
   std::ranges::transform(mappings, written.begin(), ToAbi);
   const RegionId id = next_id_++;
@@ -137,9 +142,17 @@ void MappingUpload::ReleaseWithdrawn(MonotonicTime now) {
   while (!retired_.empty() && IsOver(kForkQuarantine, retired_.front().when, now)) {
     const Region& region = retired_.front().region;
     free_.GiveBack(region.first, region.count);
+    mappings_ -= region.count;
     for (const ObjectId object : region.objects) tables_.Release(object, now);
     retired_.pop_front();
   }
+}
+
+MappingUpload::Counters MappingUpload::counters() const {
+  return {.mappings = mappings_,
+          .room = pool_.size(),
+          .processes = known_processes_,
+          .refused = refused_};
 }
 
 }  // namespace pyrometer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -23,9 +24,16 @@ namespace pyrometer {
 // still, or may have copied a reference to it at a fork of which we shall only hear. Until then it
 // holds the tables of its objects, too.
 //
-// Called under the process tracker's lock.
+// One call at a time; counters(): any thread.
 class MappingUpload {
  public:
+  struct Counters {
+    uint64_t mappings = 0;   // in the pool now, those included that nobody refers to any more
+    uint64_t room = 0;       // for so many in all
+    uint64_t processes = 0;  // whose mappings the kernel side knows now
+    uint64_t refused = 0;    // processes that found no room, since the beginning
+  };
+
   // `pool`: the map's memory. `processes_fd`: the map of pyro_process by pid. `tables` must outlive
   // this.
   MappingUpload(std::span<pyro_mapping> pool, int processes_fd, TableUpload& tables)
@@ -43,6 +51,8 @@ class MappingUpload {
   // Gives back what was withdrawn or replaced longer ago than kForkQuarantine. Publish() does it
   // too.
   void ReleaseWithdrawn(MonotonicTime now);
+
+  Counters counters() const;
 
  private:
   struct Region {
@@ -73,6 +83,9 @@ class MappingUpload {
   absl::flat_hash_map<uint64_t, RegionId> by_hash_;
   absl::flat_hash_map<Pid, RegionId> of_process_;
   std::deque<Retired> retired_;
+  std::atomic<uint64_t> mappings_ = 0;
+  std::atomic<uint64_t> known_processes_ = 0;
+  std::atomic<uint64_t> refused_ = 0;
 };
 
 }  // namespace pyrometer

@@ -9,6 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "base/system_error.h"
 
@@ -44,8 +48,9 @@ void PerfEvents::LinkDeleter::operator()(bpf_link* link) const {
 
 PerfEvents::PerfEvents(bpf_program* program, Hertz frequency, Procfs procfs)
     : program_(program),
-      period_ns_(static_cast<uint64_t>(frequency.Period().count())),
-      procfs_(std::move(procfs)) {}
+      procfs_(std::move(procfs)),
+      frequency_(frequency),
+      period_ns_(static_cast<uint64_t>(frequency.Period().count())) {}
 
 PerfEvents::~PerfEvents() {
   Stop();
@@ -53,25 +58,33 @@ PerfEvents::~PerfEvents() {
 
 Result<void> PerfEvents::FollowCpus() {
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(procfs_));
-  for (auto it = events_.begin(); it != events_.end();) {
-    const bool online = std::ranges::find(cpus, it->first) != cpus.end();
-    const bool works = online && !it->second.stopped.HasStopped(it->second.fd);
-    if (!works) Close(it->second);
-    it = works ? std::next(it) : events_.erase(it);
-  }
+  const absl::MutexLock lock(&mutex_);
+  LetGo(cpus);
+  std::optional<Error> failure;
   for (const uint32_t cpu : cpus) {
     if (events_.contains(cpu)) continue;
     Result<CpuEvent> event = Open(cpu);
-    // A CPU may go between the look at the list and now; what else is wrong may be over next time.
-    if (!event && event.error().code() == ErrorCode::kPermission) {
-      return std::move(event).error();
+    if (event) {
+      events_.emplace(cpu, *std::move(event));
+    } else {
+      // It may have gone since the look at the list; what else is wrong may be over next time.
+      ++failures_;
+      failure = std::move(event).error();
     }
-    if (event) events_.emplace(cpu, *std::move(event));
   }
-  if (events_.empty()) {
-    return Fail(ErrorCode::kUnsupported, "none of the {} online CPUs can be sampled", cpus.size());
+  if (!events_.empty()) return {};
+  if (failure && failure->code() == ErrorCode::kPermission) return *std::move(failure);
+  return Fail(ErrorCode::kUnsupported, "none of the {} online CPUs can be sampled{}{}", cpus.size(),
+              failure ? ": " : "", failure ? failure->message() : "");
+}
+
+void PerfEvents::LetGo(const std::vector<uint32_t>& online) {
+  for (auto it = events_.begin(); it != events_.end();) {
+    const bool is_online = std::ranges::find(online, it->first) != online.end();
+    const bool works = is_online && !it->second.stopped.HasStopped(it->second.fd);
+    if (!works) Close(it->second);
+    it = works ? std::next(it) : events_.erase(it);
   }
-  return {};
 }
 
 Result<PerfEvents::CpuEvent> PerfEvents::Open(uint32_t cpu) const {
@@ -86,29 +99,74 @@ Result<PerfEvents::CpuEvent> PerfEvents::Open(uint32_t cpu) const {
 }
 
 // The event counts nanoseconds, of which each period is a tick.
-uint64_t PerfEvents::DueOn(const CpuEvent& event) const {
-  return EventReading::Of(event.fd).value / period_ns_;
+uint64_t PerfEvents::DueOn(const CpuEvent& event, uint64_t counted) const {
+  return event.due_before + (counted - std::min(counted, event.counted_before)) / period_ns_;
 }
 
 void PerfEvents::Close(CpuEvent& event) {
   ioctl(event.fd, PERF_EVENT_IOC_DISABLE, 0);
-  due_on_closed_ += DueOn(event);
+  due_on_closed_ += DueOn(event, EventReading::Of(event.fd).value);
   event.link.reset();
 }
 
 void PerfEvents::Stop() {
+  const absl::MutexLock lock(&mutex_);
   for (auto& [cpu, event] : events_) Close(event);
   events_.clear();
 }
 
+void PerfEvents::Pause() {
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [cpu, event] : events_) ioctl(event.fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void PerfEvents::Resume(Hertz frequency) {
+  const absl::MutexLock lock(&mutex_);
+  const auto period_ns = static_cast<uint64_t>(frequency.Period().count());
+  for (auto it = events_.begin(); it != events_.end();) {
+    const bool works = ChangePeriod(it->second, period_ns);
+    if (!works) Close(it->second);  // FollowCpus opens another
+    failures_ += works ? 0 : 1;
+    it = works ? std::next(it) : events_.erase(it);
+  }
+  frequency_ = frequency;
+  period_ns_ = period_ns;
+}
+
+// The kernel begins a whole new period (perf_event.c: __perf_event_period).
+bool PerfEvents::ChangePeriod(CpuEvent& event, uint64_t period_ns) {
+  const uint64_t counted = EventReading::Of(event.fd).value;
+  if (ioctl(event.fd, PERF_EVENT_IOC_PERIOD, &period_ns) != 0) return false;
+  event.due_before = DueOn(event, counted);
+  event.counted_before = counted;
+  return ioctl(event.fd, PERF_EVENT_IOC_ENABLE, 0) == 0;
+}
+
+Hertz PerfEvents::frequency() const {
+  const absl::MutexLock lock(&mutex_);
+  return frequency_;
+}
+
 uint64_t PerfEvents::TicksPerSecond() const {
+  const absl::MutexLock lock(&mutex_);
   return events_.size() * (1'000'000'000 / period_ns_ + 1);
 }
 
 uint64_t PerfEvents::DueTicks() const {
+  const absl::MutexLock lock(&mutex_);
   uint64_t due = due_on_closed_;
-  for (const auto& [cpu, event] : events_) due += DueOn(event);
+  for (const auto& [cpu, event] : events_) due += DueOn(event, EventReading::Of(event.fd).value);
   return due;
+}
+
+size_t PerfEvents::size() const {
+  const absl::MutexLock lock(&mutex_);
+  return events_.size();
+}
+
+uint64_t PerfEvents::failures() const {
+  const absl::MutexLock lock(&mutex_);
+  return failures_;
 }
 
 }  // namespace pyrometer

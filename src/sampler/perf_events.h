@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "base/cpu_list.h"
 #include "base/event_reading.h"
 #include "base/procfs.h"
@@ -19,7 +21,7 @@ struct bpf_program;
 namespace pyrometer {
 
 // One PERF_COUNT_SW_CPU_CLOCK event with a fixed period per online CPU, each with the sampling
-// program attached. Follows CPUs that come and go.
+// program attached. Follows CPUs that come and go. Any thread.
 class PerfEvents {
  public:
   PerfEvents(bpf_program* program, Hertz frequency, Procfs procfs);
@@ -27,18 +29,30 @@ class PerfEvents {
   PerfEvents(const PerfEvents&) = delete;
   PerfEvents& operator=(const PerfEvents&) = delete;
 
-  // Opens what is missing and lets go of what went offline. The first call starts the sampling;
-  // it fails if no CPU can be sampled.
+  // Opens what is missing and lets go of what went offline. The first call starts the sampling. A
+  // CPU that cannot be sampled is counted and tried again next time; it fails if there is no other.
   Result<void> FollowCpus();
 
   // After this no tick happens.
   void Stop();
 
+  // From Pause to Resume no tick happens, and the time between counts for nothing.
+  void Pause();
+  void Resume(Hertz frequency);
+
+  Hertz frequency() const;
+
   // On all CPUs together, at most.
   uint64_t TicksPerSecond() const;
 
-  // Periods that have passed on all CPUs together since each was opened: ticks that were due.
+  // Periods that have passed on all CPUs together, each while it was opened and of the length that
+  // it had then: ticks that were due.
   uint64_t DueTicks() const;
+
+  // CPUs that are being sampled.
+  size_t size() const;
+  // Times that one could not be, or not any more.
+  uint64_t failures() const;
 
  private:
   struct LinkDeleter {
@@ -48,17 +62,26 @@ class PerfEvents {
     std::unique_ptr<bpf_link, LinkDeleter> link;  // owns the perf event's descriptor
     int fd = -1;
     StoppedEvent stopped;
+    // At the last change of the period: ticks that were due, and what the event had counted.
+    uint64_t due_before = 0;
+    uint64_t counted_before = 0;
   };
 
-  Result<CpuEvent> Open(uint32_t cpu) const;
-  uint64_t DueOn(const CpuEvent& event) const;
-  void Close(CpuEvent& event);
+  Result<CpuEvent> Open(uint32_t cpu) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LetGo(const std::vector<uint32_t>& online) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t DueOn(const CpuEvent& event, uint64_t counted) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool ChangePeriod(CpuEvent& event, uint64_t period_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Close(CpuEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  bpf_program* program_;
-  uint64_t period_ns_;
-  Procfs procfs_;
-  std::map<uint32_t, CpuEvent> events_;
-  uint64_t due_on_closed_ = 0;
+  bpf_program* const program_;
+  const Procfs procfs_;
+  mutable absl::Mutex mutex_;
+  Hertz frequency_ ABSL_GUARDED_BY(mutex_);
+  uint64_t period_ns_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, CpuEvent> events_ ABSL_GUARDED_BY(mutex_);
+  uint64_t due_on_closed_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t failures_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace pyrometer

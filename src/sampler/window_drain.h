@@ -2,7 +2,11 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/result.h"
 #include "pyrometer/sample.h"
@@ -15,9 +19,50 @@ struct WindowMaps {
   std::array<int, PYRO_STACK_CLASSES> stacks{};  // small, medium, large
 };
 
-// Takes everything out of one half, which no program writes to any more, and leaves it empty.
-// The times of the window are the caller's to set.
-// Return addresses in kernel frames become call addresses, as user frames are already.
-Result<Window> DrainMaps(const WindowMaps& maps);
+// What a drain asks of the kernel.
+class WindowMapReader {
+ public:
+  virtual ~WindowMapReader() = default;
+
+  // Takes entries out of a hash map, from `position` (null: the beginning) to `next`. `count`: for
+  // how many there is room, then how many were taken, also before an error. Returns 0 or an errno:
+  // ENOENT when nothing is left behind them, ENOSPC if there is too little room for any.
+  virtual int TakeBatch(int map, const uint32_t* position, uint32_t* next, void* keys, void* values,
+                        uint32_t* count) = 0;
+};
+
+class KernelMapReader : public WindowMapReader {
+ public:
+  int TakeBatch(int map, const uint32_t* position, uint32_t* next, void* keys, void* values,
+                uint32_t* count) override;
+};
+
+// Makes a window of what is in the window maps.
+class WindowDrain {
+ public:
+  // `reader` must outlive this.
+  explicit WindowDrain(WindowMapReader& reader) : reader_(reader) {}
+
+  // Takes everything out of one half, which no program writes to any more, and leaves it empty.
+  // After an error nothing is lost: called again, it goes on.
+  // Return addresses in kernel frames become call addresses, as user frames are already.
+  Result<void> Take(const WindowMaps& maps);
+
+  // What was taken since the last call; the times are the caller's to set.
+  Window Finish();
+
+ private:
+  using StackKey = std::pair<uint32_t, uint64_t>;  // its class, and its id there
+
+  template <typename Value>
+  Result<void> TakeStacks(int map, uint32_t stack_class);
+  void AddStack(const pyro_stack_head& head, std::span<const __u64> frames);
+  void AddSample(const pyro_sample_key& key, const pyro_sample_count& count);
+  uint32_t MissingStack();
+
+  WindowMapReader& reader_;
+  Window window_;
+  absl::flat_hash_map<StackKey, uint32_t> stack_by_key_;
+};
 
 }  // namespace pyrometer

@@ -16,12 +16,12 @@ Result<RecordedWindow> Record(Pid pid) {
   options.filter.pids = {pid};
   options.sizes.cold_bytes = 4096;  // too little for a sample: none is left for us to unwind
   ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler, Sampler::Load(options));
-  ASSIGN_OR_RETURN(const std::vector<pyro_task_record> tasks, sampler->ListTasks());
-  RETURN_IF_ERROR(sampler->Start());
+  ASSIGN_OR_RETURN(const std::vector<pyro_task_record> tasks, sampler->mappings().ListTasks());
+  RETURN_IF_ERROR(sampler->windows().Start());
   std::this_thread::sleep_for(std::chrono::seconds(2));
-  sampler->Stop();
+  sampler->windows().Stop();
   RecordedWindow recorded;
-  ASSIGN_OR_RETURN(recorded.window, sampler->Drain());
+  ASSIGN_OR_RETURN(recorded.window, sampler->windows().Drain());
   // Nobody tells the sampler of mappings here, so it goes by frame pointers, which the program has,
   // and does not vouch for the end. That this is _start is for scripts/record-replay to see.
   for (Stack& stack : recorded.window.stacks) {

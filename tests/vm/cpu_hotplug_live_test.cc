@@ -44,10 +44,10 @@ class CpuHotplug : public ProcessLiveTest {
 
 TEST_F(CpuHotplug, SamplingGoesOn) {
   Result<std::unique_ptr<Sampler>> sampler = Sampler::Load({.frequency = {99}});
-  ASSERT_TRUE(sampler && (*sampler)->Start());
+  ASSERT_TRUE(sampler && (*sampler)->windows().Start());
   GoAndComeBack();
   // One look may see that the clock went on until the CPU went.
-  for (int look = 0; look < 2; ++look) ASSERT_TRUE((*sampler)->FollowCpus().has_value());
+  for (int look = 0; look < 2; ++look) ASSERT_TRUE((*sampler)->windows().FollowCpus().has_value());
   const pid_t child = ::fork();
   if (child == 0) {
     PinTo(kCpu);
@@ -57,7 +57,7 @@ TEST_F(CpuHotplug, SamplingGoesOn) {
   const Pid pid(static_cast<uint32_t>(child));
   int samples = 0;
   EXPECT_TRUE(WaitFor([&] {
-    for (const ColdSample& sample : (*sampler)->TakeCold()) samples += sample.process.pid == pid;
+    for (const ColdSample& sample : (*sampler)->cold().Take()) samples += sample.process.pid == pid;
     return samples > 10;
   }));
   ::kill(child, SIGKILL);

@@ -51,6 +51,21 @@ enum pyro_outcome {
   PYRO_OUTCOMES
 };
 
+/* The word `active`, which a tick reads once: it is judged by the filter of the window that it goes
+ * to. User space changes both in one store. */
+#define PYRO_ACTIVE_HALF 1U /* the half of the window maps that is written */
+/* Filters come in generations, so that one can be made ready while another is in use. */
+#define PYRO_ACTIVE_GENERATION_SHIFT 1
+#define PYRO_FILTER_GENERATIONS 4
+/* What the filter asks for; with none of the three every task is wanted, else any match will do. */
+#define PYRO_ACTIVE_PIDS (1U << 3)
+#define PYRO_ACTIVE_COMMS (1U << 4)
+#define PYRO_ACTIVE_CGROUPS (1U << 5)
+#define PYRO_ACTIVE_FILTERS (PYRO_ACTIVE_PIDS | PYRO_ACTIVE_COMMS | PYRO_ACTIVE_CGROUPS)
+
+/* Cgroups that can be denied at a time. */
+#define PYRO_MAX_DENIED 1024
+
 /* How the walk of the user stack ended. */
 enum pyro_stack_end {
   PYRO_END_NO_USER_STACK,  /* kernel thread (a worker of io_uring too), or exiting: there is none */
@@ -67,6 +82,12 @@ enum pyro_stack_end {
   PYRO_STACK_ENDS
 };
 
+/* What is sampled. A program of one kind can interrupt one of another: each has its own memory. */
+enum pyro_event_kind {
+  PYRO_EVENT_CPU_CLOCK, /* CPU time: a tick of each CPU's clock */
+  PYRO_EVENT_KINDS
+};
+
 /* Key of the counts map. */
 struct pyro_sample_key {
   __u64 stack_id;          /* key in the stacks map of class stack_class */
@@ -74,7 +95,7 @@ struct pyro_sample_key {
   __u32 pid;               /* thread group id, in the initial pid namespace */
   __u32 exec_id;           /* low 32 bits of self_exec_id: which program of this process */
   __u32 stack_class;
-  __u32 pad;
+  __u32 event;                /* enum pyro_event_kind */
   char comm[PYRO_COMM_LEN];   /* of the thread group leader: the process */
   char thread[PYRO_COMM_LEN]; /* of the thread */
 };

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/kernel_tables.h"
+
+#include <utility>
+
+#include "base/clock.h"
+
+namespace pyrometer {
+
+Result<std::unique_ptr<KernelTables>> KernelTables::Open(const sampler_bpf& skeleton,
+                                                         size_t budget) {
+  const auto& maps = skeleton.maps;
+  using Tables = MappedArray<pyro_object_table>;
+  ASSIGN_OR_RETURN(Tables tables, Tables::Map(maps.object_tables, PYRO_MAX_TABLES));
+  using Pages = MappedArray<pyro_table_page>;
+  ASSIGN_OR_RETURN(Pages pages, Pages::Map(maps.table_pages, PYRO_MAX_TABLE_PAGES));
+  using Rules = MappedArray<pyro_unwind_rule>;
+  ASSIGN_OR_RETURN(Rules rules, Rules::Map(maps.unwind_rules, PYRO_MAX_RULES));
+  ASSIGN_OR_RETURN(Wakeup wakeup, Wakeup::Open());
+  return std::unique_ptr<KernelTables>(
+      new KernelTables({std::move(tables), std::move(pages), std::move(rules)},
+                       bpf_map__fd(maps.chunks), budget, std::move(wakeup)));
+}
+
+KernelTables::KernelTables(Memory memory, int chunks_fd, size_t budget, Wakeup wakeup)
+    : memory_(std::move(memory)),
+      chunks_(chunks_fd),
+      upload_({memory_.tables.entries(), memory_.pages.entries(), memory_.rules.entries()}, chunks_,
+              budget / sizeof(pyro_unwind_chunk)),
+      wakeup_(std::move(wakeup)) {}
+
+std::vector<ObjectId> KernelTables::TakeWanted() {
+  return upload_.TakeWanted(MonotonicNow());
+}
+
+void KernelTables::Load(ObjectId object, const UnwindTable& table) {
+  upload_.Load(object, table, MonotonicNow());
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampler/process_mappings.h"
+
+#include <bpf/bpf.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/unique_fd.h"
+
+namespace pyrometer {
+
+Result<std::unique_ptr<ProcessMappings>> ProcessMappings::Open(sampler_bpf& skeleton,
+                                                               KernelTables& tables) {
+  using Pool = MappedArray<pyro_mapping>;
+  ASSIGN_OR_RETURN(Pool pool, Pool::Map(skeleton.maps.mapping_pool, PYRO_MAPPING_POOL));
+  return std::unique_ptr<ProcessMappings>(new ProcessMappings(skeleton, std::move(pool), tables));
+}
+
+ProcessMappings::ProcessMappings(sampler_bpf& skeleton, MappedArray<pyro_mapping> pool,
+                                 KernelTables& tables)
+    : skeleton_(skeleton),
+      tables_(tables),
+      pool_(std::move(pool)),
+      upload_(pool_.entries(), bpf_map__fd(skeleton.maps.processes), tables.upload()) {}
+
+void ProcessMappings::Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+                              std::span<const PublishedMapping> mappings) {
+  upload_.Publish(process, exec, exec_pages, mappings, MonotonicNow());
+  if (tables_.upload().HasNew()) tables_.Wake();
+}
+
+void ProcessMappings::Withdraw(Pid pid) {
+  upload_.Withdraw(pid, MonotonicNow());
+}
+
+void ProcessMappings::ReleaseWithdrawn() {
+  upload_.ReleaseWithdrawn(MonotonicNow());
+}
+
+Result<std::vector<pyro_task_record>> ProcessMappings::ListTasks() const {
+  ASSIGN_OR_RETURN(const UniqueLink link, Attach(skeleton_.progs.pyro_list_tasks));
+  const UniqueFd fd(bpf_iter_create(bpf_link__fd(link.get())));
+  if (!fd) return SystemError(errno, "creating the task iterator");
+  ASSIGN_OR_RETURN(const std::string bytes, ReadAll(fd.get(), size_t{256} << 20));
+  std::vector<pyro_task_record> tasks(bytes.size() / sizeof(pyro_task_record));
+  std::memcpy(tasks.data(), bytes.data(), tasks.size() * sizeof(pyro_task_record));
+  return tasks;
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sampler/faces.h"
+#include "sampler/kernel_tables.h"
+#include "sampler/mapped_array.h"
+#include "sampler/mapping_upload.h"
+#include "sampler/skeleton.h"
+
+namespace pyrometer {
+
+// What the kernel side knows of processes. Threads as MappingTarget says; counters(): any.
+class ProcessMappings : public MappingTarget {
+ public:
+  // Both must outlive this.
+  static Result<std::unique_ptr<ProcessMappings>> Open(sampler_bpf& skeleton, KernelTables& tables);
+
+  void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+               std::span<const PublishedMapping> mappings) override;
+  void Withdraw(Pid pid) override;
+  void ReleaseWithdrawn() override;
+  Result<std::vector<pyro_task_record>> ListTasks() const override;
+
+  MappingUpload::Counters counters() const { return upload_.counters(); }
+
+ private:
+  ProcessMappings(sampler_bpf& skeleton, MappedArray<pyro_mapping> pool, KernelTables& tables);
+
+  sampler_bpf& skeleton_;
+  KernelTables& tables_;
+  MappedArray<pyro_mapping> pool_;
+  MappingUpload upload_;
+};
+
+}  // namespace pyrometer

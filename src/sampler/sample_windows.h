@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/procfs.h"
+#include "pyrometer/sampling.h"
+#include "sampler/denied_cgroups.h"
+#include "sampler/faces.h"
+#include "sampler/filter_generations.h"
+#include "sampler/map_sizes.h"
+#include "sampler/outcome_counts.h"
+#include "sampler/perf_events.h"
+#include "sampler/skeleton.h"
+#include "sampler/window_drain.h"
+
+namespace pyrometer {
+
+// The ticks, and the two halves of the window maps. A drain makes the other half active and, in the
+// same store, the prepared filter; it waits until no program goes by what held before, and then
+// reads what is quiet. A step that fails is done again by the next drain.
+//
+// Threads as WindowSource says; the counters: any.
+class SampleWindows : public WindowSource {
+ public:
+  struct Options {
+    Hertz frequency{99};
+    Procfs procfs{};
+    MapSizes sizes{};
+  };
+  // Of a skeleton that is loaded and outlives this. Wants everything, until it is told otherwise.
+  SampleWindows(sampler_bpf& skeleton, const Options& options);
+
+  // As Prepare(), but for at once. REQUIRES: not started yet.
+  Result<void> SetFilter(const SampleFilter& filter);
+
+  Result<void> Start() override;
+  Result<void> FollowCpus() override { return events_.FollowCpus(); }
+  void Stop() override { events_.Stop(); }
+  bool NearlyFull() const override;
+  std::chrono::nanoseconds TimeUntilNearlyFull() const override;
+  Result<void> Prepare(const SamplingChange& change) override;
+  Result<Window> Drain() override;
+  Result<void> Deny(uint64_t cgroup) override { return denied_.Deny(cgroup); }
+  void Allow(uint64_t cgroup) override { denied_.Allow(cgroup); }
+  bool AnyWantedPid() const override { return filters_.AnyWantedPid(); }
+  void ForgetWantedPid(Pid pid) override { filters_.ForgetPid(pid); }
+  Accounting accounting() const override;
+
+  // Ticks that are in windows handed out so far.
+  uint64_t drained() const { return drained_; }
+  size_t denied_cgroups() const { return denied_.size(); }
+  const PerfEvents& events() const { return events_; }
+
+ private:
+  // A half that is not written any more, but for programs that are running.
+  struct Quieting {
+    uint32_t half = 0;
+    uint64_t due = 0;  // ticks that were due when its window ended
+    bool is_quiet = false;
+    bool is_booked = false;
+  };
+  struct Moment {
+    MonotonicTime monotonic;
+    std::chrono::system_clock::time_point wall;
+    static Moment Now();
+  };
+
+  void Swap();
+  Result<void> Collect();
+  Result<void> WaitForPrograms(uint32_t half);
+  Result<void> Book(const Quieting& quieting);
+  Window TakeWindow();
+  uint32_t active() const;
+
+  sampler_bpf& skeleton_;
+  const Procfs procfs_;
+  const std::array<WindowMaps, 2> halves_;
+  const std::array<uint32_t, PYRO_STACK_CLASSES + 1> capacity_;  // in the order of `used`
+  FilterGenerations filters_;
+  DeniedCgroups denied_;
+  OutcomeCounts outcomes_;
+  PerfEvents events_;
+  KernelMapReader reader_;
+  WindowDrain drain_;
+
+  std::optional<Hertz> next_frequency_;
+  std::optional<Quieting> quieting_;  // left by a drain that failed
+  bool has_window_ = false;           // of what was read, and is still to be handed out
+  Hertz window_frequency_;
+  Moment window_begin_;
+  Moment window_end_;
+  Accounting window_books_;
+  std::array<Accounting, 2> booked_;       // by half: what is in windows already
+  std::atomic<uint64_t> undelivered_ = 0;  // likewise
+  std::atomic<uint64_t> drained_ = 0;
+};
+
+}  // namespace pyrometer

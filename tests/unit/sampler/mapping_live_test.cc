@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel side is told of processes, and what it tells.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "tests/unit/sampler/sampler_live.h"
+
+namespace pyrometer {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST_F(SamplerLive, TakesAStartTimeThatIsATickLate) {
+  const Child child;
+  Sampler::Options options{.frequency = {999}};
+  options.filter.pids = {child.pid()};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->windows().Start());
+  const ColdSample sample = FirstColdSampleOf(child.pid(), *sampler);
+  const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), {}, 0}};
+  const auto publish = [&](int64_t ticks_late) {
+    ProcessKey process = sample.process;
+    process.start_time = StartTime(process.start_time.value() + static_cast<uint64_t>(ticks_late));
+    sampler->mappings().Publish(process, sample.exec, sample.exec_pages, std::span(&all, 1));
+  };
+  const auto is_refused = [&] {
+    const uint64_t refused = sampler->counters().cold.unknown_process;
+    return WaitFor([&] { return sampler->counters().cold.unknown_process > refused + 2; });
+  };
+  publish(2);
+  EXPECT_TRUE(is_refused());
+  publish(-1);
+  EXPECT_TRUE(is_refused());
+  for (const int64_t late : {1, 0}) {
+    publish(late);
+    const Accounting before = sampler->windows().accounting();
+    const uint64_t refused = sampler->counters().cold.unknown_process;
+    EXPECT_TRUE(
+        WaitFor([&] { return sampler->windows().accounting().exported > before.exported + 20; }));
+    EXPECT_LE(sampler->counters().cold.unknown_process, refused + 1) << "one tick may have begun";
+  }
+}
+
+TEST_F(SamplerLive, GivesAChildWhatIsKnownOfItsParentAndOfNoEarlierProcess) {
+  const pid_t parent = Fork([] {
+    while (true) {
+      const pid_t child = Fork([] { SpinFor(milliseconds(20)); });
+      SpinFor(milliseconds(5));
+      waitpid(child, nullptr, 0);
+    }
+  });
+  Sampler::Options options{.frequency = {999}};
+  options.filter.pids = {Pid(static_cast<uint32_t>(parent))};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->windows().Start());
+  const ColdSample sample = FirstColdSampleOf(Pid(static_cast<uint32_t>(parent)), *sampler);
+  const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), {}, 0}};
+  const auto publish = [&](uint64_t ticks_late) {
+    ProcessKey process = sample.process;
+    process.start_time = StartTime(process.start_time.value() + ticks_late);
+    sampler->mappings().Publish(process, sample.exec, sample.exec_pages, std::span(&all, 1));
+  };
+  const auto known_samples_of_children = [&] {
+    const Result<Window> window = sampler->windows().Drain();
+    return std::ranges::count_if(window->samples, [&](const Sample& of) {
+      const StackEnd end = window->stacks[of.stack].end;
+      return of.process.pid != sample.process.pid && end != StackEnd::kNotReady &&
+             end != StackEnd::kNoUserStack;
+    });
+  };
+  EXPECT_EQ(known_samples_of_children(), 0);
+  publish(2);
+  const uint64_t unknown = sampler->counters().cold.unknown_process;
+  EXPECT_TRUE(WaitFor([&] { return sampler->counters().cold.unknown_process > unknown + 50; }));
+  EXPECT_EQ(known_samples_of_children(), 0);
+  publish(0);
+  EXPECT_TRUE(WaitFor([&] { return known_samples_of_children() > 0; }));
+  sampler->windows().Stop();
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+}
+
+TEST_F(SamplerLive, WakesWhoWaitsForTables) {
+  const std::unique_ptr<Sampler> sampler = LoadOrFail({});
+  ASSERT_TRUE(sampler);
+  sampler->tables().Wake();
+  sampler->tables().Wait(kForever);
+  const PublishedMapping mapping{.mapping = {Address(0x1000), Address(0x2000), ObjectId(7), 0}};
+  sampler->mappings().Publish({Pid(4'000'000), StartTime(1)}, ExecId(1), 1, std::span(&mapping, 1));
+  sampler->tables().Wait(kForever);
+  EXPECT_EQ(sampler->tables().TakeWanted(), std::vector{ObjectId(7)});
+}
+
+TEST_F(SamplerLive, ListsItselfAmongTheTasks) {
+  const std::unique_ptr<Sampler> sampler = LoadOrFail({});
+  ASSERT_TRUE(sampler);
+  const MonotonicTime before = MonotonicNow();
+  const Result<std::vector<pyro_task_record>> tasks = sampler->mappings().ListTasks();
+  ASSERT_TRUE(tasks.has_value());
+  const auto self =
+      std::ranges::find(*tasks, static_cast<uint32_t>(getpid()), &pyro_task_record::tid);
+  ASSERT_NE(self, tasks->end());
+  EXPECT_EQ(self->pid, self->tid);
+  EXPECT_GE(self->now_ns, before.value());
+  EXPECT_GT(self->start_boottime_ns, 0U);
+}
+
+}  // namespace
+}  // namespace pyrometer

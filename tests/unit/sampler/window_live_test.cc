@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every tick is accounted for.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/sampler/sampler_live.h"
+
+namespace pyrometer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+TEST_F(SamplerLive, AccountsForEveryRunWithTwoBusyProcesses) {
+  const Accounting books = Record({.frequency = {999}}, [] {
+    const pid_t one = Fork([] { SpinFor(milliseconds(1500)); });
+    const pid_t two = Fork([] { SpinFor(milliseconds(1500)); });
+    waitpid(one, nullptr, 0);
+    waitpid(two, nullptr, 0);
+  });
+  EXPECT_GT(books.exported, 0U);
+  EXPECT_EQ(books.TotalLost(), 0U);
+}
+
+TEST_F(SamplerLive, AccountsForEveryRunWithTwoHundredShortProcesses) {
+  const Accounting books = Record({.frequency = {999}}, [] {
+    for (int i = 0; i < 200; ++i) {
+      waitpid(Fork([] { SpinFor(milliseconds(5)); }), nullptr, 0);
+    }
+  });
+  EXPECT_GT(books.exported, 0U);
+  EXPECT_EQ(books.TotalLost(), 0U);
+}
+
+TEST_F(SamplerLive, AccountsForEveryRunWithThreadsThatMigrate) {
+  const Accounting books = Record({.frequency = {999}}, [] {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([t] {
+        for (int i = 0; i < 200; ++i) {
+          cpu_set_t one;
+          CPU_ZERO(&one);
+          CPU_SET((t + i) % static_cast<int>(std::thread::hardware_concurrency()), &one);
+          sched_setaffinity(0, sizeof(one), &one);
+          SpinFor(milliseconds(3));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+  EXPECT_GT(books.exported, 0U);
+}
+
+// Two thousand different call chains: each bit of `path` decides which of two functions calls on.
+[[gnu::noinline]] void Left(uint32_t path, int depth);
+[[gnu::noinline]] void Right(uint32_t path, int depth);
+[[gnu::noinline]] void Branch(uint32_t path, int depth) {
+  if (depth == 0) return SpinFor(milliseconds(1));
+  (path & 1) != 0 ? Left(path >> 1, depth - 1) : Right(path >> 1, depth - 1);
+  asm volatile("" ::: "memory");  // no tail call
+}
+void Left(uint32_t path, int depth) {
+  Branch(path, depth);
+  asm volatile("" ::: "memory");
+}
+void Right(uint32_t path, int depth) {
+  Branch(path, depth);
+  asm volatile("" ::: "memory");
+}
+
+TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheStackMaps) {
+  const MapSizes tiny{.counts = 4096, .small_stacks = 4, .medium_stacks = 4, .large_stacks = 4};
+  const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
+    for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
+  });
+  EXPECT_GT(books.lost[Accounting::kStackMapFull], 0U);
+  EXPECT_GT(books.exported, 0U);
+}
+
+TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheCountMap) {
+  const MapSizes tiny{.counts = 4};
+  const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
+    for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
+  });
+  EXPECT_GT(books.lost[Accounting::kCountMapFull], 0U);
+}
+
+TEST_F(SamplerLive, FollowsCpusThatComeAndGo) {
+  const std::string sys = testing::TempDir() + "/sampler_live_" + std::to_string(getpid());
+  const std::string directory = sys + "/devices/system/cpu";
+  std::filesystem::create_directories(directory);
+  const auto set_online = [&](const char* list) { std::ofstream(directory + "/online") << list; };
+  // Ticks that are due in a while: one CPU's or two CPUs' worth.
+  const auto due_per_second = [](Sampler& sampler) {
+    const auto due = [&] {
+      const Accounting books = sampler.windows().accounting();
+      return static_cast<double>(books.Ticks() + books.undelivered);
+    };
+    const double before = due();
+    const auto began = steady_clock::now();
+    SpinFor(milliseconds(300));
+    return (due() - before) / std::chrono::duration<double>(steady_clock::now() - began).count();
+  };
+  set_online("0\n");
+  Sampler::Options options = WithoutColdSamples({.frequency = {999}});
+  options.procfs.sys = sys;
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->windows().Start());
+  EXPECT_NEAR(due_per_second(*sampler), 999, 100);
+  if (std::thread::hardware_concurrency() > 1) {
+    set_online("0-1\n");
+    ASSERT_TRUE(sampler->windows().FollowCpus().has_value());
+    EXPECT_NEAR(due_per_second(*sampler), 2 * 999, 200);
+    set_online("1\n");
+    ASSERT_TRUE(sampler->windows().FollowCpus().has_value());
+    EXPECT_NEAR(due_per_second(*sampler), 999, 100);
+  }
+  sampler->windows().Stop();
+  EXPECT_EQ(RunsOf(sampler->tick_program_id()), sampler->windows().accounting().Ticks());
+  std::filesystem::remove_all(sys);
+}
+
+}  // namespace
+}  // namespace pyrometer
