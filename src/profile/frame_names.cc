@@ -28,27 +28,32 @@ bool IsSameCode(Frame::Kind kind, const Location& a, const Location& b) {
 }  // namespace
 
 uint32_t FrameNames::Add(Frame frame, const Owner& owner, const LocationRef& location) {
-  const Frame::Kind kind = frame.kind();
-  const Key key{frame, kind == Frame::Kind::kUserAddress ? owner : Owner()};
+  Latest& latest = LatestAt(frame, owner);
+  if (latest.location == location.get()) return latest.code;
+  latest.code = Find(frame.kind(), latest, location);
+  latest.location = code_[latest.code].location.get();
+  return latest.code;
+}
+
+// The code at the frame of `latest` that `location` names; made if it is new.
+uint32_t FrameNames::Find(Frame::Kind kind, const Latest& latest, const LocationRef& location) {
   const auto fresh = static_cast<uint32_t>(code_.size());
-  const auto [entry, added] = latest_.try_emplace(key, fresh);
-  uint32_t& latest = entry->second;
-  if (added) {
+  if (latest.location == nullptr) {
     code_.push_back({location, fresh});
     return fresh;
   }
-  uint32_t at = latest;
+  uint32_t at = latest.code;
   do {
     Code& code = code_[at];
-    if (code.location == location || IsSameCode(kind, *code.location, *location)) {
+    if (IsSameCode(kind, *code.location, *location)) {
       if (location->quality >= code.location->quality) code.location = location;
-      return latest = at;
+      return at;
     }
     at = code.next;
-  } while (at != latest);
-  code_.push_back({location, code_[latest].next});
-  code_[latest].next = fresh;
-  return latest = fresh;
+  } while (at != latest.code);
+  code_.push_back({location, code_[latest.code].next});
+  code_[latest.code].next = fresh;
+  return fresh;
 }
 
 std::vector<LocationRef> FrameNames::Finish() && {

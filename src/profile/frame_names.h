@@ -39,22 +39,35 @@ class FrameNames {
   std::vector<LocationRef> Finish() &&;
 
  private:
-  struct Key {
+  struct UserKey {
     Frame frame;
-    Owner owner;  // of a user address; else nobody
-    auto operator<=>(const Key&) const = default;
+    Owner owner;
+    auto operator<=>(const UserKey&) const = default;
 
     template <typename H>
-    friend H AbslHashValue(H h, const Key& k) {
+    friend H AbslHashValue(H h, const UserKey& k) {
       return H::combine(std::move(h), k.frame, k.owner.process, k.owner.exec);
     }
   };
   struct Code {
     LocationRef location;
-    uint32_t next = 0;  // around all code of one key
+    uint32_t next = 0;  // around all code of one frame
   };
 
-  absl::flat_hash_map<Key, uint32_t> latest_;  // the code last seen at each frame
+  // The code last seen at a frame, and its location, which is compared without going there.
+  struct Latest {
+    const Location* location = nullptr;  // null: none yet
+    uint32_t code = 0;
+  };
+
+  Latest& LatestAt(Frame frame, const Owner& owner) {
+    if (frame.kind() == Frame::Kind::kUserAddress) return latest_of_users_[UserKey{frame, owner}];
+    return latest_[frame];
+  }
+  uint32_t Find(Frame::Kind kind, const Latest& latest, const LocationRef& location);
+
+  absl::flat_hash_map<Frame, Latest> latest_;  // but for user addresses
+  absl::flat_hash_map<UserKey, Latest> latest_of_users_;
   std::vector<Code> code_;
 };
 

@@ -80,15 +80,23 @@ class LabelSets {
   absl::flat_hash_set<LabelSet, LabelsHash, LabelsEqual> known_;
 };
 
-// `own` and what of `set` has other names; sorted.
+// Sorted by name; of several with one name the last.
+Labels Sorted(Labels labels) {
+  std::ranges::stable_sort(labels, {}, &Labels::value_type::first);
+  Labels sorted;
+  for (auto& label : labels) {
+    if (sorted.empty() || sorted.back().first != label.first) sorted.emplace_back();
+    sorted.back() = std::move(label);
+  }
+  return sorted;
+}
+
+// `own` and what of `set` has other names.
 Labels Merge(const Labels& own, const LabelSet& set) {
-  Labels all = own;
-  std::ranges::sort(all);
-  if (set == nullptr) return all;
-  const auto by_name = [](const auto& a, const auto& b) { return a.first < b.first; };
+  if (set == nullptr) return own;
   Labels merged;
-  std::set_union(all.begin(), all.end(), set->begin(), set->end(), std::back_inserter(merged),
-                 by_name);
+  std::ranges::set_union(own, *set, std::back_inserter(merged), {}, &Labels::value_type::first,
+                         &Labels::value_type::first);
   return merged;
 }
 
@@ -130,7 +138,7 @@ struct NamedStack {
 }  // namespace
 
 struct ProfileBuilder::State {
-  explicit State(Options options) { facts.labels = std::move(options.labels); }
+  explicit State(Options options) { facts.labels = Sorted(std::move(options.labels)); }
 
   void AddFacts(const Window& window);
   void AddSample(const NamedWindow& named, const Sample& sample, NamedStack& stack);

@@ -18,7 +18,7 @@ namespace pyrometer {
 class ProfileBuilder {
  public:
   struct Options {
-    Labels labels;  // on every sample
+    Labels labels;  // on every sample; in any order, and of several with one name the last
   };
 
   explicit ProfileBuilder(Options options);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/pid_namespace.h"
 #include "base/text.h"
 #include "metadata/cgroup_lookup.h"
 
@@ -64,6 +65,7 @@ bool IsAlive(const Procfs& procfs, Pid pid) {
 }
 
 Result<SampleFilter> FindTargets(const Procfs& procfs, const RecordConfig& config) {
+  RETURN_IF_ERROR(CheckPidNamespace(procfs));
   SampleFilter filter;
   for (const Pid pid : config.pids) {
     RETURN_IF_ERROR(CheckPid(procfs, pid));

@@ -9,9 +9,11 @@
 namespace pyrometer {
 
 // What `config` asks for in the terms of the sampler. The command's process is not part of it.
-// Errors: kNotFound for a process, cgroup or container that does not exist; kInvalid for the id of
-// a thread, or for cgroups of different hierarchies; kUnsupported for a hierarchy that the kernel
-// side cannot ask about.
+// Errors: kUnsupported in another pid namespace than the host's, whatever is asked for, since the
+// kernel side then takes ids (that of the command, too) for those of other processes, and for a
+// cgroup hierarchy that the kernel side cannot ask about; kNotFound for a process, cgroup or
+// container that does not exist; kInvalid for the id of a thread, or for cgroups of different
+// hierarchies.
 Result<SampleFilter> FindTargets(const Procfs& procfs, const RecordConfig& config);
 
 // False for a process that is gone, or dead and only not yet waited for.

@@ -135,6 +135,32 @@ class Target(BpfTestCase):
         self.check_cgroup(container, "--container", lambda path: "0123456789abcdef")
 
 
+class PidNamespace(BpfTestCase):
+    """Where process ids are not the kernel's, nothing is recorded rather than the wrong process."""
+
+    def check_refused(self, *unshare, advice="hostPID: true"):
+        marker = os.path.join(self.directory, "command-ran")
+        for words in (["--pid", "1"], ["--duration", "1s"], ["--", "touch", marker]):
+            with self.subTest(words):
+                result = subprocess.run(
+                    ["unshare", "--pid", *unshare, PYROMETER, "record", "--quiet", *words],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                )
+                self.assertEqual(result.returncode, 3, result.stderr)
+                self.assertIn(advice, result.stderr)
+                self.assertEqual(result.stdout, "")
+        self.assertFalse(os.path.exists(marker))
+
+    def test_with_a_proc_of_its_own_is_refused(self):
+        self.check_refused("--fork", "--mount-proc")
+
+    def test_with_the_proc_of_the_host_is_refused(self):
+        self.check_refused("--fork")
+
+    def test_of_the_children_only_is_refused(self):
+        self.check_refused(advice="say `--fork`, too")
+
+
 class Output(BpfTestCase):
     def path(self, name):
         return os.path.join(self.directory, name)

@@ -302,6 +302,12 @@ TEST(ProfileBuilder, LetsTheUsersLabelWin) {
               ElementsAre(Pair("pod", "blue"), Pair("team", "db")));
 }
 
+TEST(ProfileBuilder, SortsTheUsersLabelsAndTakesTheLastOfAName) {
+  ProfileBuilder builder({.labels = {{"team", "db"}, {"shift", "a"}, {"team", "web"}}});
+  EXPECT_THAT(std::move(builder).Finish().labels,
+              ElementsAre(Pair("shift", "a"), Pair("team", "web")));
+}
+
 TEST(ProfileBuilder, KeepsNothingOfWindowsThatHadNothingNew) {
   ProfileBuilder builder = MakeBuilder();
   std::vector<std::weak_ptr<const Location>> seen;

@@ -19,7 +19,8 @@ class RecordTarget : public testing::Test {
  protected:
   void SetUp() override {
     root_ = testing::TempDir() + "/record_target_" + std::to_string(getpid());
-    std::filesystem::create_directories(root_);
+    std::filesystem::create_directories(root_ + "/self/ns");
+    SetPidNamespace("pid:[4026531836]");
   }
   void TearDown() override { std::filesystem::remove_all(root_); }
 
@@ -28,6 +29,10 @@ class RecordTarget : public testing::Test {
     std::filesystem::create_directory(directory);
     std::ofstream(directory + "/status")
         << "Name:\tState: Z\nState:\t" << state << "\nTgid:\t" << pid << "\n";
+  }
+  void SetPidNamespace(const std::string& name) const {
+    std::filesystem::remove(root_ + "/self/ns/pid");
+    std::filesystem::create_symlink(name, root_ + "/self/ns/pid");
   }
   Procfs procfs() const { return {.root = root_, .sys = root_}; }
 
@@ -44,6 +49,15 @@ TEST_F(RecordTarget, TakesProcessesThatLive) {
   ASSERT_TRUE(filter.has_value());
   EXPECT_THAT(filter->pids, ElementsAre(Pid(7)));
   EXPECT_THAT(filter->comms, ElementsAre("nginx"));
+}
+
+TEST_F(RecordTarget, TakesNoProcessForAnotherOfADifferentPidNamespace) {
+  SetPidNamespace("pid:[4026532178]");
+  AddTask(7, 7, "S (sleeping)");
+  RecordConfig config;
+  EXPECT_EQ(FindTargets(procfs(), config).error().code(), ErrorCode::kUnsupported);
+  config.pids = {Pid(7)};
+  EXPECT_EQ(FindTargets(procfs(), config).error().code(), ErrorCode::kUnsupported);
 }
 
 TEST_F(RecordTarget, SaysThatAProcessIsNotThere) {
