@@ -55,7 +55,7 @@ class ProcessHistory::Finder : public FileFinder {
     if (witness == history_.witnesses_.end()) return {};
     const auto directory = ProcessDirectory::Open(history_.options_.procfs, witness->second);
     if (!directory) {
-      history_.witnesses_.erase(witness);
+      if (IsGone(directory.error())) history_.witnesses_.erase(witness);
       return {};
     }
     return OpenPathIn(*directory);

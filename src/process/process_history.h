@@ -45,7 +45,8 @@ class ProcessHistory final : public ProcessKnowledge {
   ProcessHistory(Options options, ObjectInspector& inspector, AddressSpaceSink& sink);
 
   // Reads all of /proc; `tasks` was read shortly before. Afterwards Apply() must be given every
-  // event since before `tasks` was read. Errors: /proc cannot be listed.
+  // event since before `tasks` was read. Errors: /proc cannot be listed; then nothing has changed,
+  // and TakeLost() says that another Scan() is due.
   Result<void> Scan(std::span<const TaskRecord> tasks);
 
   // A burst of events, in order of time. Publishes each process that changed, once.
@@ -62,7 +63,8 @@ class ProcessHistory final : public ProcessKnowledge {
   ProcessCounters counters() const override;
   size_t process_count() const { return processes_.living_count(); }
 
-  // True once after records were lost: what is known may be wrong until the next Scan().
+  // True once after records were lost or a scan failed: what is known may be wrong until the next
+  // Scan().
   bool TakeLost() { return std::exchange(lost_, false); }
 
  private:
@@ -70,7 +72,7 @@ class ProcessHistory final : public ProcessKnowledge {
   struct OpenDirectory {
     Pid pid;
     MonotonicTime born;
-    std::optional<ProcessDirectory> directory;  // nothing: the process is gone
+    std::optional<ProcessDirectory> directory;  // nothing: it is gone, or cannot be read
   };
 
   void On(const MappingEvent& event);
@@ -95,7 +97,10 @@ class ProcessHistory final : public ProcessKnowledge {
   // What /proc shows of a process of which `known` was known; may be null.
   std::vector<CodeMapping> ToCode(std::span<const ProcMapping> mappings, const RootIdentity& root,
                                   const ProcessDirectory& directory, const Process* known);
-  // Null if the process is gone. Valid until the next call, or the end of the burst.
+  // Counts a process that could not be read though it lives.
+  void NoteUnreadable(const Error& error);
+  // Null if the process is gone, or cannot be read now. Valid until the next call, or the end of
+  // the burst.
   const ProcessDirectory* DirectoryOf(Process& process);
   void LearnRoot(Process& process);
   // Opens files of `missing` through processes that map them, and takes out those that it could.

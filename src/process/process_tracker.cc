@@ -175,7 +175,7 @@ class ProcessTracker::State {
       missed |= history_.TakeLost();
       if (missed) ++resyncs_;
     }
-    if (missed) ScanAll().has_value();
+    if (missed) ScanAll().has_value();  // one that fails is due again: TakeLost()
   }
 
   const TaskSnapshot snapshot_;

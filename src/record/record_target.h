@@ -11,10 +11,11 @@ namespace pyrometer {
 // What `config` asks for in the terms of the sampler. The command's process is not part of it.
 // Errors: kNotFound for a process, cgroup or container that does not exist; kInvalid for the id of
 // a thread, or for cgroups of different hierarchies; kUnsupported for a hierarchy that the kernel
-// side cannot ask about.
+// side cannot ask about; any other if a process cannot be read.
 Result<SampleFilter> FindTargets(const Procfs& procfs, const RecordConfig& config);
 
-// False for a process that is gone, or dead and only not yet waited for.
+// False for a process that is gone, or dead and only not yet waited for. One that cannot be read
+// lives.
 bool IsAlive(const Procfs& procfs, Pid pid);
 
 }  // namespace pyrometer
