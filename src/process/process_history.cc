@@ -100,6 +100,7 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
   }
   const auto is_anonymous = [](const CodeMapping& m) { return m.mapping.object == ObjectId(0); };
   if (std::ranges::any_of(mappings, is_anonymous)) NoteAnonymousCode(process, &directory);
+  ShowProcess(process, process.key, &directory);
   changed_.insert(scanned.key.pid);
 }
 
@@ -251,6 +252,7 @@ void ProcessHistory::Publish(Pid pid) {
     Withdraw(pid);
     return;
   }
+  Show(*process);
   Program& program = process->program();
   if (process->kernel_thread || !program.exec || program.space.empty()) {
     Withdraw(pid);

@@ -21,6 +21,7 @@
 #include "process/process_directory.h"
 #include "process/process_event.h"
 #include "process/process_knowledge.h"
+#include "process/process_observer.h"
 #include "process/process_table.h"
 #include "process/program_mappings.h"
 #include "process/resolved_window.h"
@@ -39,9 +40,10 @@ class ProcessHistory final : public ProcessKnowledge {
     Procfs procfs;
     std::chrono::nanoseconds keep = std::chrono::seconds(20);
     size_t held_files = 1024;
+    ProcessObserver* observer = nullptr;  // optional
   };
 
-  // `inspector` and `sink` must outlive the history.
+  // `inspector`, `sink` and the observer must outlive the history.
   ProcessHistory(Options options, ObjectInspector& inspector, AddressSpaceSink& sink);
 
   // Reads all of /proc; `tasks` was read shortly before. Afterwards Apply() must be given every
@@ -61,6 +63,9 @@ class ProcessHistory final : public ProcessKnowledge {
   Result<UniqueFd> OpenObject(ObjectId id) override;
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
   ProcessCounters counters() const override;
+
+  // See ProcessTracker.
+  void SetLabels(const ProcessKey& process, LabelSet labels);
   size_t process_count() const { return processes_.living_count(); }
 
   // True once after records were lost or a scan failed: what is known may be wrong until the next
@@ -115,6 +120,12 @@ class ProcessHistory final : public ProcessKnowledge {
   void ShareObjects(ResolvedWindow& resolved);
   void SharePerfMaps(ResolvedWindow& resolved);
   void TakeKernelSymbols(ResolvedWindow& resolved);
+  // To the observer, if there is any: the process itself if it was not shown yet and is readable,
+  // then what it has mapped and was not shown.
+  void Show(Process& process);
+  void ShowProcess(Process& process, const ProcessKey& key, const ProcessDirectory* directory);
+  // Shows processes that have not been shown, now or never.
+  void AttachLabels(Window& window);
   // Withdraws the process if it cannot be published.
   void Publish(Pid pid);
   void PublishChanged();

@@ -12,6 +12,7 @@
 #include "process/address_space_sink.h"
 #include "process/object_inspector.h"
 #include "process/process_knowledge.h"
+#include "process/process_observer.h"
 #include "process/task_record.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -33,6 +34,7 @@ class ProcessTracker final : public ProcessKnowledge {
     // Files kept open so that they stay readable when deleted or when their process is gone.
     // 0: a third of RLIMIT_NOFILE, at most 2048. As many again may be open for windows under way.
     size_t held_files = 0;
+    ProcessObserver* observer = nullptr;  // optional; must outlive the tracker
   };
   using TaskSnapshot = std::function<Result<std::vector<TaskRecord>>()>;
 
@@ -55,6 +57,10 @@ class ProcessTracker final : public ProcessKnowledge {
   Result<UniqueFd> OpenObject(ObjectId id) override;
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
   ProcessCounters counters() const override;
+
+  // Replaces what ProcessObserver::OnProcess() returned, for windows resolved from now on: what is
+  // known of a process may come late. Nothing happens if the process is forgotten already.
+  void SetLabels(const ProcessKey& process, LabelSet labels);
 
  private:
   class State;
