@@ -17,14 +17,11 @@
 #include "process/address_space_sink.h"
 #include "process/object_inspector.h"
 #include "process/object_table.h"
-#include "process/process_counters.h"
 #include "process/process_directory.h"
 #include "process/process_event.h"
 #include "process/process_knowledge.h"
 #include "process/process_observer.h"
 #include "process/process_table.h"
-#include "process/program_mappings.h"
-#include "process/resolved_window.h"
 #include "process/task_record.h"
 #include "process/window_resolver.h"
 #include "pyrometer/result.h"
@@ -108,9 +105,8 @@ class ProcessHistory final : public ProcessKnowledge {
   // the burst.
   const ProcessDirectory* DirectoryOf(Process& process);
   void LearnRoot(Process& process);
-  // Opens files of `missing` through processes that map them, and takes out those that it could.
-  void Reopen(absl::flat_hash_set<ObjectId>& missing,
-              const std::function<void(ObjectId)>& reopened);
+  // Opens files of `missing` through processes that map them, and takes those out.
+  void Reopen(absl::flat_hash_set<ObjectId>& missing, const std::function<void(ObjectId)>& done);
   // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
   void LearnPerfMap(Process& process, const ProcessDirectory* directory);
@@ -120,8 +116,7 @@ class ProcessHistory final : public ProcessKnowledge {
   void ShareObjects(ResolvedWindow& resolved);
   void SharePerfMaps(ResolvedWindow& resolved);
   void TakeKernelSymbols(ResolvedWindow& resolved);
-  // To the observer, if there is any: the process itself if it was not shown yet and is readable,
-  // then what it has mapped and was not shown.
+  // To the observer, what it was not shown: the process if it is readable, then what it maps.
   void Show(Process& process);
   void ShowProcess(Process& process, const ProcessKey& key, const ProcessDirectory* directory);
   // Shows processes that have not been shown, now or never.

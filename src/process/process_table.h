@@ -62,6 +62,9 @@ struct Process {
   Program& program() { return programs.back(); }
   const Program& program() const { return programs.back(); }
   bool alive() const { return ended == kForever; }
+  // True if `start` can be this process's. One that was derived from a fork record may be a tick
+  // late; later still only if a virtual CPU stood still in the middle of the fork, and then the
+  // kernel side does not know the process until its first sample tells its true start.
   bool StartedAt(StartTime start) const;
 };
 
