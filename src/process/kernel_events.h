@@ -56,7 +56,8 @@ class KernelEvents {
 
  private:
   // A CPU's records, and a second stream of the same whose ring holds next to nothing. It is not
-  // read, and as soon as it is full it costs nothing; emptied, it tells of the next record.
+  // read, and as soon as it is full it costs nothing; emptied, it tells of the next record. (50
+  // wakeups a second cost 0.3 % of a core on a virtual machine.)
   struct Cpu {
     PerfRing ring;
     std::optional<PerfRing> bell;

@@ -20,12 +20,17 @@ Result<std::vector<Pid>> ListPids(const Procfs& procfs) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(procfs.root.c_str()), &::closedir);
   if (!directory) return SystemError(errno, procfs.root);
   std::vector<Pid> pids;
-  while (const dirent* entry = ::readdir(directory.get())) {
+  while (true) {
+    errno = 0;
+    const dirent* const entry = ::readdir(directory.get());
+    if (entry == nullptr) break;
     const std::string_view name(entry->d_name);
     uint32_t pid = 0;
     const auto [next, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error == std::errc() && next == name.data() + name.size()) pids.push_back(Pid(pid));
   }
+  // Half a list would end the processes of the other half.
+  if (errno != 0) return SystemError(errno, procfs.root);
   std::sort(pids.begin(), pids.end());
   return pids;
 }
@@ -45,20 +50,30 @@ Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid) {
   process.key = {pid, stat.start};
   process.comm = std::move(stat.comm);
   process.kernel_thread = stat.kernel_thread;
-  if (process.kernel_thread) return process;
-  ASSIGN_OR_RETURN(process.mappings, directory.Mappings());
+  if (process.kernel_thread) {
+    process.mappings.emplace();
+    return process;
+  }
+  Result<std::vector<ProcMapping>> mappings = directory.Mappings();
+  if (!mappings && IsGone(mappings.error())) return mappings.error();
+  if (mappings) process.mappings = *std::move(mappings);
   return process;
 }
 
-Result<void> ScanProcesses(const Procfs& procfs, const ScanVisitor& visit) {
+Result<std::vector<Pid>> ScanProcesses(const Procfs& procfs, const ScanVisitor& visit) {
   ASSIGN_OR_RETURN(const std::vector<Pid> pids, ListPids(procfs));
+  std::vector<Pid> unreadable;
   for (const Pid pid : pids) {
     const Result<ProcessDirectory> directory = ProcessDirectory::Open(procfs, pid);
-    if (!directory) continue;
-    Result<ScannedProcess> process = ScanProcess(*directory, pid);
-    if (process) visit(*std::move(process), *directory);
+    Result<ScannedProcess> process =
+        directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
+    if (process) {
+      visit(*std::move(process), *directory);
+    } else if (!IsGone(process.error())) {
+      unreadable.push_back(pid);
+    }
   }
-  return {};
+  return unreadable;
 }
 
 }  // namespace pyrometer

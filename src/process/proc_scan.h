@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,15 +22,17 @@ struct ScannedProcess {
   std::string comm;
   bool kernel_thread = false;
   std::vector<Tid> threads;
-  std::vector<ProcMapping> mappings;
+  std::optional<std::vector<ProcMapping>> mappings;  // nothing: they could not be read now
 };
 
-// Errors: kNotFound if it vanished meanwhile or has ended and only waits for its parent.
+// Errors: kNotFound if it vanished meanwhile or has ended and only waits for its parent; any other:
+// it lives and cannot be read now.
 Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid);
 
 // Reads every process of `procfs`, ascending, and hands each on while its directory is open.
-// Processes that vanish meanwhile are left out. Errors: kIo, kPermission for the listing itself.
+// Processes that vanish meanwhile are left out. Returns those that live and could not be read.
+// Errors: of the listing itself.
 using ScanVisitor = std::function<void(ScannedProcess process, const ProcessDirectory& directory)>;
-Result<void> ScanProcesses(const Procfs& procfs, const ScanVisitor& visit);
+Result<std::vector<Pid>> ScanProcesses(const Procfs& procfs, const ScanVisitor& visit);
 
 }  // namespace pyrometer

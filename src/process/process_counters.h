@@ -18,8 +18,10 @@ struct ProcessCounters {
   uint64_t malformed_records = 0;  // dropped
   uint64_t late_records = 0;       // came after later ones had been applied
 
-  uint64_t scans = 0;    // of /proc, the first one included
-  uint64_t resyncs = 0;  // scans because records were lost
+  uint64_t scans = 0;                 // of /proc, the first one included
+  uint64_t scans_failed = 0;          // /proc could not be listed; tried again
+  uint64_t resyncs = 0;               // scans because records were lost
+  uint64_t processes_unreadable = 0;  // looks at a process that lives, but could not be read then
   uint64_t publishes = 0;
   uint64_t rechecks = 0;          // of one process's mappings, because the kernel disagreed
   uint64_t rechecks_changed = 0;  // of these: it was right

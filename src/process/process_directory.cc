@@ -54,22 +54,28 @@ Result<std::vector<Tid>> ProcessDirectory::Threads() const {
   if (!directory) return SystemError(errno, "task");
   fd.Release();
   std::vector<Tid> threads;
-  while (const dirent* entry = ::readdir(directory.get())) {
+  while (true) {
+    errno = 0;
+    const dirent* const entry = ::readdir(directory.get());
+    if (entry == nullptr) break;
     const std::string_view name(entry->d_name);
     uint32_t tid = 0;
     const auto [next, error] = std::from_chars(name.data(), name.data() + name.size(), tid);
     if (error == std::errc() && next == name.data() + name.size()) threads.push_back(Tid(tid));
   }
+  if (errno != 0) return SystemError(errno, "task");
   return threads;
 }
 
 Result<std::vector<ProcMapping>> ProcessDirectory::Mappings() const {
   Result<std::string> maps = Read("maps");
+  if (!maps && !IsGone(maps.error())) return maps.error();
   if (maps && !maps->empty()) return ParseProcMaps(*maps);
   // A leader that has ended before its other threads shows none.
   ASSIGN_OR_RETURN(const std::vector<Tid> threads, Threads());
   for (const Tid tid : threads) {
     maps = Read(fmt::format("task/{}/maps", tid.value()));
+    if (!maps && !IsGone(maps.error())) return maps.error();
     if (maps && !maps->empty()) return ParseProcMaps(*maps);
   }
   return std::vector<ProcMapping>{};

@@ -30,17 +30,23 @@ struct RootIdentity {
   }
 };
 
+// True if what failed with `error` did because the process is gone. Whatever else went wrong (no
+// right, no file descriptor or memory left, a signal), it lives and cannot be read now.
+inline bool IsGone(const Error& error) {
+  return error.code() == ErrorCode::kNotFound;
+}
+
 // /proc/PID of one process. It stays that process's: when the process is gone, everything fails
 // with kNotFound, even if the pid has come to be another's. Files of the process are hostile:
 // they are opened without waiting, and only regular ones.
 class ProcessDirectory {
  public:
-  // Errors: kNotFound.
+  // Errors: see IsGone().
   static Result<ProcessDirectory> Open(const Procfs& procfs, Pid pid);
 
   Result<ProcStat> Stat() const;
   Result<std::vector<Tid>> Threads() const;
-  // Executable mappings, from a living thread where the leader has ended.
+  // Executable mappings, from a living thread where the leader has ended. Empty: it has no memory.
   Result<std::vector<ProcMapping>> Mappings() const;
   Result<RootIdentity> Root() const;
   Result<ProcStatus> Status() const;

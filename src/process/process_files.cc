@@ -55,7 +55,7 @@ class ProcessHistory::Finder : public FileFinder {
     if (witness == history_.witnesses_.end()) return {};
     const auto directory = ProcessDirectory::Open(history_.options_.procfs, witness->second);
     if (!directory) {
-      history_.witnesses_.erase(witness);
+      if (IsGone(directory.error())) history_.witnesses_.erase(witness);
       return {};
     }
     return OpenPathIn(*directory);
@@ -123,7 +123,7 @@ Result<UniqueFd> ProcessHistory::OpenObject(ObjectId id) {
 }
 
 void ProcessHistory::Reopen(absl::flat_hash_set<ObjectId>& missing,
-                            const std::function<void(ObjectId)>& reopened) {
+                            const std::function<void(ObjectId)>& done) {
   absl::flat_hash_map<ObjectId, int> attempts;
   processes_.ForEachLiving([&](Process& process) {
     if (missing.empty()) return;
@@ -137,7 +137,8 @@ void ProcessHistory::Reopen(absl::flat_hash_set<ObjectId>& missing,
         continue;
       }
       missing.erase(id);
-      reopened(id);
+      done(id);
+      if (objects_.Held(id) == nullptr) missing.clear();  // there is room for no more
     }
   });
   const MonotonicTime again(MonotonicNow().value() + static_cast<uint64_t>(kTryAgain.count()));

@@ -58,12 +58,19 @@ Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
   absl::flat_hash_map<Pid, const TaskRecord*> task_of;  // threads of a process agree on the exec
   for (const TaskRecord& task : tasks) task_of[task.pid] = &task;
   absl::flat_hash_set<Pid> seen;
-  RETURN_IF_ERROR(ScanProcesses(
+  const Result<std::vector<Pid>> unreadable = ScanProcesses(
       options_.procfs, [&](const ScannedProcess& scanned, const ProcessDirectory& directory) {
         const auto task = task_of.find(scanned.key.pid);
         AddScanned(scanned, directory, task == task_of.end() ? nullptr : task->second);
         seen.insert(scanned.key.pid);
-      }));
+      });
+  if (!unreadable) {
+    ++counters_.scans_failed;
+    lost_ = true;
+    return unreadable.error();
+  }
+  seen.insert(unreadable->begin(), unreadable->end());
+  counters_.processes_unreadable += unreadable->size();
   for (const Pid gone : processes_.EndMissing(begin, [&](Pid pid) { return seen.contains(pid); })) {
     Withdraw(gone);
   }
@@ -74,15 +81,26 @@ Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
 
 void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory,
                                 const TaskRecord* task) {
-  const RootIdentity root = directory.Root().value_or(RootIdentity{});
-  witnesses_.try_emplace(root, scanned.key.pid);
-  const std::vector<CodeMapping> mappings =
-      ToCode(scanned.mappings, root, directory, processes_.Living(scanned.key.pid));
+  const Process* const known = processes_.Living(scanned.key.pid);
+  if (!scanned.mappings) {
+    ++counters_.processes_unreadable;
+    if (known != nullptr && known->StartedAt(scanned.key.start_time)) return;
+  }
+  const Result<RootIdentity> root = directory.Root();
+  if (root) witnesses_.try_emplace(*root, scanned.key.pid);
+  std::vector<CodeMapping> mappings;
+  if (scanned.mappings) {
+    mappings = ToCode(*scanned.mappings, root.value_or(RootIdentity{}), directory, known);
+  }
   Process& process = processes_.Add(scanned, mappings, task);
-  process.program().root = root;
-  process.program().root_is_own = true;
+  if (!scanned.mappings) process.program().complete = false;
+  if (root) {
+    process.program().root = *root;
+    process.program().root_is_own = true;
+  }
   const auto is_anonymous = [](const CodeMapping& m) { return m.mapping.object == ObjectId(0); };
   if (std::ranges::any_of(mappings, is_anonymous)) NoteAnonymousCode(process, &directory);
+  ShowProcess(process, process.key, &directory);
   changed_.insert(scanned.key.pid);
 }
 
@@ -127,9 +145,12 @@ std::span<const Segment> ProcessHistory::SegmentsOf(ObjectId object) const {
 
 Process* ProcessHistory::Adopt(Pid pid) {
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
-  if (!directory) return nullptr;
-  const Result<ScannedProcess> scanned = ScanProcess(*directory, pid);
-  if (!scanned) return nullptr;
+  const Result<ScannedProcess> scanned =
+      directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
+  if (!scanned) {
+    NoteUnreadable(scanned.error());
+    return nullptr;
+  }
   AddScanned(*scanned, *directory, nullptr);
   return processes_.Living(pid);
 }
@@ -192,12 +213,17 @@ void ProcessHistory::On(const LostEvent& event) {
   lost_ = true;
 }
 
+void ProcessHistory::NoteUnreadable(const Error& error) {
+  if (!IsGone(error)) ++counters_.processes_unreadable;
+}
+
 const ProcessDirectory* ProcessHistory::DirectoryOf(Process& process) {
   if (!open_ || open_->pid != process.key.pid || open_->born != process.born) {
     open_ = {process.key.pid, process.born, std::nullopt};
     Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, process.key.pid);
     const Result<ProcStat> stat =
         directory ? directory->Stat() : Result<ProcStat>(directory.error());
+    if (!stat) NoteUnreadable(stat.error());
     // The pid may be another process's by now.
     if (stat && process.StartedAt(stat->start)) {
       process.key.start_time = stat->start;
@@ -226,6 +252,7 @@ void ProcessHistory::Publish(Pid pid) {
     Withdraw(pid);
     return;
   }
+  Show(*process);
   Program& program = process->program();
   if (process->kernel_thread || !program.exec || program.space.empty()) {
     Withdraw(pid);
@@ -259,10 +286,12 @@ void ProcessHistory::Recheck(const ProcessKey& key) {
     return;
   }
   ++counters_.rechecks;
-  // Null if the pid is another process's by now.
+  // Null if the pid is another process's by now, or cannot be read.
   if (const ProcessDirectory* const directory = DirectoryOf(*process)) {
     LearnRoot(*process);
-    if (const auto mappings = directory->Mappings(); mappings && !mappings->empty()) {
+    const Result<std::vector<ProcMapping>> mappings = directory->Mappings();
+    if (!mappings) NoteUnreadable(mappings.error());
+    if (mappings && !mappings->empty()) {
       Program& program = process->program();
       const auto code = ToCode(*mappings, program.root, *directory, process);
       if (program.space.Replace(code, begin)) ++counters_.rechecks_changed;

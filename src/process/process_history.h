@@ -17,13 +17,11 @@
 #include "process/address_space_sink.h"
 #include "process/object_inspector.h"
 #include "process/object_table.h"
-#include "process/process_counters.h"
 #include "process/process_directory.h"
 #include "process/process_event.h"
 #include "process/process_knowledge.h"
+#include "process/process_observer.h"
 #include "process/process_table.h"
-#include "process/program_mappings.h"
-#include "process/resolved_window.h"
 #include "process/task_record.h"
 #include "process/window_resolver.h"
 #include "pyrometer/result.h"
@@ -39,13 +37,15 @@ class ProcessHistory final : public ProcessKnowledge {
     Procfs procfs;
     std::chrono::nanoseconds keep = std::chrono::seconds(20);
     size_t held_files = 1024;
+    ProcessObserver* observer = nullptr;  // optional
   };
 
-  // `inspector` and `sink` must outlive the history.
+  // `inspector`, `sink` and the observer must outlive the history.
   ProcessHistory(Options options, ObjectInspector& inspector, AddressSpaceSink& sink);
 
   // Reads all of /proc; `tasks` was read shortly before. Afterwards Apply() must be given every
-  // event since before `tasks` was read. Errors: /proc cannot be listed.
+  // event since before `tasks` was read. Errors: /proc cannot be listed; then nothing has changed,
+  // and TakeLost() says that another Scan() is due.
   Result<void> Scan(std::span<const TaskRecord> tasks);
 
   // A burst of events, in order of time. Publishes each process that changed, once.
@@ -60,9 +60,13 @@ class ProcessHistory final : public ProcessKnowledge {
   Result<UniqueFd> OpenObject(ObjectId id) override;
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
   ProcessCounters counters() const override;
+
+  // See ProcessTracker.
+  void SetLabels(const ProcessKey& process, LabelSet labels);
   size_t process_count() const { return processes_.living_count(); }
 
-  // True once after records were lost: what is known may be wrong until the next Scan().
+  // True once after records were lost or a scan failed: what is known may be wrong until the next
+  // Scan().
   bool TakeLost() { return std::exchange(lost_, false); }
 
  private:
@@ -70,7 +74,7 @@ class ProcessHistory final : public ProcessKnowledge {
   struct OpenDirectory {
     Pid pid;
     MonotonicTime born;
-    std::optional<ProcessDirectory> directory;  // nothing: the process is gone
+    std::optional<ProcessDirectory> directory;  // nothing: it is gone, or cannot be read
   };
 
   void On(const MappingEvent& event);
@@ -95,12 +99,14 @@ class ProcessHistory final : public ProcessKnowledge {
   // What /proc shows of a process of which `known` was known; may be null.
   std::vector<CodeMapping> ToCode(std::span<const ProcMapping> mappings, const RootIdentity& root,
                                   const ProcessDirectory& directory, const Process* known);
-  // Null if the process is gone. Valid until the next call, or the end of the burst.
+  // Counts a process that could not be read though it lives.
+  void NoteUnreadable(const Error& error);
+  // Null if the process is gone, or cannot be read now. Valid until the next call, or the end of
+  // the burst.
   const ProcessDirectory* DirectoryOf(Process& process);
   void LearnRoot(Process& process);
-  // Opens files of `missing` through processes that map them, and takes out those that it could.
-  void Reopen(absl::flat_hash_set<ObjectId>& missing,
-              const std::function<void(ObjectId)>& reopened);
+  // Opens files of `missing` through processes that map them, and takes those out.
+  void Reopen(absl::flat_hash_set<ObjectId>& missing, const std::function<void(ObjectId)>& done);
   // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
   void LearnPerfMap(Process& process, const ProcessDirectory* directory);
@@ -110,6 +116,11 @@ class ProcessHistory final : public ProcessKnowledge {
   void ShareObjects(ResolvedWindow& resolved);
   void SharePerfMaps(ResolvedWindow& resolved);
   void TakeKernelSymbols(ResolvedWindow& resolved);
+  // To the observer, what it was not shown: the process if it is readable, then what it maps.
+  void Show(Process& process);
+  void ShowProcess(Process& process, const ProcessKey& key, const ProcessDirectory* directory);
+  // Shows processes that have not been shown, now or never.
+  void AttachLabels(Window& window);
   // Withdraws the process if it cannot be published.
   void Publish(Pid pid);
   void PublishChanged();

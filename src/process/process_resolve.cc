@@ -22,6 +22,7 @@ MonotonicTime Before(MonotonicTime when, std::chrono::nanoseconds time) {
 }  // namespace
 
 ResolvedWindow ProcessHistory::Resolve(Window window) {
+  AttachLabels(window);
   ResolvedWindow resolved;
   resolved.window = ResolveWindow(std::move(window), processes_, resolved_);
   ShareObjects(resolved);
@@ -31,6 +32,47 @@ ResolvedWindow ProcessHistory::Resolve(Window window) {
   CloseUnusedFiles(resolved.window.end);
   open_.reset();
   return resolved;
+}
+
+void ProcessHistory::AttachLabels(Window& window) {
+  for (Sample& sample : window.samples) {
+    Process* const process = processes_.Find(sample.process, sample.first_seen);
+    if (process == nullptr) continue;
+    if (!process->shown && options_.observer != nullptr) {
+      ShowProcess(*process, sample.process, process->alive() ? DirectoryOf(*process) : nullptr);
+    }
+    sample.labels = process->labels;
+  }
+}
+
+void ProcessHistory::SetLabels(const ProcessKey& key, LabelSet labels) {
+  if (Process* const process = processes_.Find(key)) process->labels = std::move(labels);
+}
+
+void ProcessHistory::ShowProcess(Process& process, const ProcessKey& key,
+                                 const ProcessDirectory* directory) {
+  if (options_.observer == nullptr || process.shown) return;
+  process.shown = true;
+  process.labels = options_.observer->OnProcess({.key = key,
+                                                 .comm = process.program().comm,
+                                                 .directory = directory,
+                                                 .inherited = process.labels});
+}
+
+void ProcessHistory::Show(Process& process) {
+  if (options_.observer == nullptr) return;
+  if (!process.shown) {
+    // Where it is unreadable its first sample shows it.
+    const ProcessDirectory* const directory = DirectoryOf(process);
+    if (directory == nullptr) return;
+    ShowProcess(process, process.key, directory);
+  }
+  Program& program = process.program();
+  for (const ObjectMapping& mapping : program.space.Current().mappings) {
+    const ObjectInfo* const object = objects_.Find(mapping.object);
+    if (object == nullptr || !program.shown.insert(mapping.object).second) continue;
+    options_.observer->OnMapping(process.key, mapping, *object);
+  }
 }
 
 void ProcessHistory::ShareObjects(ResolvedWindow& resolved) {

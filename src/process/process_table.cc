@@ -82,6 +82,7 @@ Process* ProcessTable::Apply(const ForkEvent& event) {
     program = {image.exec,     event.when, image.comm, image.space.Fork(event.when),
                image.complete, image.root, false};
     child.kernel_thread = parent->kernel_thread;
+    child.labels = parent->labels;
   }
   program.since = event.when;
   child.programs.push_back(std::move(program));
@@ -189,6 +190,10 @@ const Process* ProcessTable::Find(const ProcessKey& key, MonotonicTime when) con
     nearest = life.get();
   }
   return nearest;
+}
+
+Process* ProcessTable::Find(const ProcessKey& key, MonotonicTime when) {
+  return const_cast<Process*>(std::as_const(*this).Find(key, when));
 }
 
 const Program* ProcessTable::Find(const ProcessKey& key, ExecId exec, MonotonicTime when) const {

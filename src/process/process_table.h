@@ -23,6 +23,7 @@
 #include "process/task_record.h"
 #include "process/token_bucket.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/labels.h"
 
 namespace pyrometer {
 
@@ -36,7 +37,8 @@ struct Program {
   AddressSpace space;
   bool complete = false;  // all its executable mappings are known
   RootIdentity root;
-  bool root_is_own = false;  // else what it inherited
+  bool root_is_own = false;                  // else what it inherited
+  absl::flat_hash_set<ObjectId> shown = {};  // to the observer
 };
 
 // One life of a pid, from fork to the exit of the last thread.
@@ -49,6 +51,8 @@ struct Process {
   MonotonicTime scanned_at;      // events up to then are in its mappings already
   MonotonicTime exec_learnt_at;  // and in its exec id
   absl::flat_hash_set<Tid> threads;
+  LabelSet labels;                // at first its parent's
+  bool shown = false;             // to the observer
   std::vector<Program> programs;  // oldest first; at least one
   // If it had code that is in no file.
   std::shared_ptr<const PerfMapDirectory> perf_map;
@@ -58,6 +62,9 @@ struct Process {
   Program& program() { return programs.back(); }
   const Program& program() const { return programs.back(); }
   bool alive() const { return ended == kForever; }
+  // True if `start` can be this process's. One that was derived from a fork record may be a tick
+  // late; later still only if a virtual CPU stood still in the middle of the fork, and then the
+  // kernel side does not know the process until its first sample tells its true start.
   bool StartedAt(StartTime start) const;
 };
 
@@ -89,6 +96,7 @@ class ProcessTable {
   Process* Living(Pid pid);
   // The process whatever it runs, born by `when`; null if it is unknown or forgotten.
   const Process* Find(const ProcessKey& key, MonotonicTime when = kForever) const;
+  Process* Find(const ProcessKey& key, MonotonicTime when = kForever);
   // What `process`, born by `when`, ran as its program `exec`, or then if exec ids were not known.
   const Program* Find(const ProcessKey& process, ExecId exec, MonotonicTime when) const;
 

@@ -53,8 +53,9 @@ class ProcessTracker::State {
       : snapshot_(std::move(snapshot)),
         stop_(std::move(stop)),
         events_(std::move(events)),
-        history_({options.procfs, options.keep, HeldFilesBudget(options.held_files)}, inspector,
-                 sink) {}
+        history_(
+            {options.procfs, options.keep, HeldFilesBudget(options.held_files), options.observer},
+            inspector, sink) {}
 
   ~State() {
     if (!thread_.joinable()) return;
@@ -175,7 +176,7 @@ class ProcessTracker::State {
       missed |= history_.TakeLost();
       if (missed) ++resyncs_;
     }
-    if (missed) ScanAll().has_value();
+    if (missed) ScanAll().has_value();  // one that fails is due again: TakeLost()
   }
 
   const TaskSnapshot snapshot_;
@@ -230,6 +231,11 @@ Result<UniqueFd> ProcessTracker::OpenObject(ObjectId id) {
 
 Result<UniqueFd> ProcessTracker::OpenRootOf(ObjectId id) {
   return state_->WithHistory([&](ProcessHistory& history) { return history.OpenRootOf(id); });
+}
+
+void ProcessTracker::SetLabels(const ProcessKey& process, LabelSet labels) {
+  state_->WithHistory(
+      [&](ProcessHistory& history) { history.SetLabels(process, std::move(labels)); });
 }
 
 ProcessCounters ProcessTracker::counters() const {

@@ -12,6 +12,7 @@
 #include "process/address_space_sink.h"
 #include "process/object_inspector.h"
 #include "process/process_knowledge.h"
+#include "process/process_observer.h"
 #include "process/task_record.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -22,6 +23,12 @@ namespace pyrometer {
 // Knows every process of the machine, now and in the recent past: what it had mapped where, and
 // which file that was. A thread of its own applies kernel events as they come; whoever asks for a
 // later moment applies them itself. Thread-safe: every method may be called from any thread.
+//
+// Cost (2026-11, 2 CPUs, Linux 6.18, both busy with compilers, load 20; fork + exec of /bin/true,
+// four mappings): 65 us of CPU for each process, so 1.3 % of a core at 200 a second; from spawn to
+// publish 1 ms in the median, 4 ms at 90 %. On a quiet machine 68 us, 0.2 ms and 0.8 ms; at 200
+// processes a second every one is a wakeup of its own of 50 to 60 us, and the thread takes 1.3 to
+// 1.5 % of a core. An observer costs an open directory for each process besides, and what it does.
 class ProcessTracker final : public ProcessKnowledge {
  public:
   struct Options {
@@ -33,6 +40,7 @@ class ProcessTracker final : public ProcessKnowledge {
     // Files kept open so that they stay readable when deleted or when their process is gone.
     // 0: a third of RLIMIT_NOFILE, at most 2048. As many again may be open for windows under way.
     size_t held_files = 0;
+    ProcessObserver* observer = nullptr;  // optional; must outlive the tracker
   };
   using TaskSnapshot = std::function<Result<std::vector<TaskRecord>>()>;
 
@@ -55,6 +63,10 @@ class ProcessTracker final : public ProcessKnowledge {
   Result<UniqueFd> OpenObject(ObjectId id) override;
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
   ProcessCounters counters() const override;
+
+  // Replaces what ProcessObserver::OnProcess() returned, for windows resolved from now on: what is
+  // known of a process may come late. Nothing happens if the process is forgotten already.
+  void SetLabels(const ProcessKey& process, LabelSet labels);
 
  private:
   class State;

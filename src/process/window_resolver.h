@@ -16,7 +16,16 @@ struct ResolveTally {
   uint64_t doubtful_frames = 0;  // their place changed meanwhile; left as addresses
 };
 
-// The frames of `window` as ProcessTracker::Resolve() says.
+// The frames of `window` as ProcessKnowledge::Resolve() says.
+//
+// The kernel side names a place by the old file until it is told of a change. The history knows
+// when a mapping ended and when the kernel side was told: an object frame of a sample with ticks
+// between the two is looked up again, by the sample's time. Where the ticks lie on both sides of
+// the end, or the object was in two places, nobody can tell, and the frame becomes its address. Its
+// callers are dropped, for they were found with the table of the wrong file, and the stack ends in
+// "tables not ready". Both are counted. What the kernel side left as an address (JIT code, samples
+// refused for want of room) is named only if one and the same file was there at all ticks of the
+// sample.
 Window ResolveWindow(Window window, const ProcessTable& processes, ResolveTally& tally);
 
 }  // namespace pyrometer

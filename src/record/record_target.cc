@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/record_target.h"
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,21 +12,23 @@
 namespace pyrometer {
 namespace {
 
-// The value of "<name>:\t<value>" in /proc/PID/status.
-std::optional<std::string> StatusField(const Procfs& procfs, Pid pid, std::string_view name) {
-  const Result<std::string> status = ReadFile(procfs.Of(pid, "status"));
-  if (!status) return std::nullopt;
-  for (const std::string_view line : Split(*status, '\n')) {
+// The value of "<name>:\t<value>" in /proc/PID/status. Errors: kNotFound if the process is gone.
+Result<std::string> StatusField(const Procfs& procfs, Pid pid, std::string_view name) {
+  ASSIGN_OR_RETURN(const std::string status, ReadFile(procfs.Of(pid, "status")));
+  for (const std::string_view line : Split(status, '\n')) {
     if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == ':') {
       return std::string(Trim(line.substr(name.size() + 1)));
     }
   }
-  return std::nullopt;
+  return Fail(ErrorCode::kMalformed, "no {} in the status of process {}", name, pid.value());
 }
 
 Result<void> CheckPid(const Procfs& procfs, Pid pid) {
-  const std::optional<std::string> group = StatusField(procfs, pid, "Tgid");
-  if (!group) return Fail(ErrorCode::kNotFound, "no process with pid {}", pid.value());
+  const Result<std::string> group = StatusField(procfs, pid, "Tgid");
+  if (!group && group.error().code() == ErrorCode::kNotFound) {
+    return Fail(ErrorCode::kNotFound, "no process with pid {}", pid.value());
+  }
+  if (!group) return Error(group.error()).With("--pid");
   if (*group != std::to_string(pid.value())) {
     return Fail(ErrorCode::kInvalid, "{} is a thread of process {}; use --pid {}", pid.value(),
                 *group, *group);
@@ -60,8 +61,9 @@ Result<void> AddCgroup(const CgroupTarget& cgroup, SampleFilter& filter) {
 }  // namespace
 
 bool IsAlive(const Procfs& procfs, Pid pid) {
-  const std::optional<std::string> state = StatusField(procfs, pid, "State");
-  return state && !state->starts_with('Z') && !state->starts_with('X');
+  const Result<std::string> state = StatusField(procfs, pid, "State");
+  if (!state) return state.error().code() != ErrorCode::kNotFound;
+  return !state->starts_with('Z') && !state->starts_with('X');
 }
 
 Result<SampleFilter> FindTargets(const Procfs& procfs, const RecordConfig& config) {

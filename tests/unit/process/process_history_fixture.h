@@ -24,7 +24,8 @@ class ProcessHistoryTest : public testing::Test {
   static constexpr uint64_t kStart = 0x7f00'0000'0000;
   static constexpr ProcessKey kKey{Pid(100), StartTime(5)};
 
-  ProcessHistoryTest() {
+  explicit ProcessHistoryTest(ProcessObserver* observer = nullptr)
+      : history_({.procfs = machine_.procfs(), .observer = observer}, inspector_, sink_) {
     machine_.WriteFile(machine_.root() + "/lib/a", "ELF a");
     machine_.WriteFile(machine_.root() + "/lib/b", "ELF b");
     machine_.AddProcess(
@@ -100,7 +101,7 @@ class ProcessHistoryTest : public testing::Test {
   FakeMachine machine_;
   FakeInspector inspector_;
   RecordingSink sink_;
-  ProcessHistory history_{{.procfs = machine_.procfs()}, inspector_, sink_};
+  ProcessHistory history_;
   MonotonicTime last_;
 };
 

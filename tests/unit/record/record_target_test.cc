@@ -79,6 +79,17 @@ TEST_F(RecordTarget, SaysWhichProcessAThreadBelongsTo) {
   EXPECT_THAT(filter.error().message(), HasSubstr("--pid 7"));
 }
 
+TEST_F(RecordTarget, DoesNotTakeAProcessThatCannotBeReadForGone) {
+  std::filesystem::create_directories(procfs().root + "/7/status");  // read(2) fails with EISDIR
+  EXPECT_TRUE(IsAlive(procfs(), Pid(7)));
+  RecordConfig config;
+  config.pids = {Pid(7)};
+  const Result<SampleFilter> filter = FindTargets(procfs(), config);
+  ASSERT_FALSE(filter.has_value());
+  EXPECT_NE(filter.error().code(), ErrorCode::kNotFound);
+  EXPECT_THAT(filter.error().message(), HasSubstr("/7/status"));
+}
+
 TEST_F(RecordTarget, TakesAZombieForGone) {
   AddTask(7, 7, "Z (zombie)");
   EXPECT_FALSE(IsAlive(procfs(), Pid(7)));

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/process_observer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/unit/process/process_history_fixture.h"
+
+namespace pyrometer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+LabelSet Label(const std::string& value) {
+  return std::make_shared<const Labels>(Labels{{"service", value}});
+}
+
+// Labels each process with what its /proc says it is called, those that are gone with nothing new.
+class RecordingObserver : public ProcessObserver {
+ public:
+  LabelSet OnProcess(const SeenProcess& process) override {
+    const Result<ProcStat> stat = process.directory == nullptr ? Fail(ErrorCode::kNotFound, "gone")
+                                                               : process.directory->Stat();
+    seen.push_back(fmt::format("{} {}", process.key.pid.value(), stat ? stat->comm : "gone"));
+    return stat ? Label(stat->comm) : process.inherited;
+  }
+  void OnMapping(const ProcessKey& process, const ObjectMapping& mapping,
+                 const ObjectInfo& object) override {
+    mapped.push_back(
+        fmt::format("{} {} {:x}", process.pid.value(), object.path, mapping.start.value()));
+  }
+
+  std::vector<std::string> seen;
+  std::vector<std::string> mapped;
+};
+
+class ProcessObserverTest : public ProcessHistoryTest {
+ protected:
+  ProcessObserverTest() : ProcessHistoryTest(&observer_) {}
+
+  LabelSet LabelsOf(const ProcessKey& process) {
+    Window window = OneFrameWindow(process, ExecId(3), Frame::User(Address(kStart)), Now());
+    return history_.Resolve(std::move(window)).window.samples[0].labels;
+  }
+  std::string ServiceOf(const ProcessKey& process) {
+    const LabelSet labels = LabelsOf(process);
+    return labels == nullptr ? "none" : labels->at(0).second;
+  }
+  ProcessKey KeyOfLastFork(uint32_t pid) const {
+    return {Pid(pid), BootClock::Now().ToStartTime(last_)};
+  }
+
+  RecordingObserver observer_;
+};
+
+TEST_F(ProcessObserverTest, SeesAProcessOnceAndItsSamplesHaveItsLabels) {
+  Scan();
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake"));
+  EXPECT_EQ(ServiceOf(kKey), "fake");
+  EXPECT_EQ(LabelsOf(kKey), LabelsOf(kKey)) << "one object for all";
+  Scan();
+  Exec(100);
+  history_.Recheck(kKey);
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake"));
+}
+
+TEST_F(ProcessObserverTest, LabelsStayAfterTheProcesssEnd) {
+  Scan();
+  machine_.RemoveProcess(100);
+  Exit(100);
+  EXPECT_EQ(ServiceOf(kKey), "fake");
+}
+
+TEST_F(ProcessObserverTest, SeesAForkedProcessWhileItLives) {
+  Scan();
+  const ForkEvent fork{Now(), Pid(200), Tid(200), Pid(100)};
+  machine_.AddProcess(200, BootClock::Now().ToStartTime(fork.when).value(), "", "child");
+  Apply(fork);
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "200 child"));
+}
+
+TEST_F(ProcessObserverTest, AProcessThatWasGoneAtOnceInheritsItsParentsLabels) {
+  Scan();
+  Fork(100, 200);  // it has no /proc/200 any more
+  const ProcessKey child = KeyOfLastFork(200);
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake")) << "it may be readable yet";
+  Exit(200);
+  EXPECT_EQ(ServiceOf(child), "fake");
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "200 gone"));
+  EXPECT_EQ(ServiceOf(child), "fake");
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "200 gone"));
+}
+
+TEST_F(ProcessObserverTest, TellsTheLivesOfAPidApart) {
+  Scan();
+  Exit(100);
+  machine_.RemoveProcess(100);
+  machine_.AddProcess(100, 50, "", "second");
+  Scan();
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "100 second"));
+  EXPECT_EQ(ServiceOf(kKey), "fake");
+  EXPECT_EQ(ServiceOf({Pid(100), StartTime(50)}), "second");
+}
+
+TEST_F(ProcessObserverTest, LabelsCanBeReplacedLater) {
+  Scan();
+  history_.SetLabels(kKey, Label("pod"));
+  EXPECT_EQ(ServiceOf(kKey), "pod");
+  Exit(100);
+  history_.SetLabels(kKey, Label("late"));
+  EXPECT_EQ(ServiceOf(kKey), "late");
+  history_.SetLabels({Pid(100), StartTime(6)}, Label("another's"));
+  EXPECT_EQ(ServiceOf(kKey), "late");
+}
+
+TEST_F(ProcessObserverTest, HasNoLabelsForUnknownProcesses) {
+  Scan();
+  EXPECT_EQ(LabelsOf({Pid(999), StartTime(1)}), nullptr);
+}
+
+TEST_F(ProcessObserverTest, SeesEachObjectOnceInAProgram) {
+  Scan();
+  EXPECT_THAT(observer_.mapped, ElementsAre("100 /lib/a 7f0000000000"));
+  Apply(At(Mapping(100, "/lib/b", 'b'), 0x20000, 0x22000));
+  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
+  Apply(At(Mapping(100, "//anon", 0), 0x30000, 0x32000));
+  EXPECT_THAT(observer_.mapped, ElementsAre("100 /lib/a 7f0000000000", "100 /lib/b 20000"));
+  Exec(100);
+  observer_.mapped.clear();
+  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
+  EXPECT_THAT(observer_.mapped, ElementsAre("100 /lib/b 10000"));
+}
+
+TEST_F(ProcessObserverTest, SeesWhatAForkedProcessInherited) {
+  Scan();
+  observer_.mapped.clear();
+  ForkLiving(100, 200);
+  EXPECT_THAT(observer_.mapped, ElementsAre("200 /lib/a 7f0000000000"));
+}
+
+TEST_F(ProcessObserverTest, SeesNoMappingOfAProcessThatItHasNotSeen) {
+  Scan();
+  observer_.mapped.clear();
+  Fork(100, 200);
+  EXPECT_THAT(observer_.mapped, IsEmpty());
+}
+
+}  // namespace
+}  // namespace pyrometer
