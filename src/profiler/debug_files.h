@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "base/unique_fd.h"
 #include "indexer/indexer.h"
 #include "process/process_tracker.h"
+#include "profiler/recently_missed.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
@@ -29,11 +32,16 @@ Result<UniqueFd> FindDebugFile(std::span<const UniqueFd> roots, const DebugFileC
                                Indexer& indexer);
 
 // Finds debug files of objects in the root of a process that has the object mapped, then in the
-// host's. What was not found is not looked for again. Thread-compatible.
+// host's. What was not found is looked for again after kRetry. Thread-compatible.
 class DebugFiles {
  public:
-  DebugFiles(ProcessTracker& tracker, Indexer& indexer, Procfs procfs = {})
-      : tracker_(tracker), indexer_(indexer), procfs_(std::move(procfs)) {}
+  using Clock = MonotonicTime (*)();
+  static constexpr std::chrono::minutes kRetry{10};
+  static constexpr size_t kMostMissed = 16384;  // 0.5 MB
+
+  DebugFiles(ProcessTracker& tracker, Indexer& indexer, Procfs procfs = {},
+             Clock clock = &MonotonicNow)
+      : tracker_(tracker), indexer_(indexer), procfs_(std::move(procfs)), clock_(clock) {}
 
   // `file` is the object's own. Errors: kNotFound.
   Result<UniqueFd> Open(ObjectId object, int file);
@@ -44,7 +52,8 @@ class DebugFiles {
   ProcessTracker& tracker_;
   Indexer& indexer_;
   const Procfs procfs_;
-  absl::flat_hash_set<ObjectId> without_;
+  const Clock clock_;
+  RecentlyMissed missed_{kRetry, kMostMissed};
 };
 
 }  // namespace pyrometer
