@@ -203,7 +203,7 @@ Check CheckParanoid(const MachineFacts& facts) {
 
 // Where the addresses are visible: kernel/ksyms_common.c, kallsyms_show_value().
 std::string AdviceOnKernelAddresses(const MachineFacts& facts) {
-  const std::string grant = Has(facts, CAP_SYSLOG) ? "" : "run as root, or grant CAP_SYSLOG";
+  std::string grant = Has(facts, CAP_SYSLOG) ? "" : "run as root, or grant CAP_SYSLOG";
   if (facts.kptr_restrict.value_or(0) < 2) return grant;
   return fmt::format("sysctl -w kernel.kptr_restrict=1 (2 hides them from root too){}{}",
                      grant.empty() ? "" : "; and ", grant);
@@ -274,11 +274,13 @@ Check CheckSampleRate(const MachineFacts& facts) {
 Check CheckCgroups(const MachineFacts& facts) {
   bool v1 = false;
   bool v2 = false;
-  for (const CgroupMount& mount : facts.cgroups) (mount.v2 ? v2 : v1) = true;
+  for (const CgroupMount& mount : facts.cgroups) {
+    if (!mount.IsNamed()) (mount.v2 ? v2 : v1) = true;  // others cannot be filtered by
+  }
   const char* const found = v1 && v2 ? "v1 and v2 (hybrid)"
                             : v2     ? "v2"
                             : v1     ? "v1"
-                                     : "none mounted";
+                                     : "none that can be used";
   return Judge(v1 || v2, CheckStatus::kWarn,
                {.name = "cgroups",
                 .found = found,

@@ -205,6 +205,8 @@ TEST(Examine, NamesTheLayoutOfCgroups) {
   EXPECT_EQ(Find(Examine(facts), "cgroups").found, "v1 and v2 (hybrid)");
   facts.cgroups.erase(facts.cgroups.begin());
   EXPECT_EQ(Find(Examine(facts), "cgroups").found, "v1");
+  facts.cgroups = {{"/c/systemd", false, "name=systemd"}};
+  EXPECT_EQ(Find(Examine(facts), "cgroups").status, CheckStatus::kWarn) << "it cannot be used";
 }
 
 TEST(RunDoctor, ExaminesThisMachine) {
