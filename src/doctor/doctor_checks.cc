@@ -17,6 +17,8 @@ constexpr KernelVersion kOldestKernel{5, 10};
 constexpr KernelVersion kMemlockUnused{5, 11};
 constexpr uint64_t kEnoughMemlock = uint64_t{256} << 20;
 constexpr Hertz kDefaultFrequency{99};
+// Of kernel.perf_event_paranoid, as the kernel's own sources have it.
+constexpr int64_t kHighestParanoia = 2;
 
 // A judgement between two: what follows from `good`.
 Check Judge(bool good, CheckStatus otherwise, Check check) {
@@ -76,7 +78,7 @@ struct Feature {
   const char* what;
   const char* meaning;  // of its absence, or of what it is for
 };
-constexpr std::array<Feature, 12> kFeatures = {{
+constexpr std::array<Feature, 11> kFeatures = {{
     {"perf_event_program", &KernelFeatures::perf_event_program, CheckStatus::kFail,
      "BPF programs on perf events", "samples are taken by such a program"},
     {"cpu_clock", &KernelFeatures::cpu_clock, CheckStatus::kFail, "cpu-clock events on whole CPUs",
@@ -89,19 +91,17 @@ constexpr std::array<Feature, 12> kFeatures = {{
      "forks and exits are followed by raw tracepoints"},
     {"task_iterator", &KernelFeatures::task_iterator, CheckStatus::kFail, "BPF task iterator",
      "running processes are listed by it at the start"},
+    {"ring_buffer", &KernelFeatures::ring_buffer, CheckStatus::kFail, "BPF ring buffer",
+     "stacks that cannot be walked in the kernel reach the agent through it"},
     {"perf_link", &KernelFeatures::perf_link, CheckStatus::kOk, "BPF links on perf events",
      "before 5.15 programs are attached by ioctl instead; nothing is lost"},
     {"task_pt_regs", &KernelFeatures::task_pt_regs, CheckStatus::kOk, "bpf_task_pt_regs",
      "before 5.15 user registers are found from the kernel stack's size; nothing is lost"},
-    {"bpf_loop", &KernelFeatures::loop, CheckStatus::kOk, "bpf_loop",
-     "before 5.17 the stack walk is verified step by step and loads more slowly; nothing is lost"},
     {"mmap2_build_id", &KernelFeatures::mmap2_build_id, CheckStatus::kWarn,
      "build ids in mmap events",
-     "before 5.12 build ids are read from the files, which a short-lived process may take with it"},
-    {"ring_buffer", &KernelFeatures::ring_buffer, CheckStatus::kOk, "BPF ring buffer",
-     "record does not need it"},
+     "before 5.12 build ids are read from the files, which may be gone with a short-lived process"},
     {"cycles", &KernelFeatures::cycles, CheckStatus::kOk, "hardware cycle counter",
-     "record samples by the software clock"},
+     "not used: samples are taken by the software clock"},
 }};
 
 std::string_view Word(Support support) {
@@ -127,7 +127,13 @@ Check CheckFeature(const Feature& feature, const MachineFacts& facts) {
     check.meaning = "cannot be tried without the capabilities above";
     return check;
   }
-  if (support == Support::kDenied) {
+  if (support == Support::kDenied && feature.support == &KernelFeatures::cpu_clock &&
+      facts.perf_event_paranoid.value_or(0) > kHighestParanoia) {
+    check.advice = fmt::format(
+        "sysctl -w kernel.perf_event_paranoid={0} (levels above {0} are a distribution's own, and "
+        "some of them demand CAP_SYS_ADMIN)",
+        kHighestParanoia);
+  } else if (support == Support::kDenied) {
     check.advice =
         "allow the system calls bpf and perf_event_open (seccomp profile of the "
         "container, security modules)";
@@ -152,7 +158,7 @@ Check CheckCapabilities(const MachineFacts& facts) {
       {"CAP_BPF", CAP_BPF, CAP_SYS_ADMIN, "programs cannot be loaded"},
       {"CAP_PERFMON", CAP_PERFMON, CAP_SYS_ADMIN, "CPUs cannot be sampled"},
       {"CAP_SYS_PTRACE", CAP_SYS_PTRACE, CAP_SYS_PTRACE,
-       "mappings of other users' processes stay unknown"},
+       "what was mapped before, in other users' processes, stays unknown"},
       {"CAP_SYSLOG", CAP_SYSLOG, CAP_SYSLOG, "kernel functions may stay unnamed"},
       {"CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE,
        "unreadable programs stay unnamed"},
@@ -187,17 +193,20 @@ Check CheckParanoid(const MachineFacts& facts) {
   const std::string level = facts.perf_event_paranoid
                                 ? fmt::format("{}", *facts.perf_event_paranoid)
                                 : std::string("not readable");
-  if (HasOr(facts, CAP_PERFMON, CAP_SYS_ADMIN)) {
-    return {.name = "perf_event_paranoid",
-            .found = level,
-            .meaning = "does not matter: CAP_PERFMON is above it",
-            .advice = ""};
-  }
-  return Judge(facts.perf_event_paranoid && *facts.perf_event_paranoid <= -1, CheckStatus::kWarn,
-               {.name = "perf_event_paranoid",
-                .found = level,
-                .meaning = "without CAP_PERFMON whole CPUs and kernel stacks need a level of -1",
-                .advice = "grant CAP_PERFMON rather than lowering it for everybody"});
+  return {.name = "perf_event_paranoid",
+          .found = level,
+          .meaning = HasOr(facts, CAP_PERFMON, CAP_SYS_ADMIN)
+                         ? "does not matter: CAP_PERFMON is above it"
+                         : "does not matter: BPF programs need CAP_PERFMON at any level",
+          .advice = ""};
+}
+
+// Where the addresses are visible: kernel/ksyms_common.c, kallsyms_show_value().
+std::string AdviceOnKernelAddresses(const MachineFacts& facts) {
+  std::string grant = Has(facts, CAP_SYSLOG) ? "" : "run as root, or grant CAP_SYSLOG";
+  if (facts.kptr_restrict.value_or(0) < 2) return grant;
+  return fmt::format("sysctl -w kernel.kptr_restrict=1 (2 hides them from root too){}{}",
+                     grant.empty() ? "" : "; and ", grant);
 }
 
 Check CheckKernelSymbols(const MachineFacts& facts) {
@@ -208,9 +217,7 @@ Check CheckKernelSymbols(const MachineFacts& facts) {
                                    facts.kernel_addresses_visible ? "visible" : "hidden"),
               .meaning = facts.kernel_addresses_visible ? "kernel functions get their names"
                                                         : "kernel functions stay unnamed",
-              .advice = facts.kptr_restrict.value_or(0) >= 2
-                            ? "sysctl -w kernel.kptr_restrict=1 (2 hides them from root too)"
-                            : "run as root, or grant CAP_SYSLOG"};
+              .advice = AdviceOnKernelAddresses(facts)};
   return Judge(facts.kernel_addresses_visible, CheckStatus::kWarn, std::move(check));
 }
 
@@ -252,24 +259,28 @@ Check CheckMemlock(const MachineFacts& facts) {
 
 Check CheckSampleRate(const MachineFacts& facts) {
   const bool known = facts.sample_rate_limit.has_value();
-  return Judge(!known || *facts.sample_rate_limit >= kDefaultFrequency, CheckStatus::kWarn,
-               {.name = "sample_rate",
-                .found = known ? fmt::format("up to {} Hz", facts.sample_rate_limit->value)
-                               : "limit not readable",
-                .meaning = "the kernel throttles samples that come more often than that",
-                .advice = fmt::format("sysctl -w kernel.perf_event_max_sample_rate=100000, or "
-                                      "record with a --frequency below {}",
-                                      kDefaultFrequency.value)});
+  return Judge(
+      !known || *facts.sample_rate_limit >= kDefaultFrequency, CheckStatus::kWarn,
+      {.name = "sample_rate",
+       .found = known ? fmt::format("up to {} Hz", facts.sample_rate_limit->value)
+                      : "limit not readable",
+       .meaning = fmt::format("record refuses a higher --frequency, since the kernel would "
+                              "throttle it; the default is {}",
+                              kDefaultFrequency.value),
+       .advice = "sysctl -w kernel.perf_event_max_sample_rate=100000 (the kernel lowers it "
+                 "by itself when sampling takes too long), or give a lower --frequency"});
 }
 
 Check CheckCgroups(const MachineFacts& facts) {
   bool v1 = false;
   bool v2 = false;
-  for (const CgroupMount& mount : facts.cgroups) (mount.v2 ? v2 : v1) = true;
+  for (const CgroupMount& mount : facts.cgroups) {
+    if (!mount.IsNamed()) (mount.v2 ? v2 : v1) = true;  // others cannot be filtered by
+  }
   const char* const found = v1 && v2 ? "v1 and v2 (hybrid)"
                             : v2     ? "v2"
                             : v1     ? "v1"
-                                     : "none mounted";
+                                     : "none that can be used";
   return Judge(v1 || v2, CheckStatus::kWarn,
                {.name = "cgroups",
                 .found = found,
@@ -297,8 +308,9 @@ Check CheckDebugFiles(const MachineFacts& facts) {
   return {.name = "debug_files",
           .found = std::move(found),
           .meaning =
-              "functions are named from the symbol tables in the programs themselves; "
-              "separate debug files help other tools",
+              "not needed: programs are unwound and named by what they carry themselves. Debug "
+              "files help to unwind those that carry little; names are not taken from them, "
+              "and debuginfod is not asked",
           .advice = ""};
 }
 

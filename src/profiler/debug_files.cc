@@ -51,11 +51,12 @@ Result<UniqueFd> FindDebugFile(std::span<const UniqueFd> roots, const DebugFileC
 }
 
 Result<UniqueFd> DebugFiles::Open(ObjectId object, int file) {
-  if (without_.contains(object)) {
-    return Fail(ErrorCode::kNotFound, "object {} has no debug file", object.value());
+  const MonotonicTime now = clock_.Now();
+  if (missed_.Contains(object, now)) {
+    return Fail(ErrorCode::kNotFound, "object {} had no debug file", object.value());
   }
   Result<UniqueFd> found = Find(object, file);
-  if (!found) without_.insert(object);
+  if (!found) missed_.Add(object, now);
   return found;
 }
 

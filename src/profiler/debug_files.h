@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "base/unique_fd.h"
 #include "indexer/indexer.h"
 #include "process/process_knowledge.h"
+#include "profiler/recently_missed.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
@@ -29,11 +32,14 @@ Result<UniqueFd> FindDebugFile(std::span<const UniqueFd> roots, const DebugFileC
                                Indexer& indexer);
 
 // Finds debug files of objects in the root of a process that has the object mapped, then in the
-// host's. What was not found is not looked for again. Thread-compatible.
+// host's. What was not found is looked for again after kRetry. Thread-compatible.
 class DebugFiles {
  public:
-  DebugFiles(ProcessKnowledge& processes, Indexer& indexer, Procfs procfs = {})
-      : processes_(processes), indexer_(indexer), procfs_(std::move(procfs)) {}
+  static constexpr std::chrono::minutes kRetry{10};
+  static constexpr size_t kMostMissed = 16384;  // 0.5 MB
+
+  DebugFiles(ProcessKnowledge& processes, Indexer& indexer, const Clock& clock, Procfs procfs = {})
+      : processes_(processes), indexer_(indexer), procfs_(std::move(procfs)), clock_(clock) {}
 
   // `file` is the object's own. Errors: kNotFound.
   Result<UniqueFd> Open(ObjectId object, int file);
@@ -44,7 +50,8 @@ class DebugFiles {
   ProcessKnowledge& processes_;
   Indexer& indexer_;
   const Procfs procfs_;
-  absl::flat_hash_set<ObjectId> without_;
+  const Clock& clock_;
+  RecentlyMissed missed_{kRetry, kMostMissed};
 };
 
 }  // namespace pyrometer

@@ -25,7 +25,7 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
                    std::shared_ptr<KernelMachine> owned)
     : kernel_(std::move(owned)),
       machine_(std::move(machine)),
-      tables_(machine_.processes, machine_.indexer, kTableBytes),
+      tables_(machine_.processes, machine_.indexer, machine_.clock, kTableBytes),
       loader_(machine_.tables, tables_, machine_.clock),
       cold_(machine_.cold, machine_.processes, tables_),
       consumers_(longest_window),

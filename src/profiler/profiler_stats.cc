@@ -169,8 +169,12 @@ void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 24);
+  static_assert(kNumbers<ProcessCounters> == 26);
   list.Add("proc_scans_total", processes.scans, "times that all of /proc was read");
+  list.Add("proc_scans_failed_total", processes.scans_failed,
+           "times that /proc could not be listed; tried again");
+  list.Add("processes_unreadable_total", processes.processes_unreadable,
+           "looks at a process that lives and could not be read then; tried again");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("publishes_total", processes.publishes, "mapping arrays handed to the kernel");
   list.Add("rechecks_total", processes.rechecks,
@@ -208,6 +212,8 @@ std::string_view HelpOf(Unresolved reason) {
       return "locations without a name: the process's perf map does not cover it";
     case Unresolved::kKernel:
       return "locations without a name: outside of all known functions of the kernel";
+    case Unresolved::kNoRoom:
+      return "locations without a name: the file's symbols take more memory than there is for them";
     case Unresolved::kOtherKind:
       break;
   }
@@ -215,7 +221,7 @@ std::string_view HelpOf(Unresolved reason) {
 }
 
 void AddNames(const SymbolizerCounts& names, StatList& list) {
-  static_assert(kNumbers<SymbolizerCounts> == 4 + kUnresolvedReasons);
+  static_assert(kNumbers<SymbolizerCounts> == 6 + kUnresolvedReasons);
   list.Add("locations_total", names.locations, "distinct places in code that were named");
   for (size_t i = 0; i < names.unresolved.size(); ++i) {
     const auto reason = static_cast<Unresolved>(i);
@@ -223,6 +229,9 @@ void AddNames(const SymbolizerCounts& names, StatList& list) {
              HelpOf(reason));
   }
   list.Add("symbol_tables_read_total", names.tables_read, "symbol tables read, also again");
+  list.Add("symbol_tables_dropped_in_use_total", names.tables_dropped_in_use,
+           "symbol tables dropped for want of room though they were in use");
+  list.Add("symbol_table_bytes", names.symbol_table_bytes, "bytes of symbol tables held now");
   list.Add("kernel_symbols_read_total", names.kernel_symbols_read,
            "times that the kernel's symbols were read again, for modules that came");
   list.Add("perf_map_bad_lines_total", names.bad_perf_map_lines,

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "indexer/indexer.h"
 #include "process/process_knowledge.h"
@@ -36,10 +37,10 @@ class UnwindTables : public UnwindTableSource {
     uint64_t bytes = 0;   // of these
   };
 
-  UnwindTables(ProcessKnowledge& processes, Indexer& indexer, size_t budget)
+  UnwindTables(ProcessKnowledge& processes, Indexer& indexer, const Clock& clock, size_t budget)
       : processes_(processes),
         indexer_(indexer),
-        debug_files_(processes, indexer),
+        debug_files_(processes, indexer, clock),
         budget_(budget) {}
 
   // Empty if the object's file is gone, is no ELF file, or has no call frame information.

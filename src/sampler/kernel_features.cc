@@ -134,7 +134,6 @@ void ProbeBpf(KernelFeatures& features) {
     return FromProbe(libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, id, nullptr), denied);
   };
   features.task_pt_regs = function(BPF_FUNC_task_pt_regs);
-  features.loop = function(BPF_FUNC_loop);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct KernelVersion {
 // From a release string like "6.1.0-44-amd64"; nothing if it begins otherwise.
 std::optional<KernelVersion> ParseKernelVersion(std::string_view release);
 
-// What this kernel and these privileges allow, as tried out now. Facts only: `agent` judges them.
+// What this kernel and these privileges allow, as tried out now. Facts only: `doctor` judges them.
 struct KernelFeatures {
   std::string release;
   std::string machine;
@@ -33,7 +33,6 @@ struct KernelFeatures {
   Support ring_buffer = Support::kNo;         // 5.8
   Support perf_link = Support::kNo;           // bpf_link on perf events, 5.15; else an ioctl
   Support task_pt_regs = Support::kNo;    // bpf_task_pt_regs (with bpf_get_current_task_btf), 5.15
-  Support loop = Support::kNo;            // bpf_loop, 5.17
   Support mmap2_build_id = Support::kNo;  // perf_event_attr.build_id, 5.12
   Support cpu_clock = Support::kNo;       // PERF_COUNT_SW_CPU_CLOCK, all processes of CPU 0
   Support cycles = Support::kNo;          // PERF_COUNT_HW_CPU_CYCLES there

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -43,8 +44,20 @@ std::string MadeUpName(std::string_view path, ElfAddress address) {
 
 }  // namespace
 
-ObjectNamer::ObjectNamer(ObjectSource& source, size_t symbol_table_bytes, SymbolizerCounts& counts)
-    : source_(source), tables_(source, symbol_table_bytes), counts_(counts) {}
+ObjectNamer::ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget,
+                         SymbolizerCounts& counts)
+    : source_(source), tables_(source, budget), counts_(counts) {}
+
+std::vector<FrameRange> ObjectNamer::BeginWindow(uint32_t window) {
+  window_ = window;
+  std::vector<FrameRange> again;
+  for (const ObjectId object : tables_.BeginWindow(window)) {
+    if (const auto node = without_room_.extract(object)) {
+      std::ranges::copy(node.mapped(), std::back_inserter(again));
+    }
+  }
+  return again;
+}
 
 LocationRef ObjectNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t window) {
   const ElfAddress address = frame.offset();
@@ -54,7 +67,6 @@ LocationRef ObjectNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t wind
     return UnknownLocation(address.value());
   }
   const SymbolTableCache::Answer symbols = tables_.Get(frame.object(), object->description, window);
-  counts_.tables_read = tables_.tables_read();
   const std::optional<Symbol> symbol =
       symbols.table == nullptr ? std::nullopt : symbols.table->Find(address);
   if (symbol) {
@@ -62,6 +74,8 @@ LocationRef ObjectNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t wind
                         LineFor(frame.object(), *symbol));
   }
   counts_.Add(symbols.reason);
+  if (symbols.reason == Unresolved::kNoRoom)
+    without_room_[frame.object()].push_back({frame, frame});
   return MadeUpLocation(CodeOrigin::kUser, object->code, address.value(),
                         MadeUpName(object->code->path, address));
 }
@@ -70,9 +84,11 @@ const ObjectNamer::KnownObject* ObjectNamer::Find(ObjectId id, uint32_t window) 
   if (const auto known = objects_.find(id); known != objects_.end()) return &known->second;
   std::optional<ObjectDescription> description = source_.Describe(id);
   if (!description) return nullptr;
-  const SymbolTable* const table = tables_.Get(id, *description, window).table;
+  const SymbolTableCache::Answer symbols = tables_.Get(id, *description, window);
+  const bool has_functions =
+      symbols.table == nullptr ? symbols.reason == Unresolved::kNoRoom : !symbols.table->empty();
   KnownObject object{.description = *std::move(description), .code = nullptr};
-  object.code = MakeCodeObject(object.description, table != nullptr && !table->empty());
+  object.code = MakeCodeObject(object.description, has_functions);
   return &(objects_[id] = std::move(object));
 }
 
@@ -89,7 +105,10 @@ const Line& ObjectNamer::LineFor(ObjectId id, const Symbol& symbol) {
 }
 
 void ObjectNamer::EndWindow(uint32_t unused_since) {
-  tables_.EndWindow(unused_since);
+  tables_.EndWindow(window_, unused_since);
+  counts_.tables_read = tables_.tables_read();
+  counts_.tables_dropped_in_use = tables_.dropped_in_use();
+  counts_.symbol_table_bytes = tables_.bytes();
   absl::erase_if(objects_, [](const auto& o) { return o.second.code.use_count() == 1; });
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "pyrometer/frame.h"
@@ -19,7 +20,10 @@ namespace pyrometer {
 class ObjectNamer : public FrameNamer {
  public:
   // Both outlive this.
-  ObjectNamer(ObjectSource& source, size_t symbol_table_bytes, SymbolizerCounts& counts);
+  ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget, SymbolizerCounts& counts);
+
+  // Frames that got no name because their symbols had no room, and now may have.
+  std::vector<FrameRange> BeginWindow(uint32_t window) override;
 
   // REQUIRES: frame.kind() == kObject. Cheapest if frames come in order: each object's symbols are
   // then needed once, and each function is demangled once.
@@ -41,6 +45,8 @@ class ObjectNamer : public FrameNamer {
   SymbolTableCache tables_;
   SymbolizerCounts& counts_;
   absl::flat_hash_map<ObjectId, KnownObject> objects_;
+  absl::flat_hash_map<ObjectId, std::vector<FrameRange>> without_room_;
+  uint32_t window_ = 0;
   // The function named last.
   ObjectId last_object_;
   ElfAddress last_start_;

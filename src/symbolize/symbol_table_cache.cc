@@ -16,11 +16,25 @@ Result<SymbolTable> VdsoSymbols() {
 
 }  // namespace
 
+std::vector<ObjectId> SymbolTableCache::BeginWindow(uint32_t window) {
+  std::vector<ObjectId> again;
+  absl::erase_if(failures_, [&](const auto& entry) {
+    const Failure& failure = entry.second;
+    if (failure.reason != Unresolved::kNoRoom || window - failure.window < kUseWindows) {
+      return false;
+    }
+    again.push_back(entry.first);
+    return true;
+  });
+  return again;
+}
+
 SymbolTableCache::Answer SymbolTableCache::Get(ObjectId object,
                                                const ObjectDescription& description,
                                                uint32_t window) {
   if (const auto known = by_object_.find(object); known != by_object_.end()) {
     entries_.splice(entries_.begin(), entries_, known->second);
+    entries_.front().last_used = window;
     return {.table = &entries_.front().table};
   }
   if (const auto failed = failures_.find(object); failed != failures_.end()) {
@@ -36,25 +50,36 @@ SymbolTableCache::Answer SymbolTableCache::Get(ObjectId object,
   }
   ++tables_read_;
   bytes_ += table->bytes();
-  entries_.push_front({.object = object, .table = *std::move(table)});
+  entries_.push_front({.object = object, .table = *std::move(table), .last_used = window});
   by_object_[object] = entries_.begin();
-  Shrink(1);
+  HoldMaximum(1, window);
   return {.table = &entries_.front().table};
 }
 
-void SymbolTableCache::EndWindow(uint32_t retry_before) {
-  Shrink(0);
-  absl::erase_if(failures_,
-                 [=](const auto& failure) { return failure.second.window < retry_before; });
+void SymbolTableCache::EndWindow(uint32_t window, uint32_t retry_before) {
+  HoldMaximum(0, window);
+  while (bytes_ > budget_.idle_bytes && !IsInUse(entries_.back(), window)) DropLast();
+  absl::erase_if(failures_, [=](const auto& entry) {
+    return entry.second.reason != Unresolved::kNoRoom && entry.second.window < retry_before;
+  });
 }
 
-// Drops tables until the budget is met, but leaves the `keep` most recently used ones.
-void SymbolTableCache::Shrink(size_t keep) {
-  while (bytes_ > budget_ && entries_.size() > keep) {
-    bytes_ -= entries_.back().table.bytes();
-    by_object_.erase(entries_.back().object);
-    entries_.pop_back();
+// Drops tables, the least recently used first, but leaves the `keep` most recently used ones.
+void SymbolTableCache::HoldMaximum(size_t keep, uint32_t window) {
+  while (bytes_ > budget_.max_bytes && entries_.size() > keep) {
+    const Entry& last = entries_.back();
+    if (IsInUse(last, window)) {
+      failures_[last.object] = {.reason = Unresolved::kNoRoom, .window = window};
+      ++dropped_in_use_;
+    }
+    DropLast();
   }
+}
+
+void SymbolTableCache::DropLast() {
+  bytes_ -= entries_.back().table.bytes();
+  by_object_.erase(entries_.back().object);
+  entries_.pop_back();
 }
 
 }  // namespace pyrometer

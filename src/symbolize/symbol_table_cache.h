@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "pyrometer/ids.h"
@@ -13,46 +14,65 @@
 
 namespace pyrometer {
 
-// Symbol tables of objects, read when asked for, within a budget of bytes: the least recently used
-// ones are dropped and read again when they are needed again. Not thread-safe.
+// Symbol tables of objects, read when asked for. Not thread-safe.
+//
+// Reading costs about 4 ms a megabyte. So a table stays while it is in use, which is for
+// kUseWindows after it was asked for last; those that are not take `idle_bytes` at most. All tables
+// together take `max_bytes` at most, and more only until the end of the window if a single one
+// does: what is dropped for that, though in use, is not read again for kUseWindows. However many
+// and however large the tables, each is read at most once in so many windows.
 class SymbolTableCache {
  public:
+  static constexpr uint32_t kUseWindows = 6;
+
+  struct Budget {
+    size_t idle_bytes = size_t{24} << 20;
+    size_t max_bytes = size_t{128} << 20;
+  };
+
   struct Answer {
     const SymbolTable* table = nullptr;  // null: `reason` says why; valid until the next Get
     Unresolved reason = Unresolved::kNoSymbols;
   };
 
   // `source` outlives this.
-  SymbolTableCache(ObjectSource& source, size_t budget_bytes)
-      : source_(source), budget_(budget_bytes) {}
+  SymbolTableCache(ObjectSource& source, Budget budget) : source_(source), budget_(budget) {}
 
-  // A single table may exceed the budget while it is the current one. That a table could not be
-  // read is remembered as of `window`.
+  // The objects whose tables had no room and may now be read again.
+  std::vector<ObjectId> BeginWindow(uint32_t window);
+
+  // Why there is no table is remembered as of `window`. kNoRoom: see above.
   Answer Get(ObjectId object, const ObjectDescription& description, uint32_t window);
 
-  // Lets failures from before `window` be tried again, and drops the current table if it exceeds
-  // the budget.
-  void EndWindow(uint32_t retry_before);
+  // Lets failures from before `retry_before` be tried again, and drops what is beyond the budget.
+  void EndWindow(uint32_t window, uint32_t retry_before);
 
   uint64_t tables_read() const { return tables_read_; }
+  uint64_t dropped_in_use() const { return dropped_in_use_; }
   size_t bytes() const { return bytes_; }
 
  private:
   struct Entry {
     ObjectId object;
     SymbolTable table;
+    uint32_t last_used = 0;  // window
   };
   struct Failure {
     Unresolved reason = Unresolved::kUnreadable;
     uint32_t window = 0;
   };
 
-  void Shrink(size_t keep);
+  void HoldMaximum(size_t keep, uint32_t window);
+  void DropLast();
+  bool IsInUse(const Entry& entry, uint32_t window) const {
+    return window - entry.last_used < kUseWindows;
+  }
 
   ObjectSource& source_;
-  size_t budget_;
+  Budget budget_;
   size_t bytes_ = 0;
   uint64_t tables_read_ = 0;
+  uint64_t dropped_in_use_ = 0;
   std::list<Entry> entries_;  // the most recently used first
   absl::flat_hash_map<ObjectId, std::list<Entry>::iterator> by_object_;
   absl::flat_hash_map<ObjectId, Failure> failures_;

@@ -18,6 +18,7 @@
 #include "symbolize/kernel_symbols.h"
 #include "symbolize/location_cache.h"
 #include "symbolize/symbol_sources.h"
+#include "symbolize/symbol_table_cache.h"
 #include "symbolize/unresolved.h"
 
 namespace pyrometer {
@@ -32,8 +33,8 @@ namespace pyrometer {
 class Symbolizer {
  public:
   struct Options {
-    size_t symbol_table_bytes = size_t{24} << 20;  // kept from window to window
-    size_t perf_map_bytes = size_t{16} << 20;      // likewise
+    SymbolTableCache::Budget symbol_tables = {};
+    size_t perf_map_bytes = size_t{16} << 20;  // kept from window to window
     // Locations and failures to read symbols are forgotten when not used for so many windows.
     uint32_t keep_windows = 60;
     // Where the kernel's symbols are read again when modules have come or gone; nothing: never.

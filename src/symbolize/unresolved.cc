@@ -17,6 +17,8 @@ std::string_view Name(Unresolved reason) {
       return "jit";
     case Unresolved::kKernel:
       return "kernel";
+    case Unresolved::kNoRoom:
+      return "no_room";
     case Unresolved::kOtherKind:
       return "other_kind";
   }

@@ -16,9 +16,10 @@ enum class Unresolved : uint8_t {
   kUnreadable,  // the object's symbols could not be read: no permission, not a good ELF file
   kJit,         // a user address that the process's perf map does not cover
   kKernel,      // a kernel address outside of all known functions
+  kNoRoom,      // the object's symbols take more memory than there is for the time being
   kOtherKind,   // a frame of a kind that nobody names
 };
-inline constexpr size_t kUnresolvedReasons = 7;
+inline constexpr size_t kUnresolvedReasons = 8;
 
 // "unmapped", "no_symbols", ... as metrics have it.
 std::string_view Name(Unresolved reason);
@@ -27,8 +28,10 @@ std::string_view Name(Unresolved reason);
 struct SymbolizerCounts {
   uint64_t locations = 0;
   std::array<uint64_t, kUnresolvedReasons> unresolved{};
-  uint64_t tables_read = 0;          // symbol tables, also those read again after being dropped
-  uint64_t kernel_symbols_read = 0;  // again: tries to read the kernel's symbols after the start
+  uint64_t tables_read = 0;            // symbol tables, also those read again after being dropped
+  uint64_t tables_dropped_in_use = 0;  // for want of room; see SymbolTableCache
+  uint64_t symbol_table_bytes = 0;     // held after the last window
+  uint64_t kernel_symbols_read = 0;    // again: tries to read the kernel's symbols after the start
   uint64_t bad_perf_map_lines = 0;
 
   void Add(Unresolved reason) { ++unresolved[static_cast<size_t>(reason)]; }

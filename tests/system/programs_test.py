@@ -257,9 +257,10 @@ class FilesOutOfReach(RecordedOnce):
         in_namespace = (
             'mount -t tmpfs none "$1" && cp "$2" "$1/in_namespace" && exec "$1/in_namespace" "$3"'
         )
+        # The program is opened first, since it may lie below /tmp.
         jit_in_namespace = (
-            'mount -t tmpfs none /tmp && cp "$1" /tmp/jit_in_pid_ns &&'
-            ' exec unshare --pid --fork /tmp/jit_in_pid_ns "$2" map'
+            'exec 3<"$1" && mount -t tmpfs none /tmp && cp /proc/self/fd/3 /tmp/jit_in_pid_ns &&'
+            ' exec unshare --pid --fork /tmp/jit_in_pid_ns "$2" map 3<&-'
         )
         cls.deleted = deleted
         return [

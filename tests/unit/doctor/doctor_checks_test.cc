@@ -24,8 +24,8 @@ MachineFacts GoodMachine() {
        {&KernelFeatures::btf, &KernelFeatures::perf_event_program, &KernelFeatures::map_in_map,
         &KernelFeatures::batch_operations, &KernelFeatures::raw_tracepoint,
         &KernelFeatures::task_iterator, &KernelFeatures::ring_buffer, &KernelFeatures::perf_link,
-        &KernelFeatures::task_pt_regs, &KernelFeatures::loop, &KernelFeatures::mmap2_build_id,
-        &KernelFeatures::cpu_clock, &KernelFeatures::cycles}) {
+        &KernelFeatures::task_pt_regs, &KernelFeatures::mmap2_build_id, &KernelFeatures::cpu_clock,
+        &KernelFeatures::cycles}) {
     facts.kernel.*feature = Support::kYes;
   }
   facts.capabilities = (uint64_t{1} << (CAP_LAST_CAP + 1)) - 1;
@@ -78,12 +78,19 @@ TEST(Examine, JudgesEachFault) {
        CheckStatus::kFail, "seccomp"},
       {"cpu_clock", [](auto& f) { f.kernel.cpu_clock = Support::kDenied; }, CheckStatus::kFail,
        "seccomp"},
+      {"cpu_clock",
+       [](auto& f) {
+         f.kernel.cpu_clock = Support::kDenied;
+         f.perf_event_paranoid = 4;
+       },
+       CheckStatus::kFail, "perf_event_paranoid=2"},
       {"task_iterator", [](auto& f) { f.kernel.task_iterator = Support::kNo; }, CheckStatus::kFail,
        "kernel"},
       {"mmap2_build_id", [](auto& f) { f.kernel.mmap2_build_id = Support::kNo; },
        CheckStatus::kWarn, ""},
       {"perf_link", [](auto& f) { f.kernel.perf_link = Support::kNo; }, CheckStatus::kOk, ""},
-      {"bpf_loop", [](auto& f) { f.kernel.loop = Support::kNo; }, CheckStatus::kOk, ""},
+      {"ring_buffer", [](auto& f) { f.kernel.ring_buffer = Support::kNo; }, CheckStatus::kFail,
+       "kernel"},
       {"cycles", [](auto& f) { f.kernel.cycles = Support::kNo; }, CheckStatus::kOk, ""},
       {"capabilities", [](auto& f) { f.capabilities = 0; }, CheckStatus::kFail, "run as root"},
       {"capabilities", [](auto& f) { f.capabilities = std::nullopt; }, CheckStatus::kFail,
@@ -103,8 +110,19 @@ TEST(Examine, JudgesEachFault) {
          f.kptr_restrict = 2;
        },
        CheckStatus::kWarn, "kptr_restrict=1"},
-      {"kptr_restrict", [](auto& f) { f.kernel_addresses_visible = false; }, CheckStatus::kWarn,
-       "CAP_SYSLOG"},
+      {"kptr_restrict",
+       [](auto& f) {
+         f.kernel_addresses_visible = false;
+         *f.capabilities &= ~Bit(CAP_SYSLOG);
+       },
+       CheckStatus::kWarn, "CAP_SYSLOG"},
+      {"kptr_restrict",
+       [](auto& f) {
+         f.kernel_addresses_visible = false;
+         f.kptr_restrict = 2;
+         *f.capabilities &= ~Bit(CAP_SYSLOG);
+       },
+       CheckStatus::kWarn, "kptr_restrict=1 (2 hides them from root too); and run as root"},
       {"sample_rate", [](auto& f) { f.sample_rate_limit = Hertz{50}; }, CheckStatus::kWarn,
        "perf_event_max_sample_rate"},
       {"cgroups", [](auto& f) { f.cgroups.clear(); }, CheckStatus::kWarn, "mount"},
@@ -141,14 +159,22 @@ TEST(Examine, AcceptsSysAdminForTheNarrowerCapabilities) {
   EXPECT_EQ(Find(Examine(facts), "capabilities").status, CheckStatus::kOk);
 }
 
-TEST(Examine, MindsParanoiaOnlyWithoutTheCapabilityAboveIt) {
+TEST(Examine, LeavesParanoiaToTheCapabilityAboveIt) {
   MachineFacts facts = GoodMachine();
   facts.perf_event_paranoid = 4;
   EXPECT_EQ(Find(Examine(facts), "perf_event_paranoid").status, CheckStatus::kOk);
   facts.capabilities = Bit(CAP_BPF);
-  EXPECT_EQ(Find(Examine(facts), "perf_event_paranoid").status, CheckStatus::kWarn);
   facts.perf_event_paranoid = -1;
-  EXPECT_EQ(Find(Examine(facts), "perf_event_paranoid").status, CheckStatus::kOk);
+  EXPECT_THAT(Find(Examine(facts), "perf_event_paranoid").meaning, HasSubstr("need CAP_PERFMON"));
+  EXPECT_FALSE(Examine(facts).CanRecord()) << "the lowest level does not make up for it";
+}
+
+TEST(Examine, SaysThatRecordRefusesAFrequencyAboveTheLimit) {
+  MachineFacts facts = GoodMachine();
+  facts.sample_rate_limit = Hertz{50};
+  const Check check = Find(Examine(facts), "sample_rate");
+  EXPECT_EQ(check.found, "up to 50 Hz");
+  EXPECT_THAT(check.meaning, HasSubstr("refuses a higher --frequency"));
 }
 
 TEST(Examine, NamesEachMissingCapability) {
@@ -179,6 +205,8 @@ TEST(Examine, NamesTheLayoutOfCgroups) {
   EXPECT_EQ(Find(Examine(facts), "cgroups").found, "v1 and v2 (hybrid)");
   facts.cgroups.erase(facts.cgroups.begin());
   EXPECT_EQ(Find(Examine(facts), "cgroups").found, "v1");
+  facts.cgroups = {{"/c/systemd", false, "name=systemd"}};
+  EXPECT_EQ(Find(Examine(facts), "cgroups").status, CheckStatus::kWarn) << "it cannot be used";
 }
 
 TEST(RunDoctor, ExaminesThisMachine) {

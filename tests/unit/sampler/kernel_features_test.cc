@@ -46,7 +46,6 @@ TEST(ProbeKernelFeatures, FindsWhatTheVersionPromises) {
       {"ring buffer", features.ring_buffer, {5, 8}},
       {"perf link", features.perf_link, {5, 15}},
       {"task registers", features.task_pt_regs, {5, 15}},
-      {"loop", features.loop, {5, 17}},
       {"mmap2 build id", features.mmap2_build_id, {5, 12}},
   };
   for (const auto& promise : promises) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "symbolize/symbol_table_builder.h"
 
@@ -36,51 +37,86 @@ class CountingSource : public ObjectSource {
 
 TEST(SymbolTableCache, ReadsATableOnce) {
   CountingSource source;
-  SymbolTableCache cache(source, 1 << 20);
+  SymbolTableCache cache(source, {});
   for (int i = 0; i < 3; ++i) EXPECT_NE(cache.Get(ObjectId(1), {}, 1).table, nullptr);
   EXPECT_EQ(source.asked[1], 1);
   EXPECT_EQ(cache.tables_read(), 1U);
 }
 
-TEST(SymbolTableCache, DropsTheLeastRecentlyUsedBeyondItsBudget) {
+TEST(SymbolTableCache, DropsTheLeastRecentlyUsedWhenItIsNoLongerInUse) {
   CountingSource source;
-  SymbolTableCache cache(source, 2 * OneFunction().bytes());
-  cache.Get(ObjectId(1), {}, 1);
-  cache.Get(ObjectId(2), {}, 1);
-  cache.Get(ObjectId(1), {}, 1);
-  cache.Get(ObjectId(3), {}, 1);
-  EXPECT_LE(cache.bytes(), 2 * OneFunction().bytes());
-  cache.Get(ObjectId(1), {}, 1);
-  cache.Get(ObjectId(2), {}, 1);
+  SymbolTableCache cache(source, {.idle_bytes = 2 * OneFunction().bytes()});
+  for (const uint32_t object : {1, 2, 1, 3}) cache.Get(ObjectId(object), {}, 1);
+  cache.EndWindow(1, 0);
+  EXPECT_EQ(cache.bytes(), 3 * OneFunction().bytes()) << "all are in use";
+  cache.EndWindow(1 + SymbolTableCache::kUseWindows, 0);
+  EXPECT_EQ(cache.bytes(), 2 * OneFunction().bytes());
+  for (const uint32_t object : {1, 2, 3}) cache.Get(ObjectId(object), {}, 20);
   EXPECT_EQ(source.asked[1], 1);
   EXPECT_EQ(source.asked[2], 2);
+  EXPECT_EQ(source.asked[3], 1);
+  EXPECT_EQ(cache.dropped_in_use(), 0U);
 }
 
-TEST(SymbolTableCache, HoldsATableAboveItsBudgetOnlyWhileInUse) {
+TEST(SymbolTableCache, ReadsALargeTableOnceHoweverLongItIsInUse) {
   CountingSource source;
-  SymbolTableCache cache(source, 1);
-  EXPECT_TRUE(cache.Get(ObjectId(1), {}, 1).table->Find(ElfAddress(0x1008)).has_value());
-  cache.EndWindow(0);
+  SymbolTableCache cache(source, {.idle_bytes = 1});
+  for (uint32_t window = 1; window < 50; window += SymbolTableCache::kUseWindows - 1) {
+    EXPECT_TRUE(cache.Get(ObjectId(1), {}, window).table->Find(ElfAddress(0x1008)).has_value());
+    cache.EndWindow(window, 0);
+  }
+  EXPECT_EQ(source.asked[1], 1);
+}
+
+TEST(SymbolTableCache, HoldsATableAboveItsMaximumForTheWindowOnly) {
+  CountingSource source;
+  SymbolTableCache cache(source, {.idle_bytes = 1, .max_bytes = 1});
+  for (int i = 0; i < 3; ++i) EXPECT_NE(cache.Get(ObjectId(1), {}, 1).table, nullptr);
+  cache.EndWindow(1, 0);
   EXPECT_EQ(cache.bytes(), 0U);
+  for (uint32_t window = 2; window < 1 + SymbolTableCache::kUseWindows; ++window) {
+    EXPECT_TRUE(cache.BeginWindow(window).empty());
+    EXPECT_EQ(cache.Get(ObjectId(1), {}, window).reason, Unresolved::kNoRoom);
+    cache.EndWindow(window, window);
+  }
+  EXPECT_EQ(source.asked[1], 1);
+  EXPECT_EQ(cache.BeginWindow(7), std::vector<ObjectId>{ObjectId(1)});
+  EXPECT_NE(cache.Get(ObjectId(1), {}, 7).table, nullptr);
+  EXPECT_EQ(source.asked[1], 2);
+}
+
+TEST(SymbolTableCache, ReadsNothingOverAndOverWhenTablesInUseExceedItsMaximum) {
+  CountingSource source;
+  const size_t max_bytes = 2 * OneFunction().bytes();
+  SymbolTableCache cache(source, {.idle_bytes = 1, .max_bytes = max_bytes});
+  constexpr uint32_t kWindows = 60;
+  for (uint32_t window = 1; window <= kWindows; ++window) {
+    cache.BeginWindow(window);
+    for (const uint32_t object : {1, 2, 3}) cache.Get(ObjectId(object), {}, window);
+    cache.EndWindow(window, 0);
+    EXPECT_LE(cache.bytes(), max_bytes);
+  }
+  EXPECT_LE(cache.tables_read(), 3 * kWindows / SymbolTableCache::kUseWindows);
+  EXPECT_EQ(cache.tables_read(), cache.dropped_in_use() + 2);
 }
 
 TEST(SymbolTableCache, RemembersFailuresForSomeWindows) {
   CountingSource source;
-  SymbolTableCache cache(source, 1 << 20);
+  SymbolTableCache cache(source, {});
   EXPECT_EQ(cache.Get(ObjectId(13), {}, 5).reason, Unresolved::kFileGone);
   EXPECT_EQ(cache.Get(ObjectId(13), {}, 6).table, nullptr);
   EXPECT_EQ(cache.Get(ObjectId(14), {}, 6).reason, Unresolved::kUnreadable);
-  cache.EndWindow(5);
+  cache.EndWindow(6, 5);
   cache.Get(ObjectId(13), {}, 7);
   EXPECT_EQ(source.asked[13], 1);
-  cache.EndWindow(6);
+  cache.EndWindow(7, 6);
   cache.Get(ObjectId(13), {}, 8);
   EXPECT_EQ(source.asked[13], 2);
 }
 
 TEST(SymbolTableCache, ReadsTheVdsoItself) {
   CountingSource source;
-  SymbolTableCache cache(source, 1 << 20);
+  SymbolTableCache cache(source, {});
   ObjectDescription vdso;
   vdso.is_vdso = true;
   const SymbolTableCache::Answer answer = cache.Get(ObjectId(7), vdso, 1);

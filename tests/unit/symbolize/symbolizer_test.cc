@@ -191,7 +191,7 @@ TEST_F(SymbolizerTest, DescribesObjects) {
 
 TEST_F(SymbolizerTest, NamesTheVdso) {
   const ElfFile vdso = *OpenVdso();
-  SymbolTableCache cache(objects_, 0);
+  SymbolTableCache cache(objects_, {});
   const SymbolTable& symbols = *cache.Get(kVdso, *objects_.Describe(kVdso), 1).table;
   uint64_t address = 0;
   while (address < 0x10000 && !symbols.Find(ElfAddress(address))) ++address;
@@ -280,7 +280,8 @@ TEST_F(SymbolizerTest, TakesALastLineWithoutANewlineWhenTheProcessHasEnded) {
 }
 
 TEST_F(SymbolizerTest, KeepsNamesOfTablesThatItDropped) {
-  Symbolizer symbolizer = Make({.symbol_table_bytes = 0, .perf_map_bytes = 0, .keep_windows = 60});
+  Symbolizer symbolizer =
+      Make({.symbol_tables = {.idle_bytes = 0}, .perf_map_bytes = 0, .keep_windows = 60});
   perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
   const std::vector<Frame> frames = {InLibrary(0x1010), Frame::User(Address(0x7f0000000010))};
   const NamedWindow first = symbolizer.Name(WindowOf(frames));
@@ -288,12 +289,33 @@ TEST_F(SymbolizerTest, KeepsNamesOfTablesThatItDropped) {
   const NamedWindow second = symbolizer.Name(WindowOf(frames));
   EXPECT_EQ(first.locations, second.locations);
   EXPECT_EQ(objects_.reads, 1);
+  for (uint32_t i = 0; i < SymbolTableCache::kUseWindows; ++i) symbolizer.Name(WindowOf(frames));
   symbolizer.Name(WindowOf({InLibrary(0x1020)}));
   EXPECT_EQ(objects_.reads, 2);
 }
 
+TEST_F(SymbolizerTest, NamesFramesAgainWhoseSymbolsHadNoRoom) {
+  Symbolizer symbolizer = Make({.symbol_tables = {.idle_bytes = 0, .max_bytes = 1}});
+  EXPECT_EQ(OnlyLine(symbolizer.Name(WindowOf({InLibrary(0x1010)})).locations[0]).function,
+            "foo::bar");
+  EXPECT_EQ(symbolizer.counts().symbol_table_bytes, 0U);
+  const Frame late = InLibrary(0x1020);
+  const auto name = [&] {
+    return OnlyLine(symbolizer.Name(WindowOf({InLibrary(0x1010), late})).locations[1]).function;
+  };
+  for (uint32_t window = 2; window < 1 + SymbolTableCache::kUseWindows; ++window) {
+    EXPECT_EQ(name(), "libfoo.so+0x1020");
+  }
+  EXPECT_EQ(objects_.reads, 1);
+  EXPECT_EQ(symbolizer.counts().Of(Unresolved::kNoRoom), 1U);
+  EXPECT_EQ(name(), "foo::bar");
+  EXPECT_EQ(objects_.reads, 2);
+  EXPECT_EQ(symbolizer.counts().tables_dropped_in_use, 2U);
+}
+
 TEST_F(SymbolizerTest, ForgetsLocationsThatAreNoLongerUsed) {
-  Symbolizer symbolizer = Make({.symbol_table_bytes = 0, .perf_map_bytes = 0, .keep_windows = 2});
+  Symbolizer symbolizer =
+      Make({.symbol_tables = {.idle_bytes = 0}, .perf_map_bytes = 0, .keep_windows = 2});
   const std::weak_ptr<const Location> location =
       symbolizer.Name(WindowOf({InLibrary(0x1010)})).locations.at(0);
   symbolizer.Name(WindowOf({InLibrary(0x1020)}));
@@ -455,7 +477,8 @@ class InventedNamer : public FrameNamer {
 TEST_F(SymbolizerTest, HasFramesOfAnInventedKindNamedByWhoeverIsRegisteredForIt) {
   const Frame frame(uint64_t{7} << 60 | 5);
   InventedNamer::State state;
-  Symbolizer symbolizer = Make({.symbol_table_bytes = 0, .perf_map_bytes = 0, .keep_windows = 1});
+  Symbolizer symbolizer =
+      Make({.symbol_tables = {.idle_bytes = 0}, .perf_map_bytes = 0, .keep_windows = 1});
   symbolizer.Register(kInvented, std::make_unique<InventedNamer>(state));
   const auto name = [&] {
     const Window window = WindowOf({InLibrary(0x1010), frame});

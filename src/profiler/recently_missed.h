@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+
+#include "absl/container/flat_hash_set.h"
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+// Objects for which something was looked for in vain, for a while: it may come, with a package that
+// is installed meanwhile, and the id may become another object's. Not thread-safe.
+class RecentlyMissed {
+ public:
+  // Remembers `most` objects; of more, the later ones.
+  RecentlyMissed(std::chrono::nanoseconds keep, size_t most) : keep_(keep), most_(most) {}
+
+  // REQUIRES of `now`: not before that of an earlier call.
+  bool Contains(ObjectId object, MonotonicTime now);
+
+  // REQUIRES: !Contains(object, now).
+  void Add(ObjectId object, MonotonicTime now);
+
+ private:
+  struct Miss {
+    ObjectId object;
+    MonotonicTime when;
+  };
+
+  void ForgetFirst();
+
+  std::chrono::nanoseconds keep_;
+  size_t most_;
+  std::deque<Miss> in_order_;
+  absl::flat_hash_set<ObjectId> objects_;
+};
+
+}  // namespace pyrometer
