@@ -165,27 +165,36 @@ static __always_inline void pyro_start(struct pyro_cursor *cursor, __u64 pc, boo
   cursor->has_registers = 1;
   cursor->fp_known = 1;
   cursor->rbx_known = 1;
-  cursor->by_frame_pointer = 0;
+  cursor->if_nowhere = PYRO_END_BAD_RETURN_ADDRESS;
   cursor->has_callee_registers = 0;
   cursor->hand_written = 0;
 }
 
-/* Where a step leads: the caller's frame. Returns PYRO_WALK_ON or how the stack ended. */
+/* How the stack ends where the cursor's frame has a null as return address or frame pointer. That
+ * marks the outermost frame, but for
+ * - a leaf: it is in the middle of something (glibc's swapcontext, when it has just switched
+ *   stacks), or uses the register for something else;
+ * - JIT code, of which nobody knows what it does with the register.
+ * `else_end`: the reason to give then. */
+static __always_inline int pyro_end_by_null(const struct pyro_cursor *cursor, int else_end)
+{
+  return cursor->has_registers || else_end == PYRO_END_JIT ? else_end : PYRO_END_COMPLETE;
+}
+
+/* Where a step leads: the caller's frame. Returns PYRO_WALK_ON or how the stack ended;
+ * `if_nowhere`: how, if the return address is none. */
 static __always_inline int pyro_go_on(struct pyro_cursor *cursor, __u64 return_address, __u64 sp,
-                                      bool by_frame_pointer)
+                                      int if_nowhere)
 {
   const __u64 address = pyro_strip(return_address);
-  /* What a coroutine's first frame has. A leaf that reads a null is in the middle of something
-   * (glibc's swapcontext, when it has just switched stacks). */
-  if (!address) return cursor->has_registers ? PYRO_END_BAD_RETURN_ADDRESS : PYRO_END_COMPLETE;
-  if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS)
-    return by_frame_pointer ? PYRO_END_NO_UNWIND_INFO : PYRO_END_BAD_RETURN_ADDRESS;
+  if (!address) return pyro_end_by_null(cursor, if_nowhere);
+  if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS) return if_nowhere;
   /* The address to look up is that of the call, not of what follows it. */
   cursor->pc = address - 1;
   cursor->sp = sp;
   cursor->has_callee_registers = cursor->has_registers;
   cursor->has_registers = 0;
-  cursor->by_frame_pointer = by_frame_pointer;
+  cursor->if_nowhere = (__u8)if_nowhere;
   cursor->hand_written = 0;
   return PYRO_WALK_ON;
 }
@@ -258,15 +267,12 @@ static __always_inline int pyro_step_by_rule(struct pyro_walk *walk,
         cursor->fp_known && pyro_read_word(walk, cursor->fp + (__s64)rule->fp_offset, &cursor->fp);
   else if (rule->fp == PYRO_SAVED_LOST)
     cursor->fp_known = 0;
-  return pyro_go_on(cursor, return_address, cfa, false);
+  return pyro_go_on(cursor, return_address, cfa, PYRO_END_BAD_RETURN_ADDRESS);
 }
 
 /* One step by the frame pointer: {saved frame pointer, return address} lie at it, on x86_64 and
- * arm64 alike. The chain ends with a null in either. `nothing`: the reason to give if there is no
- * valid frame pointer.
- *
- * A null frame pointer marks the outermost frame, but code that is no function's caller (the leaf)
- * may as well use the register for something else. */
+ * arm64 alike. The chain ends with a null in either (pyro_end_by_null). `nothing`: the reason to
+ * give if there is no valid frame pointer. */
 static __always_inline int pyro_step_by_frame_pointer(struct pyro_walk *walk, int nothing)
 {
   struct pyro_cursor *cursor = &walk->cursor;
@@ -274,7 +280,7 @@ static __always_inline int pyro_step_by_frame_pointer(struct pyro_walk *walk, in
   __u64 return_address, saved;
 
   if (!cursor->fp_known) return nothing;
-  if (!fp && !cursor->has_registers) return PYRO_END_COMPLETE;
+  if (!fp) return pyro_end_by_null(cursor, nothing);
   if ((fp & 7) || fp < cursor->sp || fp - cursor->sp > PYRO_MAX_FRAME_SIZE) return nothing;
   pyro_look_at_stack(walk, fp, fp + sizeof(__u64));
   if (!pyro_read_word(walk, fp, &saved) ||
@@ -282,7 +288,7 @@ static __always_inline int pyro_step_by_frame_pointer(struct pyro_walk *walk, in
     return nothing;
   cursor->fp = saved;
   cursor->rbx_known = 0;
-  return pyro_go_on(cursor, return_address, fp + 2 * sizeof(__u64), true);
+  return pyro_go_on(cursor, return_address, fp + 2 * sizeof(__u64), nothing);
 }
 
 /* Out of a signal frame, to what the signal interrupted. */
@@ -316,7 +322,7 @@ static __always_inline int pyro_step_signal(struct pyro_walk *walk)
   cursor->fp = cursor->registers[PYRO_REGISTER_FP];
   cursor->fp_known = 1;
   cursor->has_registers = 1;
-  cursor->by_frame_pointer = 0;
+  cursor->if_nowhere = PYRO_END_BAD_RETURN_ADDRESS;
   return PYRO_WALK_ON;
 }
 
@@ -393,7 +399,7 @@ static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, _
   cursor->has_registers = 0;
   cursor->has_callee_registers = 0;
   cursor->rbx_known = 0;
-  cursor->by_frame_pointer = 0;
+  cursor->if_nowhere = PYRO_END_BAD_RETURN_ADDRESS;
   cursor->hand_written = hand_written;
   if (hand_written || pyro_leads_on(walk, rule)) return PYRO_CANDIDATE_TAKEN;
   /* The caller needs its frame pointer, which the function has pushed first. */
@@ -418,8 +424,7 @@ static __always_inline int pyro_step(struct pyro_walk *walk)
   const int place = pyro_find_rule(walk, cursor->pc, &rule);
 
   if (place == PYRO_PLACE_UNKNOWN) return PYRO_WALK_UNKNOWN;
-  if (place == PYRO_PLACE_NOWHERE && walk->user_frames > 0)
-    return cursor->by_frame_pointer ? PYRO_END_NO_UNWIND_INFO : PYRO_END_BAD_RETURN_ADDRESS;
+  if (place == PYRO_PLACE_NOWHERE && walk->user_frames > 0) return cursor->if_nowhere;
   if (walk->user_frames >= PYRO_MAX_USER_FRAMES) return PYRO_END_TRUNCATED;
   pyro_push_frame(walk);
   if (place == PYRO_PLACE_ANONYMOUS) return pyro_step_by_frame_pointer(walk, PYRO_END_JIT);

@@ -130,7 +130,7 @@ int StepExotic(pyro_walk& walk) {
   cursor.rbx_known = rbx ? 1 : 0;
   cursor.rbx = rbx.value_or(0);
 #endif
-  const int code = pyro_go_on(&cursor, caller->pc.value(), *sp, false);
+  const int code = pyro_go_on(&cursor, caller->pc.value(), *sp, PYRO_END_BAD_RETURN_ADDRESS);
   if (by_signal) {
     cursor.pc = caller->pc.value();
     TakeRegisters(caller->registers, cursor);
@@ -261,7 +261,7 @@ class HandWrittenCode {
     walk.cursor.fp = fp;
     walk.cursor.fp_known = 1;
     walk.cursor.rbx_known = 0;
-    pyro_go_on(&walk.cursor, return_address, slot + sizeof(uint64_t), false);
+    pyro_go_on(&walk.cursor, return_address, slot + sizeof(uint64_t), PYRO_END_BAD_RETURN_ADDRESS);
     walk.cursor.has_callee_registers = 0;
     stack.end = EndOf(WalkOn(walk));
     const bool rooted = stack.end == StackEnd::kComplete || stack.end == StackEnd::kTruncated;

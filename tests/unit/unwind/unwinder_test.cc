@@ -303,6 +303,39 @@ TEST_F(UnwinderTest, EndsWhereACallerHasANullFramePointer) {
   EXPECT_EQ(UnwindFrom(kPlain + 4).end, StackEnd::kComplete);
 }
 
+TEST_F(UnwinderTest, TakesNoNullThatJitCodeReadsForTheRoot) {
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.Put(kStack, kJit + 0x500);
+  registers_.values[kRbp] = 0;
+  const UnwoundStack unused = UnwindFrom(caller);
+  EXPECT_THAT(AddressesOf(unused), ElementsAre(caller, kJit + 0x4ff));
+  EXPECT_EQ(unused.end, StackEnd::kJit) << "rbp need not be a frame pointer there";
+
+  registers_.values[kRbp] = kStack + 0x10;
+  view_.Put(kStack + 0x10, kStack + 0x40);
+  view_.Put(kStack + 0x18, 0);
+  EXPECT_EQ(UnwindFrom(caller).end, StackEnd::kJit) << "nor point to one";
+  EXPECT_EQ(UnwindFrom(kJit + 4).end, StackEnd::kJit);
+}
+
+TEST_F(UnwinderTest, FollowsFramePointersOutOfJitCodeToTheRoot) {
+  registers_.values[kRbp] = kStack + 0x10;
+  view_.Put(kStack + 0x10, 0);
+  view_.Put(kStack + 0x18, kPlain + 0x500);
+  const UnwoundStack stack = UnwindFrom(kJit + 4);
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(kJit + 4, kPlain + 0x4ff));
+  EXPECT_EQ(stack.end, StackEnd::kComplete);
+}
+
+TEST_F(UnwinderTest, BlamesJitCodeForWhereItsFramePointerLeads) {
+  registers_.values[kRbp] = kStack + 0x10;
+  view_.Put(kStack + 0x10, kStack + 0x40);
+  for (const uint64_t nowhere : {uint64_t{0x41}, uint64_t{0x4141414141}}) {
+    view_.Put(kStack + 0x18, nowhere);
+    EXPECT_EQ(UnwindFrom(kJit + 4).end, StackEnd::kJit) << nowhere;
+  }
+}
+
 TEST_F(UnwinderTest, DoesNotTakeALeafWithoutFramePointerForTheRoot) {
   registers_.values[kRbp] = 0;
   EXPECT_EQ(UnwindFrom(kPlain + 4).end, StackEnd::kNoUnwindInfo);
