@@ -23,7 +23,8 @@ struct pyro_cursor {
   __u8 if_nowhere;           /* enum pyro_stack_end, for a return address that leads nowhere */
   __u8 has_callee_registers; /* `registers` are those of the function called from here */
   __u8 hand_written;         /* a leaf's caller of its kind: without any rule, and no leaf */
-  __u8 pad[2];
+  __u8 leaving; /* a function further in has PYRO_RULE_LEAVING: a null may be anything */
+  __u8 pad[1];
 };
 
 #endif

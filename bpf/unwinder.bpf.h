@@ -168,17 +168,20 @@ static __always_inline void pyro_start(struct pyro_cursor *cursor, __u64 pc, boo
   cursor->if_nowhere = PYRO_END_BAD_RETURN_ADDRESS;
   cursor->has_callee_registers = 0;
   cursor->hand_written = 0;
+  cursor->leaving = 0;
 }
 
 /* How the stack ends where the cursor's frame has a null as return address or frame pointer. That
  * marks the outermost frame, but for
  * - a leaf: it is in the middle of something (glibc's swapcontext, when it has just switched
  *   stacks), or uses the register for something else;
- * - JIT code, of which nobody knows what it does with the register.
+ * - JIT code, of which nobody knows what it does with the register;
+ * - the callers of a function that is leaving them.
  * `else_end`: the reason to give then. */
 static __always_inline int pyro_end_by_null(const struct pyro_cursor *cursor, int else_end)
 {
-  return cursor->has_registers || else_end == PYRO_END_JIT ? else_end : PYRO_END_COMPLETE;
+  const bool anything = cursor->has_registers || cursor->leaving || else_end == PYRO_END_JIT;
+  return anything ? else_end : PYRO_END_COMPLETE;
 }
 
 /* Where a step leads: the caller's frame. Returns PYRO_WALK_ON or how the stack ended;
@@ -267,6 +270,11 @@ static __always_inline int pyro_step_by_rule(struct pyro_walk *walk,
         cursor->fp_known && pyro_read_word(walk, cursor->fp + (__s64)rule->fp_offset, &cursor->fp);
   else if (rule->fp == PYRO_SAVED_LOST)
     cursor->fp_known = 0;
+  if (rule->kind == PYRO_RULE_LEAVING) {
+    cursor->leaving = 1;
+    /* No call lies in front of a landing pad, and what does may have another rule. */
+    return_address += rule->fp == PYRO_SAVED_SAME;
+  }
   return pyro_go_on(cursor, return_address, cfa, PYRO_END_BAD_RETURN_ADDRESS);
 }
 

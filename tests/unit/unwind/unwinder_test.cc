@@ -369,6 +369,31 @@ TEST_F(UnwinderTest, EndsWhereACallerHasANullReturnAddress) {
   EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kComplete);
 }
 
+TEST_F(UnwinderTest, TakesNoNullForTheRootWhileAnExceptionLeavesFunctions) {
+  pyro_unwind_rule leaving = FrameRule(PYRO_RULE_LEAVING, kRsp, 8);
+  leaving.fp = PYRO_SAVED_LOST;
+  const uint64_t resume = view_.Function(leaving);
+  const uint64_t left = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.Put(kStack, left);
+  view_.Put(kStack + 8, 0);
+  EXPECT_THAT(AddressesOf(UnwindFrom(resume)), ElementsAre(resume, left - 1));
+  EXPECT_EQ(UnwindFrom(resume).end, StackEnd::kBadReturnAddress);
+  view_.Put(kStack + 8, kPlain + 0x500);
+  EXPECT_EQ(UnwindFrom(resume).end, StackEnd::kNoUnwindInfo);
+  view_.Put(kStack + 8, Bottom());
+  EXPECT_EQ(UnwindFrom(resume).end, StackEnd::kComplete) << "call frame information says so";
+}
+
+TEST_F(UnwinderTest, GoesWithAnExceptionToTheVeryFirstInstructionOfALandingPad) {
+  const uint64_t resume = view_.Function(FrameRule(PYRO_RULE_LEAVING, kRsp, 8));
+  view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t pad = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 16)) - 0x10;
+  view_.Put(kStack, pad);
+  const uint64_t bottom = Bottom();
+  view_.Put(kStack + 16, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(resume)), ElementsAre(resume, pad, bottom - 1));
+}
+
 TEST_F(UnwinderTest, SaysThatTheFrameAddressLeadsNowhere) {
   const uint64_t down = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, -64));
   EXPECT_EQ(UnwindFrom(down).end, StackEnd::kBadCfa);
