@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -133,9 +134,10 @@ bool IsExit(std::span<const uint8_t> code) {
 // Behind MOVQ n(R14), SP: R14 holds the goroutine, which knows its stack.
 std::optional<size_t> FindStackSwitch(std::span<const uint8_t> code) {
   constexpr uint8_t kInstruction[] = {0x49, 0x8b, 0x66};  // and n
-  const auto found = std::ranges::search(code, kInstruction);
-  if (found.empty()) return std::nullopt;
-  return static_cast<size_t>(found.end() - code.begin()) + 1;
+  const auto found =
+      std::search(code.begin(), code.end(), std::begin(kInstruction), std::end(kInstruction));
+  if (found == code.end()) return std::nullopt;
+  return static_cast<size_t>(found - code.begin()) + std::size(kInstruction) + 1;
 }
 
 const Function* FindRole(const std::vector<Function>& functions, Role role) {
