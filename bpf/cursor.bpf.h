@@ -20,10 +20,11 @@ struct pyro_cursor {
   __u8 has_registers;              /* nothing has been called from here: `registers` are valid */
   __u8 fp_known;
   __u8 rbx_known;
-  __u8 by_frame_pointer;     /* the last step went by it: the return address is not sure */
+  __u8 if_nowhere;           /* enum pyro_stack_end, for a return address that leads nowhere */
   __u8 has_callee_registers; /* `registers` are those of the function called from here */
   __u8 hand_written;         /* a leaf's caller of its kind: without any rule, and no leaf */
-  __u8 pad[2];
+  __u8 leaving; /* a function further in has PYRO_RULE_LEAVING: a null may be anything */
+  __u8 pad[1];
 };
 
 #endif

@@ -19,6 +19,7 @@
 
 #include "call_site.bpf.h"
 #include "cursor.bpf.h"
+#include "machine.bpf.h"
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/abi/unwind.h"
 
@@ -30,28 +31,6 @@
 #define PYRO_MAX_USER_ADDRESS (1ULL << 56)
 /* Where the window starts when it holds nothing: so high that no user address lies in it. */
 #define PYRO_NO_WINDOW (1ULL << 63)
-
-/* DWARF numbers, and where the kernel leaves the registers of what a signal interrupted: relative
- * to the stack pointer after the handler has returned into the signal frame (struct rt_sigframe).
- */
-#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
-#define PYRO_REGISTER_FP 29
-#define PYRO_REGISTER_LR 30
-#define PYRO_REGISTER_SP 31
-#define PYRO_SIGNAL_REGISTERS 312
-/* Those that a called function need not preserve: x0 to x18. */
-#define PYRO_VOLATILE_REGISTERS 0x0007ffffU
-#elif defined(__TARGET_ARCH_x86) || defined(__x86_64__)
-#define PYRO_REGISTER_FP 6
-#define PYRO_REGISTER_SP 7
-#define PYRO_REGISTER_RBX 3
-#define PYRO_SIGNAL_REGISTERS 40
-#define PYRO_SIGNAL_WORDS 17
-/* Likewise: rax, rdx, rcx, rsi, rdi, r8 to r11. */
-#define PYRO_VOLATILE_REGISTERS 0x0f37U
-#else
-#error "unknown architecture"
-#endif
 
 /* What a step returns if it was not the last one; else it returns enum pyro_stack_end. */
 #define PYRO_WALK_ON (-1)
@@ -83,16 +62,6 @@ static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
                                           const struct pyro_unwind_rule **rule);
 /* Takes the frame at walk->cursor, whose place was looked up last. */
 static __always_inline void pyro_push_frame(struct pyro_walk *walk);
-
-static __always_inline __u64 pyro_strip(__u64 address)
-{
-#if defined(PYRO_REGISTER_LR)
-  /* Pointer authentication codes live above the 48 bits of a user address. */
-  return address & ((1ULL << 48) - 1);
-#else
-  return address;
-#endif
-}
 
 static __always_inline bool pyro_in_window(const struct pyro_walk *walk, __u64 address)
 {
@@ -165,27 +134,39 @@ static __always_inline void pyro_start(struct pyro_cursor *cursor, __u64 pc, boo
   cursor->has_registers = 1;
   cursor->fp_known = 1;
   cursor->rbx_known = 1;
-  cursor->by_frame_pointer = 0;
+  cursor->if_nowhere = PYRO_END_BAD_RETURN_ADDRESS;
   cursor->has_callee_registers = 0;
   cursor->hand_written = 0;
+  cursor->leaving = 0;
 }
 
-/* Where a step leads: the caller's frame. Returns PYRO_WALK_ON or how the stack ended. */
+/* How the stack ends where the cursor's frame has a null as return address or frame pointer. That
+ * marks the outermost frame, but for
+ * - a leaf: it is in the middle of something (glibc's swapcontext, when it has just switched
+ *   stacks), or uses the register for something else;
+ * - JIT code, of which nobody knows what it does with the register;
+ * - the callers of a function that is leaving them.
+ * `else_end`: the reason to give then. */
+static __always_inline int pyro_end_by_null(const struct pyro_cursor *cursor, int else_end)
+{
+  const bool anything = cursor->has_registers || cursor->leaving || else_end == PYRO_END_JIT;
+  return anything ? else_end : PYRO_END_COMPLETE;
+}
+
+/* Where a step leads: the caller's frame. Returns PYRO_WALK_ON or how the stack ended;
+ * `if_nowhere`: how, if the return address is none. */
 static __always_inline int pyro_go_on(struct pyro_cursor *cursor, __u64 return_address, __u64 sp,
-                                      bool by_frame_pointer)
+                                      int if_nowhere)
 {
   const __u64 address = pyro_strip(return_address);
-  /* What a coroutine's first frame has. A leaf that reads a null is in the middle of something
-   * (glibc's swapcontext, when it has just switched stacks). */
-  if (!address) return cursor->has_registers ? PYRO_END_BAD_RETURN_ADDRESS : PYRO_END_COMPLETE;
-  if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS)
-    return by_frame_pointer ? PYRO_END_NO_UNWIND_INFO : PYRO_END_BAD_RETURN_ADDRESS;
+  if (!address) return pyro_end_by_null(cursor, if_nowhere);
+  if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS) return if_nowhere;
   /* The address to look up is that of the call, not of what follows it. */
   cursor->pc = address - 1;
   cursor->sp = sp;
   cursor->has_callee_registers = cursor->has_registers;
   cursor->has_registers = 0;
-  cursor->by_frame_pointer = by_frame_pointer;
+  cursor->if_nowhere = (__u8)if_nowhere;
   cursor->hand_written = 0;
   return PYRO_WALK_ON;
 }
@@ -258,15 +239,17 @@ static __always_inline int pyro_step_by_rule(struct pyro_walk *walk,
         cursor->fp_known && pyro_read_word(walk, cursor->fp + (__s64)rule->fp_offset, &cursor->fp);
   else if (rule->fp == PYRO_SAVED_LOST)
     cursor->fp_known = 0;
-  return pyro_go_on(cursor, return_address, cfa, false);
+  if (rule->kind == PYRO_RULE_LEAVING) {
+    cursor->leaving = 1;
+    /* No call lies in front of a landing pad, and what does may have another rule. */
+    return_address += rule->fp == PYRO_SAVED_SAME;
+  }
+  return pyro_go_on(cursor, return_address, cfa, PYRO_END_BAD_RETURN_ADDRESS);
 }
 
 /* One step by the frame pointer: {saved frame pointer, return address} lie at it, on x86_64 and
- * arm64 alike. The chain ends with a null in either. `nothing`: the reason to give if there is no
- * valid frame pointer.
- *
- * A null frame pointer marks the outermost frame, but code that is no function's caller (the leaf)
- * may as well use the register for something else. */
+ * arm64 alike. The chain ends with a null in either (pyro_end_by_null). `nothing`: the reason to
+ * give if there is no valid frame pointer. */
 static __always_inline int pyro_step_by_frame_pointer(struct pyro_walk *walk, int nothing)
 {
   struct pyro_cursor *cursor = &walk->cursor;
@@ -274,7 +257,7 @@ static __always_inline int pyro_step_by_frame_pointer(struct pyro_walk *walk, in
   __u64 return_address, saved;
 
   if (!cursor->fp_known) return nothing;
-  if (!fp && !cursor->has_registers) return PYRO_END_COMPLETE;
+  if (!fp) return pyro_end_by_null(cursor, nothing);
   if ((fp & 7) || fp < cursor->sp || fp - cursor->sp > PYRO_MAX_FRAME_SIZE) return nothing;
   pyro_look_at_stack(walk, fp, fp + sizeof(__u64));
   if (!pyro_read_word(walk, fp, &saved) ||
@@ -282,7 +265,7 @@ static __always_inline int pyro_step_by_frame_pointer(struct pyro_walk *walk, in
     return nothing;
   cursor->fp = saved;
   cursor->rbx_known = 0;
-  return pyro_go_on(cursor, return_address, fp + 2 * sizeof(__u64), true);
+  return pyro_go_on(cursor, return_address, fp + 2 * sizeof(__u64), nothing);
 }
 
 /* Out of a signal frame, to what the signal interrupted. */
@@ -316,98 +299,11 @@ static __always_inline int pyro_step_signal(struct pyro_walk *walk)
   cursor->fp = cursor->registers[PYRO_REGISTER_FP];
   cursor->fp_known = 1;
   cursor->has_registers = 1;
-  cursor->by_frame_pointer = 0;
+  cursor->if_nowhere = PYRO_END_BAD_RETURN_ADDRESS;
   return PYRO_WALK_ON;
 }
 
-/* True if a call instruction lies in front of `return_address`. */
-static __always_inline bool pyro_follows_call(struct pyro_walk *walk, __u64 return_address)
-{
-  __u8 code[PYRO_CALL_SITE_BYTES];
-  if (pyro_read_code(walk, code, sizeof(code), return_address - sizeof(code))) return false;
-  return pyro_is_call(code);
-}
-
-/* Whether a word can be the return address of the cursor's frame after a step by `rule`. */
-static __always_inline bool pyro_leads_on(struct pyro_walk *walk,
-                                          const struct pyro_unwind_rule *rule)
-{
-  const struct pyro_unwind_rule *next = 0;
-  __u64 cfa, return_address;
-  if (rule->kind == PYRO_RULE_END) return true;
-  if (rule->kind < PYRO_RULE_REGISTER || rule->ra != PYRO_SAVED_AT_CFA) return false;
-  if (pyro_cfa(walk, rule, &cfa) != PYRO_WALK_ON) return false;
-  if (!pyro_read_word(walk, cfa + (__s64)rule->ra_offset, &return_address)) return false;
-  return_address = pyro_strip(return_address);
-  const int place = pyro_find_rule(walk, return_address - 1, &next);
-  if (place == PYRO_PLACE_ANONYMOUS) return true;
-  return place == PYRO_PLACE_OBJECT && pyro_follows_call(walk, return_address);
-}
-
-/* The words above the stack pointer in which the return address of hand-written code is looked
- * for: such functions (codecs, cryptography, _init) push some registers, make room for some values,
- * and nobody says how much. */
-#define PYRO_SCAN_WORDS 128
-/* How far such a function reaches behind the target of the call that leads to it. */
-#define PYRO_LONGEST_FUNCTION 65536
-/* How many of them call each other. */
-#define PYRO_MAX_HAND_WRITTEN 4
-
-enum pyro_candidate {
-  PYRO_CANDIDATE_NONE,   /* no return address */
-  PYRO_CANDIDATE_TAKEN,  /* the cursor is the caller's now */
-  PYRO_CANDIDATE_UNSURE, /* it looks like one and cannot be confirmed: what lies above must not be
-                          * taken either, or this frame might be left out */
-};
-
-/* Whether the word at `slot`, which is `word`, is the return address of the cursor's frame, a
- * function without any rule. It must lie behind a call instruction, in a function with a rule; and
- * this rule must say that the function is the outermost, or lead to a return address that lies
- * behind a call instruction too, or in anonymous memory. Or it lies in hand-written code again,
- * behind a direct call that leads to the cursor's pc or less than PYRO_LONGEST_FUNCTION before it.
- * What earlier calls left on the stack hardly passes that, for the stack it belonged to is gone. */
-static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, __u64 word)
-{
-  struct pyro_cursor *cursor = &walk->cursor;
-  const struct pyro_unwind_rule *rule = 0;
-  const __u64 address = pyro_strip(word);
-  __u8 code[PYRO_CALL_SITE_BYTES];
-  if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS)
-    return PYRO_CANDIDATE_NONE;
-  if (pyro_find_rule(walk, address - 1, &rule) != PYRO_PLACE_OBJECT || !rule)
-    return PYRO_CANDIDATE_NONE;
-  if (pyro_read_code(walk, code, sizeof(code), address - sizeof(code))) return PYRO_CANDIDATE_NONE;
-  if (!pyro_is_call(code)) return PYRO_CANDIDATE_NONE;
-  const bool hand_written = rule->kind == PYRO_RULE_NONE;
-  if (hand_written && (!pyro_is_direct_call(code) ||
-                       cursor->pc - pyro_call_target(code, address) >= PYRO_LONGEST_FUNCTION))
-    return PYRO_CANDIDATE_NONE;
-
-  const __u64 pc = cursor->pc;
-  const __u64 sp = cursor->sp;
-  const __u64 fp = cursor->fp;
-  const __u8 rbx_known = cursor->rbx_known;
-  const __u8 has_registers = cursor->has_registers;
-  cursor->pc = address - 1;
-  cursor->sp = slot + sizeof(__u64);
-  cursor->has_registers = 0;
-  cursor->has_callee_registers = 0;
-  cursor->rbx_known = 0;
-  cursor->by_frame_pointer = 0;
-  cursor->hand_written = hand_written;
-  if (hand_written || pyro_leads_on(walk, rule)) return PYRO_CANDIDATE_TAKEN;
-  /* The caller needs its frame pointer, which the function has pushed first. */
-  if (slot > sp && rule->cfa_register == PYRO_REGISTER_FP &&
-      pyro_read_word(walk, slot - sizeof(__u64), &cursor->fp) && pyro_leads_on(walk, rule))
-    return PYRO_CANDIDATE_TAKEN;
-  cursor->pc = pc;
-  cursor->sp = sp;
-  cursor->fp = fp;
-  cursor->has_registers = has_registers;
-  cursor->hand_written = !has_registers;
-  cursor->rbx_known = rbx_known;
-  return PYRO_CANDIDATE_UNSURE;
-}
+#include "hand_written.bpf.h"
 
 /* The cursor's frame is taken, and the cursor goes to its caller. Returns PYRO_WALK_ON or another
  * of its kind, or enum pyro_stack_end if the stack ended. */
@@ -418,8 +314,7 @@ static __always_inline int pyro_step(struct pyro_walk *walk)
   const int place = pyro_find_rule(walk, cursor->pc, &rule);
 
   if (place == PYRO_PLACE_UNKNOWN) return PYRO_WALK_UNKNOWN;
-  if (place == PYRO_PLACE_NOWHERE && walk->user_frames > 0)
-    return cursor->by_frame_pointer ? PYRO_END_NO_UNWIND_INFO : PYRO_END_BAD_RETURN_ADDRESS;
+  if (place == PYRO_PLACE_NOWHERE && walk->user_frames > 0) return cursor->if_nowhere;
   if (walk->user_frames >= PYRO_MAX_USER_FRAMES) return PYRO_END_TRUNCATED;
   pyro_push_frame(walk);
   if (place == PYRO_PLACE_ANONYMOUS) return pyro_step_by_frame_pointer(walk, PYRO_END_JIT);

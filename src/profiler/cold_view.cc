@@ -59,12 +59,13 @@ Frame ColdView::FrameOf(Address pc) const {
 }
 
 ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,
-                           UnwindTableSource& tables) {
+                           UnwindTableSource& tables, const UnwindBudget& budget) {
   ColdView view(sample, program, tables);
   const UserRegisters registers{
       .pc = sample.pc, .values = sample.registers, .after_call = sample.after_call};
-  const UnwoundStack unwound = Unwind(registers, view);
+  const UnwoundStack unwound = Unwind(registers, view, budget);
   ColdStack stack;
+  stack.over_budget = unwound.over_budget;
   stack.end =
       unwound.end == StackEnd::kUnreadable && view.ran_out() ? StackEnd::kTruncated : unwound.end;
   stack.frames.reserve(unwound.frames.size());

@@ -60,8 +60,9 @@ class ColdView : public UnwindView {
 struct ColdStack {
   std::vector<Frame> frames;
   StackEnd end = StackEnd::kNotReady;
+  bool over_budget = false;  // truncated because it would have cost too much
 };
 ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,
-                           UnwindTableSource& tables);
+                           UnwindTableSource& tables, const UnwindBudget& budget = {});
 
 }  // namespace pyrometer

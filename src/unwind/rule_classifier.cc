@@ -36,6 +36,12 @@ pyro_unwind_rule Bare(pyro_rule_kind kind) {
           .rbx_offset = 0};
 }
 
+// True of functions with __builtin_eh_return(): they save the registers that carry an exception to
+// its handler (EH_RETURN_DATA_REGNO: rax and rdx, or x0 to x3), which calls need not preserve.
+bool SavesException(const FrameRules& rules) {
+  return rules.registers[0].kind == Kind::kAtCfa && rules.registers[1].kind == Kind::kAtCfa;
+}
+
 bool IsAtCfa(const CfiRule& rule, int64_t offset) {
   return rule.kind == Kind::kAtCfa && rule.offset == offset;
 }
@@ -58,7 +64,9 @@ std::optional<pyro_unwind_rule> RuleClassifier::Classify(const FrameRules& rules
   if (cie.signal_frame) return ClassifySignalFrame(rules, cie);
   if (rules.cfa.kind == Kind::kUndefined) return std::nullopt;
   pyro_unwind_rule rule = Bare(PYRO_RULE_REGISTER);
-  return SetAll(rules, cie, rule) ? rule : Bare(PYRO_RULE_EXOTIC);
+  if (!SetAll(rules, cie, rule)) return Bare(PYRO_RULE_EXOTIC);
+  if (rule.kind == PYRO_RULE_REGISTER && SavesException(rules)) rule.kind = PYRO_RULE_LEAVING;
+  return rule;
 }
 
 // Augmentation S says that no call interrupted the caller, which is also true of other things than

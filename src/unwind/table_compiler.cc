@@ -15,6 +15,7 @@
 #include "unwind/cfi_reader.h"
 #include "unwind/cfi_sections.h"
 #include "unwind/fde_ranges.h"
+#include "unwind/go_frames.h"
 #include "unwind/rule_classifier.h"
 #include "unwind/rule_set.h"
 #include "unwind/table_builder.h"
@@ -29,6 +30,27 @@ constexpr size_t kMaxFunctions = 2'000'000;
 class Sources {
  public:
   explicit Sources(const ElfFile& elf) : elf_(elf) {}
+
+  // What Go's own .debug_frame has wrong. REQUIRES: comes before all other sources.
+  void Add(std::span<const GoFrames> go) {
+    if (go.empty()) return;
+    constexpr uint32_t kOutermost = 0;
+    constexpr uint32_t kSignal = 1;
+    info_.cies.resize(2);
+    for (Cie& cie : info_.cies) cie.return_address = kAmd64.return_address;
+    info_.cies[kOutermost].initial.registers[kAmd64.return_address].kind =
+        CfiRule::Kind::kUndefined;
+    info_.cies[kSignal].signal_frame = true;
+    for (const GoFrames& frames : go) {
+      const bool outermost = frames.kind == GoFrames::Kind::kOutermost;
+      info_.fdes.push_back({.begin = frames.begin,
+                            .end = frames.end,
+                            .from = frames.begin,
+                            .cie = outermost ? kOutermost : kSignal});
+    }
+    KeepCode(info_.fdes, elf_.segments());
+    ResolveOverlaps(info_.fdes);
+  }
 
   // Adds what covers code that earlier sources have left out.
   void Add(Result<CfiSection> section) {
@@ -201,6 +223,7 @@ Result<UnwindTable> Compile(const ElfFile& elf, const Sources& sources) {
 
 void AddOwn(const ElfFile& elf, Sources& sources) {
   const Result<SectionTable> sections = SectionTable::Read(elf);
+  if (sections) sources.Add(FindGoFrames(elf, *sections));
   sources.Add(ReadEhFrame(elf, sections));
   sources.Add(ReadDebugFrame(elf, sections));
 }

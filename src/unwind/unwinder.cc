@@ -9,6 +9,7 @@
 
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/abi/unwind.h"
+#include "unwind/budgeted_view.h"
 #include "unwind/call_site.h"
 #include "unwind/exotic.h"
 #include "unwind/known_registers.h"
@@ -28,7 +29,7 @@ struct pyro_walk {
   __u64 window[PYRO_STACK_WINDOW];
   __u64 window_start;
   __u32 user_frames;
-  UnwindView* view;
+  BudgetedView* view;
   UnwindView::Found found;  // the place that was looked up last
   UnwoundStack* stack;
 };
@@ -73,7 +74,7 @@ void pyro_push_frame(pyro_walk* walk) {
   ++walk->user_frames;
 }
 
-pyro_walk StartOf(const UserRegisters& registers, UnwindView& view, UnwoundStack& stack) {
+pyro_walk StartOf(const UserRegisters& registers, BudgetedView& view, UnwoundStack& stack) {
   pyro_walk walk{};
   std::ranges::copy(registers.values, std::begin(walk.cursor.registers));
   pyro_start(&walk.cursor, registers.pc.value(), registers.after_call);
@@ -114,13 +115,15 @@ int StepExotic(pyro_walk& walk) {
   const UnwindTable& table = *walk.found.table;
   const auto number = static_cast<uint32_t>(table.RuleAt(walk.found.address).cfa_offset);
   if (number >= table.exotic.size()) return PYRO_END_UNSUPPORTED;
+  const ExoticRule& rule = table.exotic[number];
+  if (!walk.view->Spend(rule.registers.size() + 1)) return PYRO_END_TRUNCATED;
   const Result<CallerFrame> caller = UnwindExotic(
-      table.exotic[number], kHostMachine, KnownIn(cursor), Address(cursor.pc),
+      rule, kHostMachine, KnownIn(cursor), Address(cursor.pc),
       [&](Address address, std::span<std::byte> out) { return walk.view->Read(address, out); });
   if (!caller) return PYRO_END_UNSUPPORTED;
   const std::optional<uint64_t> sp = caller->registers.Get(PYRO_REGISTER_SP);
   // The stack grows downwards, but a signal handler may have one of its own, that lies anywhere.
-  const bool by_signal = table.exotic[number].signal_frame;
+  const bool by_signal = rule.signal_frame;
   if (!sp || (*sp < cursor.sp && !by_signal)) return PYRO_END_BAD_CFA;
   const std::optional<uint64_t> fp = caller->registers.Get(PYRO_REGISTER_FP);
   cursor.fp_known = fp ? 1 : 0;
@@ -130,7 +133,7 @@ int StepExotic(pyro_walk& walk) {
   cursor.rbx_known = rbx ? 1 : 0;
   cursor.rbx = rbx.value_or(0);
 #endif
-  const int code = pyro_go_on(&cursor, caller->pc.value(), *sp, false);
+  const int code = pyro_go_on(&cursor, caller->pc.value(), *sp, PYRO_END_BAD_RETURN_ADDRESS);
   if (by_signal) {
     cursor.pc = caller->pc.value();
     TakeRegisters(caller->registers, cursor);
@@ -261,7 +264,7 @@ class HandWrittenCode {
     walk.cursor.fp = fp;
     walk.cursor.fp_known = 1;
     walk.cursor.rbx_known = 0;
-    pyro_go_on(&walk.cursor, return_address, slot + sizeof(uint64_t), false);
+    pyro_go_on(&walk.cursor, return_address, slot + sizeof(uint64_t), PYRO_END_BAD_RETURN_ADDRESS);
     walk.cursor.has_callee_registers = 0;
     stack.end = EndOf(WalkOn(walk));
     const bool rooted = stack.end == StackEnd::kComplete || stack.end == StackEnd::kTruncated;
@@ -314,15 +317,17 @@ int StepHandWritten(pyro_walk& walk) {
 
 }  // namespace
 
-UnwoundStack Unwind(const UserRegisters& registers, UnwindView& view) {
+UnwoundStack Unwind(const UserRegisters& registers, UnwindView& view, const UnwindBudget& budget) {
   UnwoundStack stack;
-  pyro_walk walk = StartOf(registers, view, stack);
+  BudgetedView budgeted(view, budget);
+  pyro_walk walk = StartOf(registers, budgeted, stack);
   int code = PYRO_WALK_ON;
   while (code == PYRO_WALK_ON) {
     code = WalkOn(walk);
     if (code == PYRO_WALK_HAND_WRITTEN) code = StepHandWritten(walk);
   }
-  stack.end = EndOf(code);
+  stack.over_budget = budgeted.exhausted();
+  stack.end = stack.over_budget ? StackEnd::kTruncated : EndOf(code);
   // A leaf is kept whatever is known of it.
   if (stack.frames.empty()) pyro_push_frame(&walk);
   return stack;

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/sample.h"
@@ -65,10 +68,24 @@ struct UnwoundFrame {
 struct UnwoundStack {
   std::vector<UnwoundFrame> frames;  // leaf first, at least one
   StackEnd end = StackEnd::kComplete;
+  bool over_budget = false;  // it would have cost more than UnwindBudget allows: kTruncated
+};
+
+// What the unwinding of one stack may cost. Registers, stack and tables may have been made to cost
+// as much as can be: a search for the callers of hand-written code tries many ways.
+struct UnwindBudget {
+  // A step is a question to the view or an expression. Every frame is at least one, and so is every
+  // word that may be a return address. A stack of 512 frames takes about 1,500.
+  uint32_t most_steps = 20'000;
+  // By `now`, so that a file that is slow to read counts. Looked at every 64 steps.
+  std::chrono::nanoseconds most_time = std::chrono::milliseconds(100);
+  std::function<MonotonicTime()> now = MonotonicNow;
 };
 
 // Unwinds one stack with the code that runs in the kernel (bpf/unwinder.bpf.h), and evaluates what
 // that leaves to user space. x86_64 stacks on x86_64 hosts, arm64 stacks on arm64 hosts.
-UnwoundStack Unwind(const UserRegisters& registers, UnwindView& view);
+// A stack that is over its budget has the frames that were found until then.
+UnwoundStack Unwind(const UserRegisters& registers, UnwindView& view,
+                    const UnwindBudget& budget = {});
 
 }  // namespace pyrometer

@@ -19,10 +19,13 @@ Verdict Compare(const UnwoundStack& unwound, const std::vector<UnwoundFrame>& tr
   return all && unwound.end == StackEnd::kComplete ? Verdict::kExact : Verdict::kWrong;
 }
 
-UnwoundStack CallersOf(const UnwoundStack& unwound) {
+bool EndsHonestly(const UnwoundStack& unwound, const std::vector<UnwoundFrame>& truth) {
+  return IsCut(unwound.end) || unwound.frames.back() == truth.back();
+}
+
+UnwoundStack CallersOf(const UnwoundStack& unwound, bool by_return) {
   UnwoundStack callers{{unwound.frames.begin() + 1, unwound.frames.end()}, unwound.end};
-  // To the unwinder it is a return address.
-  if (!callers.frames.empty()) {
+  if (by_return && !callers.frames.empty()) {
     callers.frames[0].pc = Address(callers.frames[0].pc.value() + 1);
   }
   return callers;

@@ -22,10 +22,13 @@ size_t FirstDifference(const UnwoundStack& unwound, const std::vector<UnwoundFra
 // What the unwinder found beside what there is; leaf first, both not empty.
 Verdict Compare(const UnwoundStack& unwound, const std::vector<UnwoundFrame>& truth);
 
+// False if `unwound` claims to be whole and lacks the outermost frame.
+bool EndsHonestly(const UnwoundStack& unwound, const std::vector<UnwoundFrame>& truth);
+
 // The stack that `unwound` takes for the caller's, as it is once control is there. The code that
 // leaves functions at once (longjmp, setcontext, the end of throwing an exception) has call frame
-// information that leads to where it is going, and no longer to its caller. Of a stack of one
-// frame: no frames.
-UnwoundStack CallersOf(const UnwoundStack& unwound);
+// information that leads to where it is going, and no longer to its caller. `by_return`: that is
+// the return address of a call; else it is a landing pad. Of a stack of one frame: no frames.
+UnwoundStack CallersOf(const UnwoundStack& unwound, bool by_return);
 
 }  // namespace pyrometer::oracle

@@ -35,11 +35,23 @@ TEST(Comparison, FrameThatIsNotThereIsWrongHoweverItEnds) {
   }
 }
 
+TEST(Comparison, StackThatClaimsToBeWholeHasTheOutermostFrame) {
+  EXPECT_TRUE(EndsHonestly({{At(10, 100), At(30, 300)}, StackEnd::kComplete}, kTruth));
+  EXPECT_FALSE(EndsHonestly({{At(10, 100), At(20, 200)}, StackEnd::kComplete}, kTruth));
+  EXPECT_TRUE(EndsHonestly({{At(10, 100), At(20, 200)}, StackEnd::kUnreadable}, kTruth));
+}
+
 TEST(Comparison, CallersOfLongjmpAreTheStackItLeadsTo) {
   const UnwoundStack unwound{{At(5, 50), At(9, 100), At(20, 200), At(30, 300)},
                              StackEnd::kComplete};
-  EXPECT_EQ(Compare(CallersOf(unwound), kTruth), Verdict::kExact);
-  EXPECT_TRUE(CallersOf({{At(5, 50)}, StackEnd::kUnreadable}).frames.empty());
+  EXPECT_EQ(Compare(CallersOf(unwound, true), kTruth), Verdict::kExact);
+  EXPECT_TRUE(CallersOf({{At(5, 50)}, StackEnd::kUnreadable}, true).frames.empty());
+}
+
+TEST(Comparison, CallersOfWhatThrowsAreTheStackOfTheLandingPad) {
+  const UnwoundStack unwound{{At(5, 50), At(10, 100), At(20, 200), At(30, 300)},
+                             StackEnd::kComplete};
+  EXPECT_EQ(Compare(CallersOf(unwound, false), kTruth), Verdict::kExact);
 }
 
 TEST(Comparison, FirstDifferenceIsTheFirstFrameThatIsNotThere) {

@@ -286,20 +286,22 @@ void StepOracle::ResolveByJump() {
     if (CountIfAhead(pending.unwound, truth)) return true;
     // Right up to the function that has left its caller, and more functions.
     const bool leaving = caller <= pending.differs_at && pending.differs_at <= process_.sp() &&
-                         caller < process_.sp();
+                         caller < process_.sp() && EndsHonestly(pending.unwound, pending.truth);
     findings_.leaving += leaving ? 1 : 0;
     return leaving;
   });
 }
 
 bool StepOracle::CountIfAhead(const UnwoundStack& unwound, const std::vector<UnwoundFrame>& truth) {
-  const UnwoundStack callers = CallersOf(unwound);
-  if (callers.frames.empty()) return false;
-  const Verdict verdict = Compare(callers, truth);
-  if (verdict == Verdict::kWrong) return false;
-  ++findings_.ahead;
-  CountRight(verdict, unwound);
-  return true;
+  if (unwound.frames.size() < 2) return false;
+  for (const bool by_return : {true, false}) {
+    const Verdict verdict = Compare(CallersOf(unwound, by_return), truth);
+    if (verdict == Verdict::kWrong) continue;
+    ++findings_.ahead;
+    CountRight(verdict, unwound);
+    return true;
+  }
+  return false;
 }
 
 void StepOracle::CountAll() {

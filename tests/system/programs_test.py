@@ -11,7 +11,7 @@ import subprocess
 
 from pyrometer_harness import (
     AT_LIMIT, BROKEN, BpfTestCase, all_at_once, count_where, describe, is_cut, is_named, main, program,
-    record,
+    record, skip_or_fail,
 )
 
 CPU_SECONDS = "1"
@@ -341,6 +341,45 @@ class SeparateDebugFiles(RecordedOnce):
             self.working("without_file"), lambda s: not s.has_chain(self.CHAIN),
             "without its debug file",
         )
+
+
+class GoPrograms(RecordedOnce):
+    """Threads that Go has cloned begin in its runtime; its call frame information does not say so."""
+
+    @classmethod
+    def commands(cls):
+        go = shutil.which("go")
+        if not go:
+            skip_or_fail("no go (Debian package golang-go) to build a program with")
+        source = os.path.join(os.path.dirname(__file__), "../programs/go_threads.go")
+        environment = dict(os.environ, HOME=os.environ.get("HOME", "/root"), GOTOOLCHAIN="local",
+                           CGO_ENABLED="0")
+        for name, flags in (("go_threads", ""), ("go_stripped", "-s -w")):
+            subprocess.run([go, "build", "-ldflags=" + flags, "-o",
+                            os.path.join(cls.directory, name), source], check=True, env=environment)
+        return [[os.path.join(cls.directory, name)] for name in ("go_threads", "go_stripped")]
+
+    def test_threads_have_whole_stacks(self):
+        samples = [s for s in self.recording.of_comm("go_threads") if s.calls("runtime.mstart0")]
+        self.assert_mostly(
+            samples, lambda s: is_named(s.frames[0], "runtime.mstart.abi0"), "mstart", share=1)
+
+    def test_a_thread_that_schedules_has_a_whole_stack(self):
+        samples = [s for s in self.recording.of_comm("go_threads") if s.calls("runtime.park_m")]
+        self.assert_mostly(
+            samples, lambda s: is_named(s.frames[0], "runtime.mcall"), "mcall", share=1)
+
+    def test_goroutines_have_whole_stacks(self):
+        samples = [s for s in self.recording.of_comm("go_threads") if s.calls("main.work")]
+        self.assert_mostly(
+            samples, lambda s: s.has_chain(["main.main.func1", "main.workUntil", "main.work"])
+            and is_named(s.frames[0], "runtime.goexit.abi0"), "goexit")
+
+    def test_without_symbols_stacks_are_as_whole(self):
+        # Of the vDSO, which is called on a thread's own stack, frame pointers do not lead back.
+        samples = [s for s in self.recording.of_comm("go_stripped")
+                   if not any("vdso" in frame for frame in s.frames)]
+        self.assert_mostly(samples, lambda s: not is_cut(s.frames[0]), "stripped")
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ enum pyro_outcome {
 /* How the walk of the user stack ended. */
 enum pyro_stack_end {
   PYRO_END_NO_USER_STACK,  /* kernel thread (a worker of io_uring too), or exiting: there is none */
-  PYRO_END_COMPLETE,       /* call frame information or a null frame pointer says: the outermost */
+  PYRO_END_COMPLETE,       /* call frame information or a null says: the outermost frame */
   PYRO_END_TRUNCATED,      /* PYRO_MAX_USER_FRAMES reached */
   PYRO_END_NO_UNWIND_INFO, /* no call frame information covers the code, and no frame pointer */
   PYRO_END_JIT,            /* the same in memory that is no file's: code made at run time */

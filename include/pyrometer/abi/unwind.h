@@ -21,7 +21,7 @@ struct pyro_unwind_row {
   __u16 rule;   /* index into the rules; 0 is always PYRO_RULE_NONE */
 };
 
-/* What to do with a frame; for the last three also how its CFA is found. The CFA (canonical frame
+/* What to do with a frame; for the last four also how its CFA is found. The CFA (canonical frame
  * address) is what the stack pointer was in the caller before the call. */
 enum pyro_rule_kind {
   PYRO_RULE_NONE,        /* no call frame information covers it: a frame pointer may help */
@@ -31,6 +31,10 @@ enum pyro_rule_kind {
   PYRO_RULE_REGISTER,    /* CFA = register + cfa_offset */
   PYRO_RULE_DEREFERENCE, /* CFA = *(register + cfa_offset) + cfa_add */
   PYRO_RULE_PLT,         /* CFA = register + cfa_offset + ((pc & 15) >= cfa_add ? 8 : 0) */
+  PYRO_RULE_LEAVING,     /* as PYRO_RULE_REGISTER, in a function that leaves its callers (libgcc's
+                          * _Unwind_Resume) and overwrites what they have saved before it does.
+                          * When it has its caller's frame pointer back (PYRO_SAVED_SAME), its return
+                          * address is where it is going: a landing pad, behind no call */
   PYRO_RULE_KINDS
 };
 

@@ -111,6 +111,16 @@ TEST_F(ColdViewTest, TellsTheEndOfTheCopyFromAStackThatCannotBeRead) {
   EXPECT_EQ(Unwind().end, StackEnd::kTruncated);
 }
 
+TEST_F(ColdViewTest, TellsAStackThatCostsTooMuchFromOthersThatAreTruncated) {
+  SetStack(64);
+  Put(8, 0x400200);
+  Put(24, 0x408010);
+  const ColdStack stack = UnwindColdSample(sample_, &program_, tables_, {.most_steps = 3});
+  EXPECT_EQ(stack.end, StackEnd::kTruncated);
+  EXPECT_TRUE(stack.over_budget);
+  EXPECT_FALSE(Unwind().over_budget);
+}
+
 TEST_F(ColdViewTest, StopsInCodeThatIsNoFiles) {
   SetStack(64);
   Put(8, 0x600010);

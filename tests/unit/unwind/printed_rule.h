@@ -27,7 +27,8 @@ inline std::string PrintSaved(uint8_t saved, int offset) {
   }
 }
 
-// A rule in one line: "cfa=r7+8 fp=same ra=[cfa-8]", and " rbx=..." if it is not lost.
+// A rule in one line: "cfa=r7+8 fp=same ra=[cfa-8]", and " rbx=..." if it is not lost;
+// PYRO_RULE_LEAVING begins with "leaving ".
 inline std::string Print(const pyro_unwind_rule& rule) {
   std::string cfa = fmt::format("r{}{:+}", rule.cfa_register, rule.cfa_offset);
   switch (rule.kind) {
@@ -48,8 +49,9 @@ inline std::string Print(const pyro_unwind_rule& rule) {
     default:
       break;
   }
-  std::string text = fmt::format("cfa={} fp={} ra={}", cfa, PrintSaved(rule.fp, rule.fp_offset),
-                                 PrintSaved(rule.ra, rule.ra_offset));
+  std::string text = rule.kind == PYRO_RULE_LEAVING ? "leaving " : "";
+  text += fmt::format("cfa={} fp={} ra={}", cfa, PrintSaved(rule.fp, rule.fp_offset),
+                      PrintSaved(rule.ra, rule.ra_offset));
   if (rule.rbx_offset == PYRO_RBX_SAME) text += " rbx=same";
   if (rule.rbx_offset != PYRO_RBX_SAME && rule.rbx_offset != PYRO_RBX_LOST) {
     text += fmt::format(" rbx=[cfa{:+}]", rule.rbx_offset);

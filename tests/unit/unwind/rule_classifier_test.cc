@@ -81,6 +81,18 @@ TEST(RuleClassifier, FollowsRbx) {
   for (const Case& c : cases) EXPECT_EQ(RuleOf(c.instructions), c.rule) << c.name;
 }
 
+// __builtin_eh_return: functions that have it save what carries an exception, rax and rdx or x0 to
+// x3, which no others do.
+TEST(RuleClassifier, TellsFunctionsThatLeaveTheirCallers) {
+  const DwarfBytes saves = {DW_CFA_offset | 0, 4, DW_CFA_offset | 1, 3};
+  EXPECT_EQ(RuleOf(saves), "leaving cfa=r7+8 fp=same ra=[cfa-8] rbx=same");
+  EXPECT_EQ(RuleOf({DW_CFA_offset | 0, 4}), "cfa=r7+8 fp=same ra=[cfa-8] rbx=same");
+  EXPECT_EQ(RuleOf({DW_CFA_offset | 1, 4}), "cfa=r7+8 fp=same ra=[cfa-8] rbx=same");
+  const CieSpec arm64 = {
+      .code_alignment = 4, .return_address = 30, .instructions = {DW_CFA_def_cfa, 31, 0}};
+  EXPECT_EQ(RuleOf(saves, arm64, EM_AARCH64), "leaving cfa=r31+0 fp=same ra=same");
+}
+
 TEST(RuleClassifier, LeavesTheRestToUserSpace) {
   const Case cases[] = {
       {"other expression", Cfa({DW_OP_breg7, 8, DW_OP_breg0, 0, DW_OP_plus}), ""},

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -62,9 +63,11 @@ class FakeView : public UnwindView {
   void AddExotic(const ExoticRule& rule) { table_.exotic.push_back(rule); }
 
   int lookups() const { return lookups_; }
+  int questions() const { return questions_; }
 
   Found Find(Address pc) override {
     ++lookups_;
+    ++questions_;
     const uint64_t page = pc.value() >> PYRO_UNWIND_PAGE_SHIFT << PYRO_UNWIND_PAGE_SHIFT;
     switch (page) {
       case kText:
@@ -79,6 +82,7 @@ class FakeView : public UnwindView {
   }
 
   bool ReadCode(Address address, std::span<std::byte> out) override {
+    ++questions_;
     std::ranges::fill(out, std::byte{0x90});
     const auto code = code_.find(address.value() + out.size());
     if (code == code_.end()) return true;
@@ -87,6 +91,7 @@ class FakeView : public UnwindView {
   }
 
   bool Read(Address address, std::span<std::byte> out) override {
+    ++questions_;
     for (size_t i = 0; i < out.size(); i += 8) {
       const auto word = words_.find(address.value() + i);
       if (word == words_.end()) return false;
@@ -100,6 +105,7 @@ class FakeView : public UnwindView {
   std::map<uint64_t, uint64_t> words_;
   std::map<uint64_t, std::vector<std::byte>> code_;  // by where it ends
   int lookups_ = 0;
+  int questions_ = 0;  // these too
 };
 
 class UnwinderTest : public testing::Test {
@@ -303,6 +309,39 @@ TEST_F(UnwinderTest, EndsWhereACallerHasANullFramePointer) {
   EXPECT_EQ(UnwindFrom(kPlain + 4).end, StackEnd::kComplete);
 }
 
+TEST_F(UnwinderTest, TakesNoNullThatJitCodeReadsForTheRoot) {
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.Put(kStack, kJit + 0x500);
+  registers_.values[kRbp] = 0;
+  const UnwoundStack unused = UnwindFrom(caller);
+  EXPECT_THAT(AddressesOf(unused), ElementsAre(caller, kJit + 0x4ff));
+  EXPECT_EQ(unused.end, StackEnd::kJit) << "rbp need not be a frame pointer there";
+
+  registers_.values[kRbp] = kStack + 0x10;
+  view_.Put(kStack + 0x10, kStack + 0x40);
+  view_.Put(kStack + 0x18, 0);
+  EXPECT_EQ(UnwindFrom(caller).end, StackEnd::kJit) << "nor point to one";
+  EXPECT_EQ(UnwindFrom(kJit + 4).end, StackEnd::kJit);
+}
+
+TEST_F(UnwinderTest, FollowsFramePointersOutOfJitCodeToTheRoot) {
+  registers_.values[kRbp] = kStack + 0x10;
+  view_.Put(kStack + 0x10, 0);
+  view_.Put(kStack + 0x18, kPlain + 0x500);
+  const UnwoundStack stack = UnwindFrom(kJit + 4);
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(kJit + 4, kPlain + 0x4ff));
+  EXPECT_EQ(stack.end, StackEnd::kComplete);
+}
+
+TEST_F(UnwinderTest, BlamesJitCodeForWhereItsFramePointerLeads) {
+  registers_.values[kRbp] = kStack + 0x10;
+  view_.Put(kStack + 0x10, kStack + 0x40);
+  for (const uint64_t nowhere : {uint64_t{0x41}, uint64_t{0x4141414141}}) {
+    view_.Put(kStack + 0x18, nowhere);
+    EXPECT_EQ(UnwindFrom(kJit + 4).end, StackEnd::kJit) << nowhere;
+  }
+}
+
 TEST_F(UnwinderTest, DoesNotTakeALeafWithoutFramePointerForTheRoot) {
   registers_.values[kRbp] = 0;
   EXPECT_EQ(UnwindFrom(kPlain + 4).end, StackEnd::kNoUnwindInfo);
@@ -334,6 +373,31 @@ TEST_F(UnwinderTest, EndsWhereACallerHasANullReturnAddress) {
   view_.Put(kStack, first);
   view_.Put(kStack + 8, 0);
   EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kComplete);
+}
+
+TEST_F(UnwinderTest, TakesNoNullForTheRootWhileAnExceptionLeavesFunctions) {
+  pyro_unwind_rule leaving = FrameRule(PYRO_RULE_LEAVING, kRsp, 8);
+  leaving.fp = PYRO_SAVED_LOST;
+  const uint64_t resume = view_.Function(leaving);
+  const uint64_t left = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.Put(kStack, left);
+  view_.Put(kStack + 8, 0);
+  EXPECT_THAT(AddressesOf(UnwindFrom(resume)), ElementsAre(resume, left - 1));
+  EXPECT_EQ(UnwindFrom(resume).end, StackEnd::kBadReturnAddress);
+  view_.Put(kStack + 8, kPlain + 0x500);
+  EXPECT_EQ(UnwindFrom(resume).end, StackEnd::kNoUnwindInfo);
+  view_.Put(kStack + 8, Bottom());
+  EXPECT_EQ(UnwindFrom(resume).end, StackEnd::kComplete) << "call frame information says so";
+}
+
+TEST_F(UnwinderTest, GoesWithAnExceptionToTheVeryFirstInstructionOfALandingPad) {
+  const uint64_t resume = view_.Function(FrameRule(PYRO_RULE_LEAVING, kRsp, 8));
+  view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t pad = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 16)) - 0x10;
+  view_.Put(kStack, pad);
+  const uint64_t bottom = Bottom();
+  view_.Put(kStack + 16, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(resume)), ElementsAre(resume, pad, bottom - 1));
 }
 
 TEST_F(UnwinderTest, SaysThatTheFrameAddressLeadsNowhere) {
@@ -477,8 +541,69 @@ TEST_F(UnwinderTest, GivesUpOnAStackFullOfCallersThatLeadNowhere) {
   const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
   view_.PutCall(caller);
   FillStack(caller);
-  EXPECT_EQ(UnwindFrom(FakeView::HandWritten()).end, StackEnd::kNoUnwindInfo);
-  EXPECT_LT(view_.lookups(), 20'000) << "not from every one of them to the end";
+  EXPECT_TRUE(UnwindFrom(FakeView::HandWritten()).over_budget);
+  EXPECT_LE(view_.questions(), 20'000) << "not from every one of them to the end";
+}
+
+TEST_F(UnwinderTest, KeepsWhatItFoundWithinItsSteps) {
+  const uint64_t function = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  for (uint64_t i = 0; i < 600; ++i) view_.Put(kStack + i * 8, function);
+  registers_.pc = Address(function);
+  registers_.values[kRsp] = kStack;
+  const UnwoundStack stack = Unwind(registers_, view_, {.most_steps = 100});
+  EXPECT_EQ(stack.end, StackEnd::kTruncated);
+  EXPECT_TRUE(stack.over_budget);
+  EXPECT_GT(stack.frames.size(), 40U);
+  EXPECT_LT(stack.frames.size(), 100U);
+  EXPECT_EQ(view_.questions(), 100);
+}
+
+TEST_F(UnwinderTest, DoesNotCallAWholeStackTruncatedThatTakesAllItsSteps) {
+  const uint64_t leaf = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.Put(kStack, Bottom());
+  EXPECT_FALSE(UnwindFrom(leaf).over_budget);
+  const auto needed = static_cast<uint32_t>(view_.questions());
+  EXPECT_EQ(Unwind(registers_, view_, {.most_steps = needed}).end, StackEnd::kComplete);
+  EXPECT_EQ(Unwind(registers_, view_, {.most_steps = needed - 1}).end, StackEnd::kTruncated);
+}
+
+TEST_F(UnwinderTest, KeepsWhatItFoundInItsTime) {
+  const uint64_t function = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  for (uint64_t i = 0; i < 600; ++i) view_.Put(kStack + i * 8, function);
+  registers_.pc = Address(function);
+  registers_.values[kRsp] = kStack;
+  // A clock that every look moves on.
+  uint64_t now = 0;
+  const UnwindBudget budget = {.most_time = std::chrono::nanoseconds(2),
+                               .now = [&] { return MonotonicTime(now++); }};
+  const UnwoundStack stack = Unwind(registers_, view_, budget);
+  EXPECT_EQ(stack.end, StackEnd::kTruncated);
+  EXPECT_TRUE(stack.over_budget);
+  EXPECT_EQ(view_.questions(), 3 * 64 - 1) << "the third look is too late";
+}
+
+TEST_F(UnwinderTest, CountsTheExpressionsThatItEvaluates) {
+  const uint64_t leaf = view_.Function(RuleOfKind(PYRO_RULE_EXOTIC));  // number 0
+  view_.AddExotic({.cfa = InRegister(kRsp, 8),
+                   .registers = {20, {.reg = 16, .rule = AtCfa(-8)}},
+                   .return_address = 16});
+  view_.Put(kStack, Bottom());
+  EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kComplete);
+  const auto questions = static_cast<uint32_t>(view_.questions());
+  EXPECT_EQ(Unwind(registers_, view_, {.most_steps = questions}).end, StackEnd::kTruncated);
+  EXPECT_EQ(Unwind(registers_, view_, {.most_steps = questions + 21}).end, StackEnd::kComplete);
+}
+
+TEST_F(UnwinderTest, SearchesForHandWrittenCallersWithinItsSteps) {
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  view_.PutCall(caller);
+  FillStack(caller);
+  registers_.pc = Address(FakeView::HandWritten());
+  registers_.values[kRsp] = kStack;
+  const UnwoundStack stack = Unwind(registers_, view_, {.most_steps = 1000});
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(FakeView::HandWritten()));
+  EXPECT_EQ(stack.end, StackEnd::kTruncated);
+  EXPECT_EQ(view_.questions(), 1000);
 }
 
 TEST_F(UnwinderTest, GivesUpOnAStackFullOfHandWrittenCallers) {

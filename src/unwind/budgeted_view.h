@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "unwind/unwinder.h"
+
+namespace pyrometer {
+
+// Another view that answers for as long as the budget lasts. After that nothing is known any more,
+// which ends whatever is being tried.
+class BudgetedView : public UnwindView {
+ public:
+  // Both outlive it.
+  BudgetedView(UnwindView& view, const UnwindBudget& budget);
+
+  Found Find(Address pc) override;
+  bool Read(Address address, std::span<std::byte> out) override;
+  bool ReadCode(Address address, std::span<std::byte> out) override;
+
+  // Takes so many steps more from the budget; false if it does not have them.
+  bool Spend(size_t steps);
+
+  // True once there were too few.
+  bool exhausted() const { return exhausted_; }
+
+ private:
+  static constexpr size_t kStepsPerLook = 64;
+
+  UnwindView& view_;
+  const UnwindBudget& budget_;
+  const MonotonicTime start_;
+  size_t steps_ = 0;
+  size_t next_look_ = kStepsPerLook;  // at the clock
+  bool exhausted_ = false;
+};
+
+}  // namespace pyrometer
