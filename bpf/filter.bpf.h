@@ -16,8 +16,10 @@ volatile __u32 cgroup_hierarchies[PYRO_FILTER_GENERATIONS] = {};
  * longer in use are not passed on. Written by user space. */
 volatile __u32 pid_generations = 0;
 
-/* Number of denied cgroups: with none, a tick does not look. Written by user space. */
+/* Number of denied cgroups: with none, a tick does not look. Written by user space, as is a bit for
+ * each (PYRO_DENIED_BIT). */
 volatile __u32 denied = 0;
+volatile __u64 denied_bits[PYRO_DENIED_BITS / 64] __attribute__((aligned(64))) = {};
 
 /* Children of wanted processes that found wanted_pids full. */
 volatile __u64 missed_children = 0;
@@ -55,39 +57,57 @@ static __always_inline struct cgroup *pyro_v1_cgroup(__u32 subsystem)
   return BPF_CORE_READ(state, cgroup);
 }
 
-/* All generations of `ids` that name `cgroup` or one that it is below. `typed`: the verifier knows
- * what `cgroup` points to. */
-static __always_inline __u32 pyro_find_cgroup(void *ids, struct cgroup *cgroup, bool typed)
+static __always_inline __u64 pyro_cgroup_id(struct cgroup *cgroup, bool typed)
 {
-  __u32 found = 0;
-  for (int depth = 0; depth < PYRO_MAX_CGROUP_DEPTH && cgroup; ++depth) {
-    const __u64 id = typed ? cgroup->kn->id : BPF_CORE_READ(cgroup, kn, id);
-    const __u8 *generations = bpf_map_lookup_elem(ids, &id);
-    if (generations) found |= *generations;
-    struct cgroup_subsys_state *parent =
-        typed ? cgroup->self.parent : BPF_CORE_READ(cgroup, self.parent);
-    if (!parent) break;
-    cgroup = typed ? parent->cgroup : BPF_CORE_READ(parent, cgroup);
-  }
-  return found;
+  return typed ? cgroup->kn->id : BPF_CORE_READ(cgroup, kn, id);
+}
+
+/* Null above the root. `typed`: the verifier knows what `cgroup` points to. */
+static __always_inline struct cgroup *pyro_parent_cgroup(struct cgroup *cgroup, bool typed)
+{
+  struct cgroup_subsys_state *parent =
+      typed ? cgroup->self.parent : BPF_CORE_READ(cgroup, self.parent);
+  if (!parent) return 0;
+  return typed ? parent->cgroup : BPF_CORE_READ(parent, cgroup);
 }
 
 /* True if the task is in a denied cgroup, or below one. */
 static __always_inline bool pyro_denied(void)
 {
-  return denied && pyro_find_cgroup(&denied_cgroups, pyro_cgroup(), PYRO_HAS_TYPED_TASK);
-}
-
-static __always_inline __u32 pyro_cgroup_generations(__u32 generation)
-{
-  const __u32 hierarchy = cgroup_hierarchies[generation];
-  if (hierarchy) return pyro_find_cgroup(&wanted_cgroups, pyro_v1_cgroup(hierarchy - 1), false);
-  return pyro_find_cgroup(&wanted_cgroups, pyro_cgroup(), PYRO_HAS_TYPED_TASK);
+  if (!denied) return false;
+  struct cgroup *cgroup = pyro_cgroup();
+  for (int depth = 0; depth < PYRO_MAX_CGROUP_DEPTH && cgroup; ++depth) {
+    const __u64 id = pyro_cgroup_id(cgroup, PYRO_HAS_TYPED_TASK);
+    const __u32 bit = PYRO_DENIED_BIT(id);
+    if (denied_bits[bit / 64 & (PYRO_DENIED_BITS / 64 - 1)] >> (bit & 63) & 1 &&
+        bpf_map_lookup_elem(&denied_cgroups, &id))
+      return true;
+    cgroup = pyro_parent_cgroup(cgroup, PYRO_HAS_TYPED_TASK);
+  }
+  return false;
 }
 
 static __always_inline bool pyro_names(const __u8 *generations, __u32 generation)
 {
   return generations && (*generations >> generation & 1);
+}
+
+/* True if `cgroup`, or one that it is below, is among those that the generation wants. */
+static __always_inline bool pyro_below_wanted(struct cgroup *cgroup, __u32 generation, bool typed)
+{
+  for (int depth = 0; depth < PYRO_MAX_CGROUP_DEPTH && cgroup; ++depth) {
+    const __u64 id = pyro_cgroup_id(cgroup, typed);
+    if (pyro_names(bpf_map_lookup_elem(&wanted_cgroups, &id), generation)) return true;
+    cgroup = pyro_parent_cgroup(cgroup, typed);
+  }
+  return false;
+}
+
+static __always_inline bool pyro_in_wanted_cgroup(__u32 generation)
+{
+  const __u32 hierarchy = cgroup_hierarchies[generation];
+  if (hierarchy) return pyro_below_wanted(pyro_v1_cgroup(hierarchy - 1), generation, false);
+  return pyro_below_wanted(pyro_cgroup(), generation, PYRO_HAS_TYPED_TASK);
 }
 
 /* By the filter of `active`. */
@@ -102,7 +122,7 @@ static __always_inline bool pyro_wanted(const struct pyro_sample_key *key, __u32
       (pyro_names(bpf_map_lookup_elem(&wanted_comms, key->comm), generation) ||
        pyro_names(bpf_map_lookup_elem(&wanted_comms, key->thread), generation)))
     return true;
-  return active & PYRO_ACTIVE_CGROUPS && pyro_cgroup_generations(generation) >> generation & 1;
+  return active & PYRO_ACTIVE_CGROUPS && pyro_in_wanted_cgroup(generation);
 }
 
 /* Children of wanted processes are wanted. */

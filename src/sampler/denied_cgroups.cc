@@ -3,11 +3,11 @@
 
 #include <bpf/bpf.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 
 #include "base/system_error.h"
-#include "pyrometer/abi/sampler.h"
 
 namespace pyrometer {
 
@@ -23,7 +23,7 @@ Result<void> DeniedCgroups::Deny(uint64_t cgroup) {
     return SystemError(errno, "denying a cgroup");
   }
   denied_.insert(cgroup);
-  SetCount();
+  Tell();
   return {};
 }
 
@@ -31,10 +31,16 @@ void DeniedCgroups::Allow(uint64_t cgroup) {
   const absl::MutexLock lock(&mutex_);
   if (denied_.erase(cgroup) == 0) return;
   bpf_map_delete_elem(map_fd_, &cgroup);
-  SetCount();
+  Tell();
 }
 
-void DeniedCgroups::SetCount() {
+void DeniedCgroups::Tell() {
+  std::array<uint64_t, PYRO_DENIED_BITS / 64> bits{};
+  for (const uint64_t id : denied_) {
+    const uint32_t bit = PYRO_DENIED_BIT(id);
+    bits[bit / 64] |= uint64_t{1} << bit % 64;
+  }
+  for (size_t i = 0; i < bits.size(); ++i) std::atomic_ref<__u64>(bits_[i]).store(bits[i]);
   std::atomic_ref<uint32_t>(count_).store(static_cast<uint32_t>(denied_.size()));
 }
 

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
+#include "pyrometer/abi/sampler.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
@@ -14,8 +16,11 @@ namespace pyrometer {
 // The user-space side of the map `denied_cgroups`. Any thread.
 class DeniedCgroups {
  public:
-  // `count`: the variable that tells the kernel side whether there are any.
-  DeniedCgroups(int map_fd, uint32_t& count) : map_fd_(map_fd), count_(count) {}
+  using Bits = std::span<__u64, PYRO_DENIED_BITS / 64>;
+
+  // `count`, `bits`: the variables by which the kernel side sees whether it has to look.
+  DeniedCgroups(int map_fd, uint32_t& count, Bits bits)
+      : map_fd_(map_fd), count_(count), bits_(bits) {}
 
   // Errors: kExhausted.
   Result<void> Deny(uint64_t cgroup);
@@ -24,11 +29,12 @@ class DeniedCgroups {
   size_t size() const;
 
  private:
-  void SetCount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int map_fd_;
   mutable absl::Mutex mutex_;
-  uint32_t& count_;  // written under the mutex, read by the kernel side
+  uint32_t& count_;  // it and the bits: written under the mutex, read by the kernel side
+  const Bits bits_;
   absl::flat_hash_set<uint64_t> denied_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -53,6 +53,7 @@ FilterGenerations::FilterGenerations(sampler_bpf& skeleton)
       cgroups_(skeleton.maps.wanted_cgroups) {}
 
 Result<void> FilterGenerations::Prepare(const SampleFilter& filter) {
+  Sweep();  // what could not be then: the number may be used again
   const Generation next{.number = FreeNumber(), .flags = FlagsOf(filter)};
   uint32_t hierarchy = 0;
   if (!filter.cgroup_controller.empty()) {
@@ -68,6 +69,7 @@ Result<void> FilterGenerations::Prepare(const SampleFilter& filter) {
   FollowPids();
   const Result<void> added = Add(filter, next.number);
   if (!added) prepared_ = before;
+  has_stale_ |= !added || before;
   FollowPids();
   Sweep();
   return added;
@@ -101,14 +103,17 @@ void FilterGenerations::FollowPids() {
 void FilterGenerations::Commit() {
   if (!prepared_) return;
   current_ = *std::exchange(prepared_, std::nullopt);
+  has_stale_ = true;
   FollowPids();
 }
 
 void FilterGenerations::Sweep() {
+  if (!has_stale_) return;  // walking the maps keeps ticks out meanwhile
   uint32_t generations = 1U << current_.number;
   if (prepared_) generations |= 1U << prepared_->number;
-  for (GenerationSet* set : {&pids_, &comms_, &cgroups_}) {
-    set->Keep(static_cast<uint8_t>(generations));
+  has_stale_ = false;
+  for (const GenerationSet* set : {&pids_, &comms_, &cgroups_}) {
+    has_stale_ |= !set->Keep(static_cast<uint8_t>(generations));
   }
 }
 

@@ -33,7 +33,8 @@ class FilterGenerations {
   // The prepared filter, if there is one, holds.
   void Commit();
 
-  // Forgets filters that do not hold any more. REQUIRES: no running program goes by them.
+  // Forgets filters that do not hold any more, if there are any. REQUIRES: no running program goes
+  // by them.
   void Sweep();
 
   // True if the filter has no pids, or any of these processes or of their children is left.
@@ -59,6 +60,7 @@ class FilterGenerations {
   UniqueLink exit_link_;  // once there are pids
   Generation current_;
   std::optional<Generation> prepared_;
+  bool has_stale_ = false;  // entries of generations that are neither
 };
 
 }  // namespace pyrometer

@@ -36,7 +36,7 @@ Result<void> GenerationSet::Add(const void* key, uint32_t generation) {
   return SystemError(errno, fmt::format("adding to {}", name_));
 }
 
-void GenerationSet::Keep(uint8_t generations) {
+bool GenerationSet::Keep(uint8_t generations) const {
   std::vector<std::byte> keys(static_cast<size_t>(max_entries_) * key_size_);
   std::vector<uint8_t> masks(max_entries_);
   // Hash maps give positions of 4 bytes.
@@ -45,7 +45,7 @@ void GenerationSet::Keep(uint8_t generations) {
   if (bpf_map_lookup_batch(fd_, nullptr, &position, keys.data(), masks.data(), &count, nullptr) !=
           0 &&
       errno != ENOENT) {
-    return;
+    return false;
   }
   for (uint32_t i = 0; i < count; ++i) {
     const std::byte* key = &keys[static_cast<size_t>(i) * key_size_];
@@ -57,6 +57,7 @@ void GenerationSet::Keep(uint8_t generations) {
       bpf_map_update_elem(fd_, key, &rest, BPF_EXIST);
     }
   }
+  return true;
 }
 
 }  // namespace pyrometer

@@ -19,8 +19,9 @@ class GenerationSet {
   // `key`: as many bytes as the map's keys have. Errors: kExhausted if the map is full.
   Result<void> Add(const void* key, uint32_t generation);
 
-  // Forgets what no generation of the mask `generations` wants.
-  void Keep(uint8_t generations);
+  // Forgets what no generation of the mask `generations` wants. False if the map cannot be read
+  // now.
+  bool Keep(uint8_t generations) const;
 
  private:
   int fd_;

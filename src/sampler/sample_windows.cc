@@ -37,7 +37,8 @@ SampleWindows::SampleWindows(sampler_bpf& skeleton, const Options& options)
       capacity_{options.sizes.small_stacks, options.sizes.medium_stacks, options.sizes.large_stacks,
                 options.sizes.counts},
       filters_(skeleton),
-      denied_(bpf_map__fd(skeleton.maps.denied_cgroups), skeleton.bss->denied),
+      denied_(bpf_map__fd(skeleton.maps.denied_cgroups), skeleton.bss->denied,
+              DeniedCgroups::Bits(skeleton.bss->denied_bits)),
       outcomes_(bpf_map__fd(skeleton.maps.outcomes)),
       events_(skeleton.progs.pyro_tick, options.frequency, options.procfs),
       drain_(reader_) {}

@@ -48,6 +48,7 @@ def _written(directory, name):
 
 
 OUTCOME_EXPORTED = 0  # enum pyro_outcome
+OUTCOMES = 8
 
 
 class Pyrometer:
@@ -78,7 +79,7 @@ class Pyrometer:
         return int(re.search(r"^samples=(\d+) ", stderr, re.M).group(1))
 
     def samples_so_far(self, program):
-        return program.counters("outcomes")[OUTCOME_EXPORTED]
+        return sum(program.counters("outcomes")[OUTCOME_EXPORTED::OUTCOMES])  # of both halves
 
     def cold_so_far(self, program):
         """Samples that the BPF program could not unwind, or not to the end."""

@@ -89,5 +89,22 @@ TEST_F(MappingUploadTest, KeepsWhatAChildStillUses) {
   EXPECT_EQ(Tables(), 1U);
 }
 
+TEST_F(MappingUploadTest, CountsWhatIsUsedAndWhatFoundNoRoom) {
+  ASSERT_TRUE(Publish(100, kNow));
+  ASSERT_TRUE(Publish(101, kNow));
+  const PublishedMapping other{.mapping = {Address(0x7000), Address(0x9000), ObjectId(8), 0}};
+  EXPECT_FALSE(upload_.Publish({Pid(102), StartTime(5)}, ExecId(1), 2, std::span(&other, 1), kNow));
+  EXPECT_EQ(upload_.counters().mappings, 1U);
+  EXPECT_EQ(upload_.counters().room, 1U);
+  EXPECT_EQ(upload_.counters().processes, 2U);
+  EXPECT_EQ(upload_.counters().refused, 1U);
+  upload_.Withdraw(Pid(100), kNow);
+  upload_.Withdraw(Pid(101), kNow);
+  EXPECT_EQ(upload_.counters().processes, 0U);
+  EXPECT_EQ(upload_.counters().mappings, 1U) << "a child that we have not heard of may use it";
+  upload_.ReleaseWithdrawn(After(kForkQuarantine));
+  EXPECT_EQ(upload_.counters().mappings, 0U);
+}
+
 }  // namespace
 }  // namespace pyrometer

@@ -130,5 +130,22 @@ TEST_F(SamplerLive, FollowsCpusThatComeAndGo) {
   std::filesystem::remove_all(sys);
 }
 
+TEST_F(SamplerLive, SamplesTheOtherCpusWhenOneCannotBe) {
+  const std::string sys = testing::TempDir() + "/sampler_live_" + std::to_string(getpid());
+  const std::string directory = sys + "/devices/system/cpu";
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory + "/online") << "0,4095\n";
+  Sampler::Options options = WithoutColdSamples({.frequency = {99}});
+  options.procfs.sys = sys;
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler);
+  EXPECT_TRUE(sampler->windows().Start().has_value());
+  EXPECT_EQ(sampler->counters().sampled_cpus, 1U);
+  EXPECT_EQ(sampler->counters().cpu_failures, 1U);
+  EXPECT_TRUE(sampler->windows().FollowCpus().has_value());
+  EXPECT_EQ(sampler->counters().cpu_failures, 2U) << "it is tried again";
+  std::filesystem::remove_all(sys);
+}
+
 }  // namespace
 }  // namespace pyrometer

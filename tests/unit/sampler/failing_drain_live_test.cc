@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel refuses a step of a drain.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/bpf.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "tests/unit/sampler/sampler_live.h"
+
+namespace pyrometer {
+namespace {
+
+// Runs `work` in a thread for which bpf(2) with `command` ends with ENOMEM.
+void WithoutCommand(bpf_cmd command, const std::function<void()>& work) {
+  std::thread([&] {
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<__u32>(command), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{.len = std::size(program), .filter = program};
+    ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+    work();
+  }).join();
+}
+
+class FailingDrainLive : public SamplerLive, public testing::WithParamInterface<bpf_cmd> {
+ protected:
+  static Window Drain(WindowSource& windows) {
+    Result<Window> window = windows.Drain();
+    EXPECT_TRUE(window.has_value());
+    return window ? *std::move(window) : Window{};
+  }
+};
+
+TEST_P(FailingDrainLive, LosesNothing) {
+  const Child child;
+  Sampler::Options options = WithoutColdSamples({.frequency = {499}});
+  options.filter.pids = {child.pid()};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler);
+  WindowSource& windows = sampler->windows();
+  ASSERT_TRUE(windows.Start().has_value());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(WaitFor([&] { return windows.accounting().exported >= 10U * (i + 1); }));
+    WithoutCommand(GetParam(), [&] { EXPECT_FALSE(windows.Drain().has_value()); });
+  }
+  EXPECT_TRUE(WaitFor([&] { return windows.accounting().exported >= 40; }));
+  windows.Stop();
+  const Window window = Drain(windows);
+  EXPECT_EQ(TicksIn(window), window.accounting.exported);
+  EXPECT_EQ(window.accounting, windows.accounting());
+  EXPECT_EQ(RunsOf(sampler->tick_program_id()), window.accounting.Ticks());
+}
+
+TEST_P(FailingDrainLive, KeepsWindowsOfTwoFrequenciesApart) {
+  const Child child;
+  Sampler::Options options = WithoutColdSamples({.frequency = {499}});
+  options.filter.pids = {child.pid()};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler);
+  WindowSource& windows = sampler->windows();
+  ASSERT_TRUE(windows.Start().has_value());
+  EXPECT_TRUE(WaitFor([&] { return windows.accounting().exported >= 10; }));
+  ASSERT_TRUE(windows.Prepare({.frequency = Hertz{997}, .filter = {}}));
+  WithoutCommand(GetParam(), [&] { EXPECT_FALSE(windows.Drain().has_value()); });
+  EXPECT_TRUE(WaitFor([&] { return windows.accounting().exported >= 20; }));
+  windows.Stop();
+  const Window before = Drain(windows);
+  const Window after = Drain(windows);
+  EXPECT_EQ(before.frequency, Hertz{499});
+  EXPECT_EQ(after.frequency, Hertz{997});
+  EXPECT_EQ(before.end, after.begin);
+  Accounting sum = before.accounting;
+  sum += after.accounting;
+  EXPECT_EQ(TicksIn(before), before.accounting.exported);
+  EXPECT_EQ(TicksIn(after), after.accounting.exported);
+  EXPECT_EQ(sum, windows.accounting());
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, FailingDrainLive,
+                         testing::Values(BPF_MAP_UPDATE_ELEM, BPF_MAP_LOOKUP_AND_DELETE_BATCH),
+                         [](const auto& test) {
+                           return test.param == BPF_MAP_UPDATE_ELEM ? "Waiting" : "Reading";
+                         });
+
+}  // namespace
+}  // namespace pyrometer

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frequency and filter change while sampling.
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tests/unit/sampler/sampler_live.h"
+
+namespace pyrometer {
+namespace {
+
+using std::chrono::milliseconds;
+
+class SamplingChangeLive : public SamplerLive {
+ protected:
+  // Drains once more than `least` ticks were exported since the last time.
+  Window DrainAfter(uint64_t least) {
+    EXPECT_TRUE(WaitFor([&] { return windows().accounting().exported >= exported_ + least; }));
+    return Drain();
+  }
+  Window Drain() {
+    Result<Window> window = windows().Drain();
+    EXPECT_TRUE(window.has_value());
+    if (!window) return {};
+    EXPECT_EQ(window->accounting.exported, TicksIn(*window));
+    sum_ += window->accounting;
+    exported_ += window->accounting.exported;
+    return *std::move(window);
+  }
+  // The last of all.
+  void ExpectNothingLost() {
+    windows().Stop();
+    Drain();
+    EXPECT_EQ(sum_, windows().accounting());
+    EXPECT_EQ(sum_.exported, sampler_->counters().drained_ticks);
+    EXPECT_EQ(RunsOf(sampler_->tick_program_id()), sum_.Ticks());
+  }
+  void StartWith(const Sampler::Options& options) {
+    sampler_ = LoadOrFail(WithoutColdSamples(options));
+    ASSERT_TRUE(sampler_ && windows().Start());
+  }
+  WindowSource& windows() { return sampler_->windows(); }
+
+  std::unique_ptr<Sampler> sampler_;
+  Accounting sum_;
+  uint64_t exported_ = 0;
+};
+
+bool IsOnly(const Window& window, const Child& child) {
+  return std::ranges::all_of(
+      window.samples, [&](const Sample& sample) { return sample.process.pid == child.pid(); });
+}
+
+TEST_F(SamplingChangeLive, LosesNoTickWhenFrequencyAndFilterChange) {
+  const Child one;
+  const Child two;
+  Sampler::Options options{.frequency = {199}};
+  options.filter.pids = {one.pid()};
+  StartWith(options);
+  for (int i = 0; i < 20; ++i) {
+    const bool even = i % 2 == 0;
+    SampleFilter next;
+    next.pids = {even ? two.pid() : one.pid()};
+    ASSERT_TRUE(windows().Prepare({.frequency = Hertz{even ? 997U : 199U}, .filter = next}));
+    const Window window = DrainAfter(5);
+    EXPECT_EQ(window.frequency, Hertz{even ? 199U : 997U});
+    EXPECT_TRUE(IsOnly(window, even ? one : two));
+    EXPECT_FALSE(window.samples.empty());
+  }
+  ExpectNothingLost();
+}
+
+TEST_F(SamplingChangeLive, CountsWhatIsDueByTheFrequencyOfEachWindow) {
+  StartWith({.frequency = {99}});
+  for (const uint32_t next : {997U, 99U, 499U, 99U}) {
+    Drain();
+    SpinFor(milliseconds(300));
+    ASSERT_TRUE(windows().Prepare({.frequency = Hertz{next}, .filter = {}}));
+    const Window window = Drain();
+    const double seconds = static_cast<double>(window.end.value() - window.begin.value()) / 1e9;
+    const double wall = std::chrono::duration<double>(window.wall_end - window.wall_begin).count();
+    const auto cpus = static_cast<double>(sampler_->counters().sampled_cpus);
+    const double due = cpus * seconds * window.frequency.value;
+    // Of each CPU's last period a part is due, of the next one's first.
+    EXPECT_NEAR(static_cast<double>(window.accounting.Ticks() + window.accounting.undelivered), due,
+                0.05 * due + 2 * cpus);
+    EXPECT_NEAR(wall, seconds, 0.01);
+  }
+  ExpectNothingLost();
+}
+
+TEST_F(SamplingChangeLive, GoesFromEverythingToOneNameAndBack) {
+  const Child named([] {
+    prctl(PR_SET_NAME, "one-name");
+    SpinFor(kForever);
+  });
+  StartWith({.frequency = {499}});
+  SampleFilter by_name;
+  by_name.comms = {"one-name"};
+  ASSERT_TRUE(windows().Prepare({.frequency = {}, .filter = by_name}));
+  EXPECT_EQ(DrainAfter(10).accounting.filtered, 0U);
+  const Window only = DrainAfter(10);
+  EXPECT_TRUE(IsOnly(only, named));
+  ASSERT_TRUE(windows().Prepare({.frequency = {}, .filter = SampleFilter{}}));
+  EXPECT_TRUE(IsOnly(Drain(), named));
+  EXPECT_EQ(DrainAfter(10).accounting.filtered, 0U);
+  ExpectNothingLost();
+}
+
+TEST_F(SamplingChangeLive, FollowsChildrenOfWhatIsWantedNowAndForgetsThoseOfBefore) {
+  const Child other;
+  const Child parent([] {
+    while (true) waitpid(Fork([] { SpinFor(milliseconds(20)); }), nullptr, 0);
+  });
+  Sampler::Options options{.frequency = {999}};
+  options.filter.pids = {other.pid()};
+  StartWith(options);
+  SampleFilter next;
+  next.pids = {parent.pid()};
+  ASSERT_TRUE(windows().Prepare({.frequency = {}, .filter = next}));
+  EXPECT_TRUE(IsOnly(Drain(), other));
+  // The parent sleeps: these are children, that were forked after the change.
+  EXPECT_FALSE(DrainAfter(20).samples.empty());
+  next.pids = {other.pid()};
+  ASSERT_TRUE(windows().Prepare({.frequency = {}, .filter = next}));
+  Drain();
+  EXPECT_TRUE(IsOnly(DrainAfter(20), other));
+  ExpectNothingLost();
+}
+
+TEST_F(SamplingChangeLive, KnowsWhenNobodyWantedIsLeft) {
+  StartWith({.frequency = {99}});
+  EXPECT_TRUE(windows().AnyWantedPid()) << "it wants everything";
+  Child child;
+  SampleFilter next;
+  next.pids = {child.pid()};
+  ASSERT_TRUE(windows().Prepare({.frequency = {}, .filter = next}));
+  Drain();
+  EXPECT_TRUE(windows().AnyWantedPid());
+  child.End();
+  EXPECT_TRUE(WaitFor([&] { return !windows().AnyWantedPid(); }));
+}
+
+TEST_F(SamplingChangeLive, KeepsWhatWasPreparedWhenAnotherChangeIsRefused) {
+  const Child one;
+  StartWith({.frequency = {499}});
+  SampleFilter next;
+  next.pids = {one.pid()};
+  ASSERT_TRUE(windows().Prepare({.frequency = {}, .filter = next}));
+  SampleFilter too_large;
+  for (uint32_t pid = 1; pid < 40'000; ++pid) too_large.pids.emplace_back(4'000'000 + pid);
+  const Result<void> refused = windows().Prepare({.frequency = Hertz{99}, .filter = too_large});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code(), ErrorCode::kExhausted);
+  EXPECT_FALSE(windows().Prepare({.frequency = Hertz{0}, .filter = {}}).has_value());
+  Drain();
+  const Window window = DrainAfter(10);
+  EXPECT_EQ(window.frequency, Hertz{499});
+  EXPECT_TRUE(IsOnly(window, one));
+  ExpectNothingLost();
+}
+
+}  // namespace
+}  // namespace pyrometer
