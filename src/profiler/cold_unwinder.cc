@@ -73,6 +73,7 @@ const ColdSample* ColdUnwinder::Next() {
 void ColdUnwinder::Done(ColdStack stack) {
   const absl::MutexLock lock(&mutex_);
   if (finished_) return;  // it was given up meanwhile
+  if (stack.over_budget) ++counters_.over_budget;
   taken_.front().stack = {};
   done_.push_back({.sample = std::move(taken_.front()), .stack = std::move(stack)});
   taken_.pop_front();

@@ -26,9 +26,10 @@ class ColdUnwinder {
 
   struct Counters {
     uint64_t unwound = 0;
-    uint64_t given_up = 0;  // not unwound by the deadline at the end: their stacks say so
-    uint64_t waiting = 0;   // taken from the ring and not yet unwound
-    uint64_t done = 0;      // unwound, and not yet in a window
+    uint64_t over_budget = 0;  // of these: cut, because they would have cost too much
+    uint64_t given_up = 0;     // not unwound by the deadline at the end: their stacks say so
+    uint64_t waiting = 0;      // taken from the ring and not yet unwound
+    uint64_t done = 0;         // unwound, and not yet in a window
   };
 
   // All must outlive this.

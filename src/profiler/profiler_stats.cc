@@ -131,10 +131,12 @@ void AddWindows(const ProfilerStats& stats, StatList& list) {
 }
 
 void AddUnwinding(const ProfilerStats& stats, StatList& list) {
-  static_assert(kNumbers<ColdUnwinder::Counters> == 4);
+  static_assert(kNumbers<ColdUnwinder::Counters> == 5);
   static_assert(kNumbers<UnwindTables::Counters> == 4);
   static_assert(kNumbers<TableLoader::Counters> == 2);
   list.Add("cold_samples_unwound_total", stats.cold.unwound, "cold samples unwound");
+  list.Add("cold_samples_over_budget_total", stats.cold.over_budget,
+           "of these: cut, because they would have cost too much");
   list.Add("cold_samples_given_up_total", stats.cold.given_up,
            "cold samples that were not unwound by the deadline at the end; marked");
   list.Add("cold_samples_waiting", stats.cold.waiting, "cold samples that wait to be unwound now");
