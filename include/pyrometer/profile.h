@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "pyrometer/ids.h"
@@ -26,7 +24,7 @@ enum class NameQuality : uint8_t {
   kSymbol,  // a function's
 };
 
-// The file (or pseudo file) that a location lies in. Shared by its locations, compared by pointer.
+// The file (or pseudo file) that a location lies in. Shared by its locations.
 struct CodeObject {
   std::string path;    // "/usr/lib/libfoo.so", "[vdso]", "[kernel.kallsyms]", "//anon", ...
   BuildId build_id;    // empty: none known
@@ -55,27 +53,42 @@ struct Location {
 using LocationRef = std::shared_ptr<const Location>;
 
 // A window whose frames have names: `locations` runs parallel to `window.frames`.
-// Equal frames have the same LocationRef, within a window and from window to window.
+// Equal frames (of one process, where they are user addresses) have the same LocationRef within a
+// window, and from window to window while nothing new is known of them.
 struct NamedWindow {
   Window window;
   std::vector<LocationRef> locations;
 };
 
+inline std::vector<ValueType> ValueTypeList(EventKind event) {
+  const auto types = ValueTypesOf(event);
+  return {types.begin(), types.end()};
+}
+
 struct ProfileSample {
   ProcessKey process;
   std::string comm;
   std::string thread;
+  LabelSet labels = nullptr;    // of its process; null where they are the profile's
   std::vector<uint32_t> stack;  // indices into Profile::locations, leaf first (kernel before user)
   StackEnd end = StackEnd::kNoUserStack;
-  uint64_t count = 0;
+  uint64_t count = 0;  // in the unit of Profile::value_types[0]
+  uint64_t value = 0;  // of value_types[1]; a tick is worth a period of the window it came in
 };
 
-// Samples of one label set over one stretch of time, independent of any output format.
+// Samples of one kind of event over one stretch of time, independent of any output format.
 struct Profile {
-  std::chrono::system_clock::time_point start;
-  std::chrono::nanoseconds duration{};
-  Hertz frequency;
-  std::vector<std::pair<std::string, std::string>> labels;  // the user's, on every sample
+  // By the wall clock: from the first window's begin to the last one's end.
+  std::chrono::system_clock::time_point begin;
+  std::chrono::system_clock::time_point end;
+  std::chrono::nanoseconds duration{};  // of sampling: windows may be missing between the two
+  Hertz frequency;                      // of the last window; 0: there was none
+  EventKind event = EventKind::kCpuClock;
+  // What ProfileSample::count and ::value mean; the last one is what one usually looks at.
+  std::vector<ValueType> value_types = ValueTypeList(EventKind::kCpuClock);
+  // Of all its windows, even if it holds the samples of one label set only.
+  Accounting accounting;
+  Labels labels;  // of every sample
   std::vector<LocationRef> locations;
   std::vector<ProfileSample> samples;
 };

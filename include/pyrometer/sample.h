@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,11 +69,15 @@ constexpr bool IsCut(StackEnd end) {
 }
 
 // Frames live in Window::frames: `kernel_frames` of them, then `user_frames`, each leaf first.
+// Processes share equal stacks; once the window is resolved, all but those in which user addresses
+// are left, which mean something else in every process.
 struct Stack {
   uint32_t first_frame = 0;
   uint16_t kernel_frames = 0;
   uint16_t user_frames = 0;
   StackEnd end = StackEnd::kNoUserStack;
+  // Whose it is alone. Set when the window is resolved, if it has user addresses.
+  std::optional<ProcessKey> process = std::nullopt;
 };
 
 // What is sampled; the values are enum pyro_event_kind of abi/sampler.h.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <ctime>
 
 #include "pyrometer/ids.h"
@@ -14,5 +15,24 @@ inline MonotonicTime MonotonicNow() {
   return MonotonicTime(static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 +
                        static_cast<uint64_t>(t.tv_nsec));
 }
+
+inline MonotonicTime After(MonotonicTime when, std::chrono::nanoseconds time) {
+  return MonotonicTime(when.value() + static_cast<uint64_t>(time.count()));
+}
+
+// What passes from `from` to `to`; negative if `to` is the earlier one.
+inline std::chrono::nanoseconds Between(MonotonicTime from, MonotonicTime to) {
+  return std::chrono::nanoseconds(static_cast<int64_t>(to.value() - from.value()));
+}
+
+// What time it is, for those whose tests have a time of their own. Thread-safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual MonotonicTime Now() const { return MonotonicNow(); }
+  virtual std::chrono::system_clock::time_point WallNow() const {
+    return std::chrono::system_clock::now();
+  }
+};
 
 }  // namespace pyrometer

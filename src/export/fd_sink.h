@@ -4,12 +4,12 @@
 #include <string>
 #include <string_view>
 
-#include "pyrometer/sink.h"
+#include "export/byte_sink.h"
 
 namespace pyrometer {
 
 // An open file descriptor: what was written before an error stays written.
-class FdSink final : public Sink {
+class FdSink final : public ByteSink {
  public:
   // `name` stands in error messages. REQUIRES: `fd` stays open as long as the sink is used.
   FdSink(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}

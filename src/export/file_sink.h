@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "pyrometer/sink.h"
+#include "export/byte_sink.h"
 
 namespace pyrometer {
 
@@ -16,7 +16,7 @@ namespace pyrometer {
 // renaming would replace the link or device, and following a link by hand would bypass the kernel's
 // protection of links in /tmp. If that fails and a file is behind it, the file is left empty.
 // There is no fsync: a profile is not worth waiting for the disk.
-class FileSink final : public Sink {
+class FileSink final : public ByteSink {
  public:
   // Fails early where Write could only fail: kNotFound for a missing directory, kPermission for one
   // that cannot be written, kInvalid for an empty path or a directory. Creates nothing.

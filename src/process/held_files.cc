@@ -5,6 +5,14 @@
 
 namespace pyrometer {
 
+ObjectFile HeldFiles::Share(UniqueFd fd) const {
+  ++*open_;
+  return {new UniqueFd(std::move(fd)), [open = open_](const UniqueFd* file) {
+            delete file;
+            --*open;
+          }};
+}
+
 void HeldFiles::Hold(ObjectId object, UniqueFd fd) {
   if (budget_ == 0) return;
   if (const auto it = by_object_.find(object); it != by_object_.end()) {
@@ -15,32 +23,28 @@ void HeldFiles::Hold(ObjectId object, UniqueFd fd) {
     by_object_.erase(files_.back().object);
     files_.pop_back();
   }
-  files_.push_front({.object = object, .fd = std::move(fd), .unused = std::nullopt});
+  if (*open_ >= 2 * budget_) return;
+  files_.push_front({.object = object, .file = Share(std::move(fd))});
   by_object_[object] = files_.begin();
 }
 
-int HeldFiles::Find(ObjectId object) {
+ObjectFile HeldFiles::Find(ObjectId object) {
   const auto it = by_object_.find(object);
-  if (it == by_object_.end()) return -1;
+  if (it == by_object_.end()) return nullptr;
   files_.splice(files_.begin(), files_, it->second);
-  return it->second->fd.get();
+  return it->second->file;
 }
 
-std::vector<ObjectId> HeldFiles::CloseUnused(const absl::flat_hash_set<ObjectId>& in_use,
-                                             MonotonicTime now, MonotonicTime since) {
+std::vector<ObjectId> HeldFiles::CloseUnused(const absl::flat_hash_set<ObjectId>& in_use) {
   std::vector<ObjectId> closed;
   for (auto file = files_.begin(); file != files_.end();) {
     if (in_use.contains(file->object)) {
-      file->unused.reset();
-    } else if (!file->unused) {
-      file->unused = now;
-    } else if (*file->unused < since) {
-      closed.push_back(file->object);
-      by_object_.erase(file->object);
-      file = files_.erase(file);
+      ++file;
       continue;
     }
-    ++file;
+    closed.push_back(file->object);
+    by_object_.erase(file->object);
+    file = files_.erase(file);
   }
   return closed;
 }

@@ -4,43 +4,49 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
+#include <atomic>
 #include <cstddef>
 #include <list>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "process/object_info.h"
 #include "pyrometer/ids.h"
 
 namespace pyrometer {
 
 // Open files of objects, so that what is deleted or belongs to an ended process stays readable.
-// Beyond its budget the one not used for longest is closed. Thread-compatible.
+// Beyond its budget it lets go of the one not used for longest. What somebody else shares stays
+// open until he lets go too; in all there are never more than twice the budget.
+// Thread-compatible; the files may be let go on any thread.
 class HeldFiles {
  public:
   explicit HeldFiles(size_t budget) : budget_(budget) {}
 
+  // Closes `fd` at once if too many files that are not held any more are still shared.
   void Hold(ObjectId object, UniqueFd fd);
 
-  // -1 if it is not held. Counts as use; valid until the next Hold().
-  int Find(ObjectId object);
+  // Null if it is not held. Counts as use.
+  ObjectFile Find(ObjectId object);
 
-  // Closes what is not `in_use` now and was not at a call before `since` either; returns what that
-  // was. A file that stays open keeps its disk space after its deletion and its file system busy.
-  std::vector<ObjectId> CloseUnused(const absl::flat_hash_set<ObjectId>& in_use, MonotonicTime now,
-                                    MonotonicTime since);
+  // Lets go of all that is not `in_use`; returns what that was. A file that stays open keeps its
+  // disk space after its deletion and its file system busy.
+  std::vector<ObjectId> CloseUnused(const absl::flat_hash_set<ObjectId>& in_use);
 
  private:
   struct File {
     ObjectId object;
-    UniqueFd fd;
-    std::optional<MonotonicTime> unused;  // when that was first seen
+    ObjectFile file;
   };
   using Files = std::list<File>;  // last used first
+
+  ObjectFile Share(UniqueFd fd) const;
 
   size_t budget_;
   Files files_;
   absl::flat_hash_map<ObjectId, Files::iterator> by_object_;
+  std::shared_ptr<std::atomic<size_t>> open_ = std::make_shared<std::atomic<size_t>>(0);
 };
 
 }  // namespace pyrometer

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "pyrometer/mapping.h"
 
 namespace pyrometer {
@@ -18,5 +20,8 @@ struct ObjectInfo {
   // addresses in it are file offsets and not ELF addresses.
   bool was_opened = false;
 };
+
+// An object's file, for pread only (the offset is shared). It stays open as long as anybody has it.
+using ObjectFile = std::shared_ptr<const UniqueFd>;
 
 }  // namespace pyrometer

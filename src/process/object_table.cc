@@ -41,10 +41,10 @@ ObjectTable::ObjectTable(const Options& options, ObjectInspector& inspector)
   ObjectInfo vdso;
   vdso.path = kVdsoPath;
   vdso.is_vdso = true;
-  objects_.push_back(vdso);
+  objects_.push_back(std::make_shared<ObjectInfo>(vdso));
   ObjectInfo compat;
   compat.path = kVdsoPath;
-  objects_.push_back(compat);
+  objects_.push_back(std::make_shared<ObjectInfo>(compat));
 }
 
 ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
@@ -93,7 +93,7 @@ ObjectId ObjectTable::Enter(ObjectInfo info) {
     ++refused_;
     return ObjectId(0);
   }
-  objects_.push_back(std::move(info));
+  objects_.push_back(std::make_shared<ObjectInfo>(std::move(info)));
   return ObjectId(static_cast<uint32_t>(objects_.size()));
 }
 
@@ -110,7 +110,7 @@ std::optional<ObjectId> ObjectTable::Accept(UniqueFd fd, const MappedFile& file,
   if (!identity) return std::nullopt;
   if (const auto known = by_identity_.find(*identity); known != by_identity_.end()) {
     if (!Matches(fd.get(), file, Find(known->second)->build_id, way)) return std::nullopt;
-    if (held_.Find(known->second) < 0) held_.Hold(known->second, std::move(fd));
+    if (held_.Find(known->second) == nullptr) held_.Hold(known->second, std::move(fd));
     return known->second;
   }
   Result<ObjectFacts> facts = inspector_.Inspect(fd.get());
@@ -140,13 +140,17 @@ bool ObjectTable::Matches(int fd, const MappedFile& file, const BuildId& found, 
 
 const ObjectInfo* ObjectTable::Find(ObjectId id) const {
   if (id.value() == 0 || id.value() > objects_.size()) return nullptr;
-  return &objects_[id.value() - 1];
+  return objects_[id.value() - 1].get();
+}
+
+std::shared_ptr<const ObjectInfo> ObjectTable::Share(ObjectId id) const {
+  return Find(id) == nullptr ? nullptr : objects_[id.value() - 1];
 }
 
 Result<UniqueFd> ObjectTable::OpenHeld(ObjectId id) {
-  const int held = held_.Find(id);
-  if (held < 0) return Fail(ErrorCode::kNotFound, "object {} is not open", id.value());
-  UniqueFd copy(::fcntl(held, F_DUPFD_CLOEXEC, 0));
+  const ObjectFile held = Held(id);
+  if (held == nullptr) return Fail(ErrorCode::kNotFound, "object {} is not open", id.value());
+  UniqueFd copy(::fcntl(held->get(), F_DUPFD_CLOEXEC, 0));
   if (!copy) return SystemError(errno, "duplicating a file descriptor");
   return copy;
 }
@@ -160,9 +164,8 @@ bool ObjectTable::Reopen(ObjectId id, UniqueFd fd) {
   return true;
 }
 
-void ObjectTable::CloseUnused(const absl::flat_hash_set<ObjectId>& in_use, MonotonicTime now,
-                              MonotonicTime since) {
-  const std::vector<ObjectId> closed = held_.CloseUnused(in_use, now, since);
+void ObjectTable::CloseUnused(const absl::flat_hash_set<ObjectId>& in_use) {
+  const std::vector<ObjectId> closed = held_.CloseUnused(in_use);
   if (closed.empty()) return;
   // By its name alone nobody would open it again.
   const absl::flat_hash_set<ObjectId> forgotten(closed.begin(), closed.end());

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -66,16 +67,19 @@ class ObjectTable {
   // Null if there is no such object. Valid until the next Identify().
   const ObjectInfo* Find(ObjectId id) const;
 
-  // A duplicate of the held file. Errors: kNotFound if it is not held (any more).
+  // Likewise, to share; null if there is no such object.
+  std::shared_ptr<const ObjectInfo> Share(ObjectId id) const;
+
+  // The held file, null if it is not held (any more); a duplicate of it, else kNotFound.
+  ObjectFile Held(ObjectId id) { return held_.Find(id); }
   Result<UniqueFd> OpenHeld(ObjectId id);
 
   // Takes `fd` as the object's file again if it is the same unchanged file; false if not.
   bool Reopen(ObjectId id, UniqueFd fd);
 
-  // Closes the files of objects that are not `in_use` now and were not at a call before `since`
-  // either. Whoever maps one again makes it held again.
-  void CloseUnused(const absl::flat_hash_set<ObjectId>& in_use, MonotonicTime now,
-                   MonotonicTime since);
+  // Lets go of the files of objects that are not `in_use`. Whoever maps one again makes it held
+  // again.
+  void CloseUnused(const absl::flat_hash_set<ObjectId>& in_use);
 
   size_t size() const { return objects_.size(); }
   uint64_t unopened() const { return unopened_; }
@@ -116,7 +120,7 @@ class ObjectTable {
 
   const Options options_;
   ObjectInspector& inspector_;
-  std::vector<ObjectInfo> objects_;  // by id - 1
+  std::vector<std::shared_ptr<const ObjectInfo>> objects_;  // by id - 1
   absl::flat_hash_map<FileIdentity, ObjectId> by_identity_;
   absl::flat_hash_map<Name, ObjectId> by_name_;
   absl::flat_hash_map<Name, ObjectId> unopened_by_name_;

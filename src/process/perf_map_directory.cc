@@ -24,6 +24,14 @@ Result<PerfMapDirectory> PerfMapDirectory::Of(const ProcessDirectory& directory)
   return PerfMapDirectory(std::move(tmp), status);
 }
 
+bool PerfMapDirectory::IsSame(const PerfMapDirectory& other) const {
+  struct stat mine {};
+  struct stat others {};
+  return namespace_pid_ == other.namespace_pid_ && owner_ == other.owner_ &&
+         ::fstat(tmp_.get(), &mine) == 0 && ::fstat(other.tmp_.get(), &others) == 0 &&
+         mine.st_dev == others.st_dev && mine.st_ino == others.st_ino;
+}
+
 Result<UniqueFd> PerfMapDirectory::Open() const {
   const std::string path = fmt::format("perf-{}.map", namespace_pid_.value());
   ASSIGN_OR_RETURN(UniqueFd fd, OpenInRoot(tmp_.get(), path, O_NOFOLLOW));

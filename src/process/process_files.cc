@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/foreign_file.h"
 #include "process/object_mapping.h"
 #include "process/process_history.h"
@@ -17,6 +18,9 @@ namespace {
 
 // Attempts to reach a file that is no longer held, or a root, through processes that map a file.
 constexpr int kReopenAttempts = 8;
+// Windows do not ask again before for a file that could not be reached. (All mappings of the
+// machine are looked through for it.)
+constexpr std::chrono::nanoseconds kTryAgain = std::chrono::minutes(1);
 
 UniqueFd ValueOrNone(Result<UniqueFd> fd) {
   return fd ? *std::move(fd) : UniqueFd();
@@ -110,20 +114,34 @@ Result<UniqueFd> ProcessHistory::OpenObject(ObjectId id) {
   if (info == nullptr || !info->was_opened) {
     return Fail(ErrorCode::kNotFound, "object {} has no file that could be opened", id.value());
   }
-  if (Result<UniqueFd> held = objects_.OpenHeld(id)) return held;
-  int attempts = 0;
-  bool found = false;
-  processes_.ForEachLiving([&](Process& process) {
-    if (found || attempts >= kReopenAttempts) return;
-    const std::optional<ObjectMapping> mapping = MappingOf(process, id);
-    if (!mapping) return;
-    ++attempts;
-    const FileMapping range{mapping->start, mapping->end, FileOffset(0)};
-    Finder finder(*this, range, info->path, process.program().root, DirectoryOf(process));
-    found = objects_.Reopen(id, finder.OpenMapping()) || objects_.Reopen(id, finder.OpenPath());
-  });
-  open_.reset();
+  if (objects_.Held(id) == nullptr) {
+    absl::flat_hash_set<ObjectId> missing = {id};
+    Reopen(missing, [](ObjectId) {});
+    open_.reset();
+  }
   return objects_.OpenHeld(id);
+}
+
+void ProcessHistory::Reopen(absl::flat_hash_set<ObjectId>& missing,
+                            const std::function<void(ObjectId)>& reopened) {
+  absl::flat_hash_map<ObjectId, int> attempts;
+  processes_.ForEachLiving([&](Process& process) {
+    if (missing.empty()) return;
+    for (const ObjectMapping& mapping : process.program().space.Current().mappings) {
+      const ObjectId id = mapping.object;
+      if (!missing.contains(id) || ++attempts[id] > kReopenAttempts) continue;
+      const FileMapping range{mapping.start, mapping.end, FileOffset(0)};
+      const std::string& path = objects_.Find(id)->path;
+      Finder finder(*this, range, path, process.program().root, DirectoryOf(process));
+      if (!objects_.Reopen(id, finder.OpenMapping()) && !objects_.Reopen(id, finder.OpenPath())) {
+        continue;
+      }
+      missing.erase(id);
+      reopened(id);
+    }
+  });
+  const MonotonicTime again(MonotonicNow().value() + static_cast<uint64_t>(kTryAgain.count()));
+  for (const ObjectId id : missing) unreachable_[id] = again;
 }
 
 Result<UniqueFd> ProcessHistory::OpenRootOf(ObjectId id) {
@@ -138,33 +156,6 @@ Result<UniqueFd> ProcessHistory::OpenRootOf(ObjectId id) {
   });
   open_.reset();
   return root;
-}
-
-Result<UniqueFd> ProcessHistory::OpenPerfMap(const ProcessKey& key) {
-  const Process* const known = processes_.Find(key);
-  if (known == nullptr) {
-    return Fail(ErrorCode::kNotFound, "process {} is not known", key.pid.value());
-  }
-  const std::shared_ptr<PerfMapDirectory> kept = known->perf_map;
-  if (known->alive()) {
-    // Its user or root may have changed since.
-    const ProcessDirectory* const directory = DirectoryOf(*processes_.Living(key.pid));
-    const Result<PerfMapDirectory> now =
-        directory == nullptr ? Fail(ErrorCode::kNotFound, "process {} is gone", key.pid.value())
-                             : PerfMapDirectory::Of(*directory);
-    open_.reset();
-    if (now) return now->Open();
-  }
-  if (kept == nullptr) {
-    return Fail(ErrorCode::kNotFound, "process {} is gone and had no code outside of files",
-                key.pid.value());
-  }
-  return kept->Open();
-}
-
-bool ProcessHistory::HasEnded(const ProcessKey& key) const {
-  const Process* const known = processes_.Find(key);
-  return known != nullptr && !known->alive();
 }
 
 }  // namespace pyrometer

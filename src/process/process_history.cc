@@ -14,8 +14,6 @@
 namespace pyrometer {
 namespace {
 
-// Each holds a directory of its process's root open.
-constexpr size_t kMaxPerfMaps = 256;
 // Until somebody takes them.
 constexpr size_t kMaxKernelSymbols = 65536;
 
@@ -185,7 +183,7 @@ void ProcessHistory::On(const SymbolEvent& event) {
   if (symbols_.size() >= kMaxKernelSymbols) {
     ++counters_.kernel_symbols_dropped;
   } else {
-    symbols_.push_back(event.symbol);
+    symbols_.push_back(event);
   }
 }
 
@@ -220,16 +218,6 @@ void ProcessHistory::LearnRoot(Process& process) {
   program.root = *root;
   program.root_is_own = true;
   witnesses_.try_emplace(*root, process.key.pid);
-}
-
-void ProcessHistory::NoteAnonymousCode(Process& process, const ProcessDirectory* directory) {
-  if (process.perf_map != nullptr || perf_maps_.size() >= kMaxPerfMaps) return;
-  if (directory == nullptr) directory = DirectoryOf(process);
-  if (directory == nullptr) return;
-  Result<PerfMapDirectory> perf_map = PerfMapDirectory::Of(*directory);
-  if (!perf_map) return;
-  process.perf_map = std::make_shared<PerfMapDirectory>(*std::move(perf_map));
-  perf_maps_.push_back(process.perf_map);
 }
 
 void ProcessHistory::Publish(Pid pid) {
@@ -299,32 +287,6 @@ std::optional<ProgramMappings> ProcessHistory::MappingsAt(const ProcessKey& key,
   AddressSpace::Picture then = program->space.At(when);
   return ProgramMappings{std::move(then.mappings), then.counted_bytes / page_size_,
                          program->complete};
-}
-
-Window ProcessHistory::Resolve(Window window) {
-  Window resolved = ResolveWindow(std::move(window), processes_, resolved_);
-  const uint64_t keep = static_cast<uint64_t>(options_.keep.count());
-  const uint64_t end = resolved.end.value();
-  Forget(MonotonicTime(end > keep ? end - keep : 0));
-  return resolved;
-}
-
-void ProcessHistory::Forget(MonotonicTime horizon) {
-  processes_.Forget(horizon);
-  absl::erase_if(witnesses_, [this](const auto& w) { return !processes_.Living(w.second); });
-  std::erase_if(perf_maps_, [](const auto& p) { return p.expired(); });
-  sink_.ReleaseWithdrawn();
-}
-
-void ProcessHistory::CloseUnusedFiles(MonotonicTime named) {
-  const uint64_t keep = static_cast<uint64_t>(options_.keep.count());
-  if (named.value() < files_looked_through_.value() + keep) return;
-  files_looked_through_ = named;
-  objects_.CloseUnused(processes_.Objects(), MonotonicNow(), named);
-}
-
-std::vector<KernelSymbolEvent> ProcessHistory::TakeKernelSymbolEvents() {
-  return std::exchange(symbols_, {});
 }
 
 ProcessCounters ProcessHistory::counters() const {

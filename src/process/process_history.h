@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,11 +20,12 @@
 #include "process/process_counters.h"
 #include "process/process_directory.h"
 #include "process/process_event.h"
+#include "process/process_knowledge.h"
 #include "process/process_table.h"
 #include "process/program_mappings.h"
+#include "process/resolved_window.h"
 #include "process/task_record.h"
 #include "process/window_resolver.h"
-#include "pyrometer/kernel_symbol_event.h"
 #include "pyrometer/result.h"
 #include "pyrometer/sample.h"
 
@@ -31,7 +33,7 @@ namespace pyrometer {
 
 // What ProcessTracker knows, without its thread and its event stream: it takes events as values
 // and a /proc tree as it is, so recordings can be replayed into it. Thread-compatible.
-class ProcessHistory {
+class ProcessHistory final : public ProcessKnowledge {
  public:
   struct Options {
     Procfs procfs;
@@ -49,18 +51,15 @@ class ProcessHistory {
   // A burst of events, in order of time. Publishes each process that changed, once.
   void Apply(std::span<const ProcessEvent> events);
 
-  // The following are as in ProcessTracker, of the events that were applied.
-  Window Resolve(Window window);
-  void CloseUnusedFiles(MonotonicTime named);
-  void Recheck(const ProcessKey& key);
-  std::optional<ProgramMappings> MappingsAt(const ProcessKey& key, ExecId exec, MonotonicTime when);
-  std::optional<ObjectInfo> Object(ObjectId id) const;
-  Result<UniqueFd> OpenObject(ObjectId id);
-  Result<UniqueFd> OpenRootOf(ObjectId id);
-  Result<UniqueFd> OpenPerfMap(const ProcessKey& process);
-  bool HasEnded(const ProcessKey& process) const;
-  std::vector<KernelSymbolEvent> TakeKernelSymbolEvents();
-  ProcessCounters counters() const;
+  // All of these by the events that were applied.
+  ResolvedWindow Resolve(Window window) override;
+  std::optional<ProgramMappings> MappingsAt(const ProcessKey& key, ExecId exec,
+                                            MonotonicTime when) override;
+  void Recheck(const ProcessKey& key) override;
+  std::optional<ObjectInfo> Object(ObjectId id) const override;
+  Result<UniqueFd> OpenObject(ObjectId id) override;
+  Result<UniqueFd> OpenRootOf(ObjectId id) override;
+  ProcessCounters counters() const override;
   size_t process_count() const { return processes_.living_count(); }
 
   // True once after records were lost: what is known may be wrong until the next Scan().
@@ -99,13 +98,25 @@ class ProcessHistory {
   // Null if the process is gone. Valid until the next call, or the end of the burst.
   const ProcessDirectory* DirectoryOf(Process& process);
   void LearnRoot(Process& process);
+  // Opens files of `missing` through processes that map them, and takes out those that it could.
+  void Reopen(absl::flat_hash_set<ObjectId>& missing,
+              const std::function<void(ObjectId)>& reopened);
   // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
+  void LearnPerfMap(Process& process, const ProcessDirectory* directory);
+  // Null: not to be had.
+  std::shared_ptr<const PerfMapDirectory> PerfMapOf(const ProcessKey& key);
+  // What naming `resolved` takes.
+  void ShareObjects(ResolvedWindow& resolved);
+  void SharePerfMaps(ResolvedWindow& resolved);
+  void TakeKernelSymbols(ResolvedWindow& resolved);
   // Withdraws the process if it cannot be published.
   void Publish(Pid pid);
   void PublishChanged();
   void Withdraw(Pid pid);
   void Forget(MonotonicTime horizon);
+  // Of windows that end after `end`, no sample can be in the objects whose files this lets go.
+  void CloseUnusedFiles(MonotonicTime end);
 
   const Options options_;
   const uint64_t page_size_;
@@ -114,12 +125,14 @@ class ProcessHistory {
   ProcessTable processes_;
   absl::flat_hash_set<Pid> changed_;                  // to publish at the end of the burst
   absl::flat_hash_map<RootIdentity, Pid> witnesses_;  // somebody living with that root
-  std::vector<std::weak_ptr<PerfMapDirectory>> perf_maps_;
+  std::vector<std::weak_ptr<const PerfMapDirectory>> perf_maps_;
   std::optional<OpenDirectory> open_;  // the last one, for a burst often tells of one process
-  std::vector<KernelSymbolEvent> symbols_;
+  std::vector<SymbolEvent> symbols_;   // later than the last window
   ProcessCounters counters_;
   ResolveTally resolved_;
-  MonotonicTime files_looked_through_;  // the `named` of that call
+  MonotonicTime files_looked_through_;  // the end of that window
+  // When windows may ask again for files that could not be reached.
+  absl::flat_hash_map<ObjectId, MonotonicTime> unreachable_;
   bool lost_ = false;
 };
 

@@ -49,8 +49,9 @@ struct Process {
   MonotonicTime scanned_at;      // events up to then are in its mappings already
   MonotonicTime exec_learnt_at;  // and in its exec id
   absl::flat_hash_set<Tid> threads;
-  std::vector<Program> programs;               // oldest first; at least one
-  std::shared_ptr<PerfMapDirectory> perf_map;  // if it had code that is in no file
+  std::vector<Program> programs;  // oldest first; at least one
+  // If it had code that is in no file.
+  std::shared_ptr<const PerfMapDirectory> perf_map;
   // Looks at its mappings because the kernel disagrees. One costs as much as 0.1 to 1 ms.
   TokenBucket rechecks{20, std::chrono::seconds(1)};
 

@@ -39,7 +39,7 @@ size_t HeldFilesBudget(size_t wanted) {
   if (wanted != 0) return wanted;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return kMaxHeldFiles / 4;
-  return std::min<size_t>(limit.rlim_cur / 2, kMaxHeldFiles);
+  return std::min<size_t>(limit.rlim_cur / 3, kMaxHeldFiles);
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ class ProcessTracker::State {
     return {};
   }
 
-  Window Resolve(Window window) {
+  ResolvedWindow Resolve(Window window) {
     const absl::MutexLock lock(&mutex_);
     PumpOnce();
     return history_.Resolve(std::move(window));
@@ -207,12 +207,8 @@ Result<std::unique_ptr<ProcessTracker>> ProcessTracker::Start(Options options,
   return std::unique_ptr<ProcessTracker>(new ProcessTracker(std::move(state)));
 }
 
-Window ProcessTracker::Resolve(Window window) {
+ResolvedWindow ProcessTracker::Resolve(Window window) {
   return state_->Resolve(std::move(window));
-}
-
-void ProcessTracker::CloseUnusedFiles(MonotonicTime named) {
-  state_->WithHistory([&](ProcessHistory& history) { history.CloseUnusedFiles(named); });
 }
 
 void ProcessTracker::Recheck(const ProcessKey& process) {
@@ -234,19 +230,6 @@ Result<UniqueFd> ProcessTracker::OpenObject(ObjectId id) {
 
 Result<UniqueFd> ProcessTracker::OpenRootOf(ObjectId id) {
   return state_->WithHistory([&](ProcessHistory& history) { return history.OpenRootOf(id); });
-}
-
-Result<UniqueFd> ProcessTracker::OpenPerfMap(const ProcessKey& process) {
-  return state_->WithHistory([&](ProcessHistory& history) { return history.OpenPerfMap(process); });
-}
-
-bool ProcessTracker::HasEnded(const ProcessKey& process) const {
-  return state_->WithHistory([&](ProcessHistory& history) { return history.HasEnded(process); });
-}
-
-std::vector<KernelSymbolEvent> ProcessTracker::TakeKernelSymbolEvents() {
-  return state_->WithHistory(
-      [](ProcessHistory& history) { return history.TakeKernelSymbolEvents(); });
 }
 
 ProcessCounters ProcessTracker::counters() const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/window_resolver.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -9,6 +11,13 @@
 
 namespace pyrometer {
 namespace {
+
+// For a stack that is nobody's alone: the idle task has no user addresses.
+constexpr ProcessKey kShared;
+
+bool IsUserAddress(Frame frame) {
+  return frame.kind() == Frame::Kind::kUserAddress;
+}
 
 // A stack as one program sees it.
 struct View {
@@ -20,6 +29,7 @@ struct View {
     return other.user_frames == stack.user_frames && other.end == stack.end &&
            std::ranges::equal(window.FramesOf(other), frames);
   }
+  bool HasUserAddresses() const { return std::ranges::any_of(frames, IsUserAddress); }
 };
 
 class Resolver {
@@ -46,8 +56,6 @@ class Resolver {
     }
   }
 
-  static bool IsUserAddress(Frame frame) { return frame.kind() == Frame::Kind::kUserAddress; }
-
   void KeepOriginal(uint32_t stack) {
     const std::span<const Frame> frames = window_.FramesOf(window_.stacks[stack]);
     views_[stack].original = originals_.size();
@@ -57,7 +65,8 @@ class Resolver {
   // The stack stays that of all samples that see nothing else in it.
   void ShareAsItIs(uint32_t stack) {
     KeepOriginal(stack);
-    views_[stack].indices.push_back(stack);
+    views_[stack].is_taken = true;
+    placed_[{stack, kShared}] = {stack};
   }
 
   void Resolve(Sample& sample) {
@@ -66,11 +75,12 @@ class Resolver {
     const Program* program = processes_.Find(sample.process, sample.exec, sample.first_seen);
     if (!views.has_addresses) {
       if (program == nullptr || !WasOutdated(*program, sample)) return;
-      if (views.indices.empty()) ShareAsItIs(sample.stack);
+      if (!views.is_taken) ShareAsItIs(sample.stack);
     }
     const View& original = originals_[views.original];
     if (program == nullptr) ++tally_.unknown_process_samples;
-    const View seen = program == nullptr ? original : SeenBy(*program, sample, original);
+    View seen = program == nullptr ? original : SeenBy(*program, sample, original);
+    if (seen.HasUserAddresses()) seen.stack.process = sample.process;
     sample.stack = Place(sample.stack, seen);
   }
 
@@ -148,30 +158,31 @@ class Resolver {
   // The index of a stack that is `seen`: that of a sample that saw the same in it, or the
   // stack's own if nobody has it yet, or a new one.
   uint32_t Place(uint32_t index, const View& seen) {
-    Views& views = views_[index];
-    for (const uint32_t known : views.indices) {
+    std::vector<uint32_t>& placed = placed_[{index, seen.stack.process.value_or(kShared)}];
+    for (const uint32_t known : placed) {
       if (seen.Is(window_, known)) return known;
     }
-    if (views.indices.empty()) {
+    if (!std::exchange(views_[index].is_taken, true)) {
       Stack& stack = window_.stacks[index];
       std::ranges::copy(seen.frames, window_.frames.begin() + stack.first_frame);
       stack.user_frames = seen.stack.user_frames;
       stack.end = seen.stack.end;
-      views.indices.push_back(index);
+      stack.process = seen.stack.process;
+      placed.push_back(index);
       return index;
     }
     Stack stack = seen.stack;
     stack.first_frame = static_cast<uint32_t>(window_.frames.size());
     window_.frames.insert(window_.frames.end(), seen.frames.begin(), seen.frames.end());
     window_.stacks.push_back(stack);
-    views.indices.push_back(static_cast<uint32_t>(window_.stacks.size() - 1));
-    return views.indices.back();
+    placed.push_back(static_cast<uint32_t>(window_.stacks.size() - 1));
+    return placed.back();
   }
 
   struct Views {
-    bool has_addresses = false;     // user addresses, for which each process has its own meaning
-    size_t original = 0;            // index into originals_
-    std::vector<uint32_t> indices;  // into Window::stacks
+    bool has_addresses = false;  // user addresses, for which each process has its own meaning
+    bool is_taken = false;       // what some sample saw in it has its place
+    size_t original = 0;         // index into originals_
   };
 
   Window window_;
@@ -179,6 +190,8 @@ class Resolver {
   ResolveTally& tally_;
   std::vector<Views> views_;     // by stack, of those the window came with
   std::vector<View> originals_;  // of stacks that samples see differently
+  // What was seen in a stack, by that stack and by whose it is alone; indices into Window::stacks.
+  absl::flat_hash_map<std::pair<uint32_t, ProcessKey>, std::vector<uint32_t>> placed_;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ struct ResolveTally {
   uint64_t doubtful_frames = 0;  // their place changed meanwhile; left as addresses
 };
 
-// See ProcessTracker::Resolve().
+// The frames of `window` as ProcessTracker::Resolve() says.
 Window ResolveWindow(Window window, const ProcessTable& processes, ResolveTally& tally);
 
 }  // namespace pyrometer

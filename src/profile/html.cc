@@ -133,8 +133,9 @@ json FrameFacts(const std::vector<ShownFrame>& frames) {
 }
 
 std::string Facts(const Profile& profile, const ShownStacks& shown, const HtmlOptions& options) {
-  const auto start =
-      std::chrono::duration_cast<std::chrono::milliseconds>(profile.start.time_since_epoch());
+  const auto begin =
+      std::chrono::duration_cast<std::chrono::milliseconds>(profile.begin.time_since_epoch());
+  const std::chrono::nanoseconds cpu_time(TotalsOf(profile).value);
   json labels = json::array();
   for (const auto& [key, value] : profile.labels) {
     labels.push_back({Printable(key), Printable(value)});
@@ -142,14 +143,15 @@ std::string Facts(const Profile& profile, const ShownStacks& shown, const HtmlOp
   json facts = {{"title", Printable(options.title)},
                 {"host", Printable(options.host)},
                 {"version", PYROMETER_VERSION},
-                {"start", start.count()},
+                {"start", begin.count()},
                 {"seconds", std::chrono::duration<double>(profile.duration).count()},
                 {"hertz", profile.frequency.value},
+                {"cpuSeconds", std::chrono::duration<double>(cpu_time).count()},
                 {"labels", std::move(labels)},
                 {"cut", CutFacts(profile)},
                 {"processes", ProcessFacts(profile)},
                 {"frames", FrameFacts(shown.frames())}};
-  if (options.accounting) facts["accounting"] = AccountingFacts(*options.accounting);
+  if (profile.accounting.Ticks() > 0) facts["accounting"] = AccountingFacts(profile.accounting);
   return facts.dump();
 }
 

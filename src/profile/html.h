@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "pyrometer/profile.h"
-#include "pyrometer/sample.h"
 
 namespace pyrometer {
 
 struct HtmlOptions {
   std::string title = "CPU profile";
-  std::string host;                      // where it was recorded; "": not shown
-  std::optional<Accounting> accounting;  // where every tick went; nothing: not shown
+  std::string host;  // where it was recorded; "": not shown
 };
 
 // `profile` as one self-contained page: a flame graph from the root and one from the leaf, the top

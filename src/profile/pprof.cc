@@ -78,10 +78,14 @@ class PprofWriter {
  private:
   static constexpr size_t kSamplesPerPart = 256;
 
+  // Path, build id, start, limit, file offset.
+  using ObjectContent = std::tuple<absl::string_view, BuildId, uint64_t, uint64_t, uint64_t>;
+
   // What a mapping turns out to hold is known after the last sample: mappings are written last.
   struct MappingEntry {
     std::string_view path;
     const CodeObject* object = nullptr;
+    bool functions = false;
     bool filenames = false;
     bool lines = false;
     bool inlines = false;
@@ -110,25 +114,24 @@ class PprofWriter {
     return known->second;
   }
 
-  void SetType(pprof::ValueType& type, std::string_view name, std::string_view unit) {
-    type.set_type(Intern(name));
-    type.set_unit(Intern(unit));
+  void SetType(pprof::ValueType& out, const ValueType& type) {
+    out.set_type(Intern(type.type));
+    out.set_unit(Intern(type.unit));
   }
 
   void WriteTypes() {
-    SetType(*part_->add_sample_type(), "samples", "count");
-    SetType(*part_->add_sample_type(), "cpu", "nanoseconds");
-    SetType(*part_->mutable_period_type(), "cpu", "nanoseconds");
-    part_->set_default_sample_type(Intern("cpu"));
+    for (const ValueType& type : profile_.value_types) SetType(*part_->add_sample_type(), type);
+    SetType(*part_->mutable_period_type(), profile_.value_types.back());
+    part_->set_default_sample_type(Intern(profile_.value_types.back().type));
   }
 
   void WriteFacts() {
     const SampleTotals totals = TotalsOf(profile_);
-    const auto start = std::chrono::nanoseconds(profile_.start.time_since_epoch());
-    part_->set_time_nanos(start.count());
+    const auto begin = std::chrono::nanoseconds(profile_.begin.time_since_epoch());
+    part_->set_time_nanos(begin.count());
     // Without a duration Parca would take it for another type of profile.
     part_->set_duration_nanos(std::max<int64_t>(profile_.duration.count(), 1));
-    part_->set_period(profile_.frequency.Period().count());
+    if (profile_.frequency.value > 0) part_->set_period(profile_.frequency.Period().count());
     part_->add_comment(Intern("pyrometer " PYROMETER_VERSION));
     part_->add_comment(Intern(
         fmt::format("{} of {} samples have a stack that was cut", totals.cut, totals.samples)));
@@ -146,13 +149,23 @@ class PprofWriter {
     for (const uint32_t index : sample.stack) out.add_location_id(LocationIdOf(index));
     if (IsCut(sample.end)) out.add_location_id(CutLocationIdOf(sample.end));
     out.add_value(static_cast<int64_t>(sample.count));
-    out.add_value(static_cast<int64_t>(sample.count) * profile_.frequency.Period().count());
+    out.add_value(static_cast<int64_t>(sample.value));
     pprof::Label& pid = *out.add_label();
     pid.set_key(Intern("pid"));
     pid.set_num(sample.process.pid.value());
     AddLabel(out, "comm", ProcessNameOf(sample));
     AddLabel(out, "thread", sample.thread.empty() ? ProcessNameOf(sample) : sample.thread);
     for (const auto& [key, value] : profile_.labels) AddLabel(out, key, value);
+    if (sample.labels == nullptr) return;
+    for (const auto& [key, value] : *sample.labels) {
+      if (!IsTaken(key)) AddLabel(out, key, value);
+    }
+  }
+
+  // What a process is labelled with replaces neither what we measured nor what the user said.
+  bool IsTaken(std::string_view key) const {
+    if (key == "pid" || key == "comm" || key == "thread") return true;
+    return std::ranges::any_of(profile_.labels, [&](const auto& l) { return l.first == key; });
   }
 
   uint64_t LocationIdOf(uint32_t index) {
@@ -212,18 +225,27 @@ class PprofWriter {
   // Code of no known object gets a pseudo mapping by its origin: servers merge what has none.
   uint64_t MappingOf(const CodeObject* object, CodeOrigin origin) {
     const CodeOrigin key = object == nullptr ? origin : CodeOrigin::kUser;
-    const auto [known, added] =
-        mapping_ids_.try_emplace(std::pair(object, key), mappings_.size() + 1);
+    const auto [known, added] = mapping_ids_.try_emplace(std::pair(object, key), 0);
     if (!added) return known->second;
-    MappingEntry& entry = mappings_.emplace_back();
-    entry.object = object;
-    if (object != nullptr && !object->path.empty()) {
-      entry.path = object->path;
-    } else if (origin == CodeOrigin::kKernel) {
-      entry.path = "[kernel.kallsyms]";
+    std::string_view path = "[unknown]";
+    if (origin == CodeOrigin::kKernel) path = "[kernel.kallsyms]";
+    if (origin == CodeOrigin::kJit) path = "[jit]";
+    if (object != nullptr) {
+      known->second = MappingOfContent(*object, object->path.empty() ? path : object->path);
     } else {
-      entry.path = origin == CodeOrigin::kJit ? "[jit]" : "[unknown]";
+      mappings_.push_back({.path = path});
+      known->second = mappings_.size();
     }
+    return known->second;
+  }
+
+  // A file that was forgotten and met again has another CodeObject, but is the same file.
+  uint64_t MappingOfContent(const CodeObject& object, std::string_view path) {
+    const ObjectContent content{absl::string_view(path.data(), path.size()), object.build_id,
+                                object.start, object.limit, object.file_offset};
+    const auto [known, added] = object_ids_.try_emplace(content, mappings_.size() + 1);
+    if (added) mappings_.push_back({.path = path, .object = &object});
+    mappings_[known->second - 1].functions |= object.has_functions;
     return known->second;
   }
 
@@ -241,7 +263,7 @@ class PprofWriter {
       out.set_memory_limit(entry.object->limit);
       out.set_file_offset(entry.object->file_offset);
       out.set_build_id(Intern(entry.object->build_id.ToHex()));
-      out.set_has_functions(entry.object->has_functions);
+      out.set_has_functions(entry.functions);
     }
   }
 
@@ -257,6 +279,7 @@ class PprofWriter {
   std::array<uint64_t, kStackEnds> cut_location_ids_{};
   uint64_t locations_ = 0;
   absl::flat_hash_map<std::pair<const CodeObject*, CodeOrigin>, uint64_t> mapping_ids_;
+  absl::flat_hash_map<ObjectContent, uint64_t> object_ids_;
   std::vector<MappingEntry> mappings_;
 };
 

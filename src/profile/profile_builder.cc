@@ -3,67 +3,193 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
+#include <absl/types/span.h>
 
-#include <optional>
-#include <span>
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "profile/frame_names.h"
 
 namespace pyrometer {
 namespace {
 
-// Samples are compared where they lie, in the vector that the set's indices point into.
-struct SampleHash {
-  const std::vector<ProfileSample>* samples;
-  size_t operator()(uint32_t index) const {
-    const ProfileSample& s = (*samples)[index];
-    return absl::HashOf(s.process, s.comm, s.thread, s.stack, s.end);
+// What makes a sample distinct. Labels are compared by their one LabelSet, see LabelSets.
+struct SampleKey {
+  ProcessKey process;
+  std::string_view comm;
+  std::string_view thread;
+  const Labels* labels = nullptr;
+  EventKind event = EventKind::kCpuClock;
+  absl::Span<const uint32_t> stack;  // indices of FrameNames
+  StackEnd end = StackEnd::kNoUserStack;
+
+  bool operator==(const SampleKey&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H h, const SampleKey& k) {
+    return H::combine(std::move(h), k.process, absl::string_view(k.comm.data(), k.comm.size()),
+                      absl::string_view(k.thread.data(), k.thread.size()), k.labels, k.event,
+                      k.stack, k.end);
   }
 };
 
-struct SampleEqual {
-  const std::vector<ProfileSample>* samples;
-  bool operator()(uint32_t left, uint32_t right) const {
-    const ProfileSample& a = (*samples)[left];
-    const ProfileSample& b = (*samples)[right];
-    return a.process == b.process && a.end == b.end && a.comm == b.comm && a.thread == b.thread &&
-           a.stack == b.stack;
+struct Entry {
+  ProfileSample sample;
+  EventKind event = EventKind::kCpuClock;
+
+  SampleKey Key() const {
+    return {sample.process, sample.comm,  sample.thread, sample.labels.get(),
+            event,          sample.stack, sample.end};
   }
+};
+
+// Entries are compared where they lie, in the vector that the set's indices point into.
+struct EntryHash {
+  using is_transparent = void;
+  const std::vector<Entry>* entries;
+  size_t operator()(uint32_t index) const { return (*this)((*entries)[index].Key()); }
+  size_t operator()(const SampleKey& key) const { return absl::HashOf(key); }
+};
+
+struct EntryEqual {
+  using is_transparent = void;
+  const std::vector<Entry>* entries;
+  bool operator()(uint32_t a, uint32_t b) const { return a == b; }  // the set has each key once
+  bool operator()(uint32_t a, const SampleKey& b) const { return (*entries)[a].Key() == b; }
+  bool operator()(const SampleKey& a, uint32_t b) const { return (*this)(b, a); }
+};
+
+struct LabelsHash {
+  size_t operator()(const LabelSet& labels) const { return absl::HashOf(*labels); }
+};
+struct LabelsEqual {
+  bool operator()(const LabelSet& a, const LabelSet& b) const { return SameLabels(a, b); }
+};
+
+// One LabelSet for all that have the same labels; null for those without any.
+class LabelSets {
+ public:
+  LabelSet Intern(const LabelSet& labels) {
+    if (labels == nullptr || labels->empty()) return nullptr;
+    return *known_.insert(labels).first;
+  }
+
+ private:
+  absl::flat_hash_set<LabelSet, LabelsHash, LabelsEqual> known_;
+};
+
+// `own` and what of `set` has other names; sorted.
+Labels Merge(const Labels& own, const LabelSet& set) {
+  Labels all = own;
+  std::ranges::sort(all);
+  if (set == nullptr) return all;
+  const auto by_name = [](const auto& a, const auto& b) { return a.first < b.first; };
+  Labels merged;
+  std::set_union(all.begin(), all.end(), set->begin(), set->end(), std::back_inserter(merged),
+                 by_name);
+  return merged;
+}
+
+// The samples of one label set and event, with the locations that they need.
+class ProfilePart {
+ public:
+  ProfilePart(const Profile& facts, const Entry& first) : profile_(facts) {
+    profile_.event = first.event;
+    profile_.value_types = ValueTypeList(first.event);
+    profile_.labels = Merge(facts.labels, first.sample.labels);
+  }
+
+  void Add(ProfileSample sample, const std::vector<LocationRef>& locations) {
+    for (uint32_t& id : sample.stack) {
+      const auto [own, added] =
+          own_ids_.try_emplace(id, static_cast<uint32_t>(profile_.locations.size()));
+      if (added) profile_.locations.push_back(locations[id]);
+      id = own->second;
+    }
+    sample.labels = nullptr;
+    profile_.samples.push_back(std::move(sample));
+  }
+
+  Profile Finish() && { return std::move(profile_); }
+
+ private:
+  Profile profile_;
+  absl::flat_hash_map<uint32_t, uint32_t> own_ids_;  // of locations
+};
+
+// The frames of one stack of a window as indices of FrameNames.
+struct NamedStack {
+  bool made = false;
+  bool has_user_addresses = false;
+  FrameNames::Owner owner;
+  std::vector<uint32_t> code;
 };
 
 }  // namespace
 
 struct ProfileBuilder::State {
-  explicit State(Options options)
-      : distinct(0, SampleHash{&profile.samples}, SampleEqual{&profile.samples}) {
-    profile.start = options.start;
-    profile.frequency = options.frequency;
-    profile.labels = std::move(options.labels);
-  }
+  explicit State(Options options) { facts.labels = std::move(options.labels); }
 
-  std::vector<uint32_t> Intern(std::span<const LocationRef> locations) {
-    std::vector<uint32_t> ids;
-    ids.reserve(locations.size());
-    for (const LocationRef& location : locations) {
-      const auto [known, added] =
-          location_ids.try_emplace(location.get(), static_cast<uint32_t>(profile.locations.size()));
-      if (added) profile.locations.push_back(location);
-      ids.push_back(known->second);
-    }
-    return ids;
-  }
+  void AddFacts(const Window& window);
+  void AddSample(const NamedWindow& named, const Sample& sample, NamedStack& stack);
+  void NameStack(const NamedWindow& named, const Stack& stack, const FrameNames::Owner& owner,
+                 NamedStack& out);
 
-  void Add(ProfileSample sample) {
-    const uint64_t count = sample.count;
-    profile.samples.push_back(std::move(sample));
-    const auto [known, added] = distinct.insert(static_cast<uint32_t>(profile.samples.size() - 1));
-    if (added) return;
-    profile.samples.pop_back();
-    profile.samples[*known].count += count;
-  }
-
-  Profile profile;
-  absl::flat_hash_map<const Location*, uint32_t> location_ids;
-  absl::flat_hash_set<uint32_t, SampleHash, SampleEqual> distinct;
+  Profile facts;  // without locations and samples
+  bool any_window = false;
+  FrameNames names;
+  LabelSets label_sets;
+  std::vector<Entry> entries;
+  absl::flat_hash_set<uint32_t, EntryHash, EntryEqual> distinct{0, EntryHash{&entries},
+                                                                EntryEqual{&entries}};
 };
+
+void ProfileBuilder::State::AddFacts(const Window& window) {
+  if (!std::exchange(any_window, true)) facts.begin = window.wall_begin;
+  facts.end = window.wall_end;
+  facts.duration += std::chrono::nanoseconds(window.end.value() - window.begin.value());
+  facts.frequency = window.frequency;
+  facts.accounting += window.accounting;
+}
+
+void ProfileBuilder::State::NameStack(const NamedWindow& named, const Stack& stack,
+                                      const FrameNames::Owner& owner, NamedStack& out) {
+  // A window's stacks are shared by its samples: each is named once, but for those with user
+  // addresses once for each process.
+  if (out.made && (!out.has_user_addresses || out.owner == owner)) return;
+  out = {.made = true, .owner = owner, .code = {}};
+  const size_t frames = size_t{stack.kernel_frames} + stack.user_frames;
+  out.code.reserve(frames);
+  for (size_t i = stack.first_frame; i < stack.first_frame + frames; ++i) {
+    const Frame frame = named.window.frames[i];
+    out.has_user_addresses |= frame.kind() == Frame::Kind::kUserAddress;
+    out.code.push_back(names.Add(frame, owner, named.locations[i]));
+  }
+}
+
+void ProfileBuilder::State::AddSample(const NamedWindow& named, const Sample& sample,
+                                      NamedStack& stack) {
+  const StackEnd end = named.window.stacks[sample.stack].end;
+  const LabelSet labels = label_sets.Intern(sample.labels);
+  const SampleKey key{sample.process, sample.comm, sample.thread, labels.get(), sample.event,
+                      stack.code,     end};
+  auto known = distinct.find(key);
+  if (known == distinct.end()) {
+    entries.push_back({.sample = {.process = sample.process,
+                                  .comm = sample.comm,
+                                  .thread = sample.thread,
+                                  .labels = labels,
+                                  .stack = stack.code,
+                                  .end = end},
+                       .event = sample.event});
+    known = distinct.insert(static_cast<uint32_t>(entries.size() - 1)).first;
+  }
+  ProfileSample& sum = entries[*known].sample;
+  sum.count += sample.count;
+  sum.value += sample.count * static_cast<uint64_t>(named.window.frequency.Period().count());
+}
 
 ProfileBuilder::ProfileBuilder(Options options)
     : state_(std::make_unique<State>(std::move(options))) {}
@@ -73,27 +199,39 @@ ProfileBuilder& ProfileBuilder::operator=(ProfileBuilder&&) noexcept = default;
 
 void ProfileBuilder::Add(const NamedWindow& named) {
   const Window& window = named.window;
-  // A window's stacks are shared by its samples: each is interned once.
-  std::vector<std::optional<std::vector<uint32_t>>> interned(window.stacks.size());
+  state_->AddFacts(window);
+  std::vector<NamedStack> stacks(window.stacks.size());
   for (const Sample& sample : window.samples) {
-    const Stack& stack = window.stacks[sample.stack];
-    std::optional<std::vector<uint32_t>>& ids = interned[sample.stack];
-    if (!ids) {
-      const size_t frames = size_t{stack.kernel_frames} + stack.user_frames;
-      ids = state_->Intern(std::span(named.locations).subspan(stack.first_frame, frames));
-    }
-    state_->Add(ProfileSample{.process = sample.process,
-                              .comm = sample.comm,
-                              .thread = sample.thread,
-                              .stack = *ids,
-                              .end = stack.end,
-                              .count = sample.count});
+    NamedStack& stack = stacks[sample.stack];
+    state_->NameStack(named, window.stacks[sample.stack], {sample.process, sample.exec}, stack);
+    state_->AddSample(named, sample, stack);
   }
 }
 
-Profile ProfileBuilder::Finish(std::chrono::nanoseconds duration) && {
-  state_->profile.duration = duration;
-  return std::move(state_->profile);
+Profile ProfileBuilder::Finish() && {
+  Profile profile = std::move(state_->facts);
+  if (!state_->entries.empty()) profile.event = state_->entries.front().event;
+  profile.value_types = ValueTypeList(profile.event);
+  profile.locations = std::move(state_->names).Finish();
+  profile.samples.reserve(state_->entries.size());
+  for (Entry& entry : state_->entries) profile.samples.push_back(std::move(entry.sample));
+  return profile;
+}
+
+std::vector<Profile> ProfileBuilder::FinishByLabels() && {
+  const std::vector<LocationRef> locations = std::move(state_->names).Finish();
+  absl::flat_hash_map<std::pair<const Labels*, EventKind>, size_t> known;
+  std::vector<ProfilePart> parts;
+  for (Entry& entry : state_->entries) {
+    const auto [at, added] =
+        known.try_emplace(std::pair(entry.sample.labels.get(), entry.event), parts.size());
+    if (added) parts.emplace_back(state_->facts, entry);
+    parts[at->second].Add(std::move(entry.sample), locations);
+  }
+  std::vector<Profile> profiles;
+  profiles.reserve(parts.size());
+  for (ProfilePart& part : parts) profiles.push_back(std::move(part).Finish());
+  return profiles;
 }
 
 }  // namespace pyrometer

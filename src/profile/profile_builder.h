@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
+#include "pyrometer/labels.h"
 #include "pyrometer/profile.h"
 
 namespace pyrometer {
 
-// Adds windows up to one Profile. Samples that agree in process, names, stack and stack end are one
-// sample, also over windows; so memory grows with what is distinct and not with time.
-// Not thread-safe: owned by the thread that drains the windows.
+// Adds windows up. Samples that agree in process, names, labels, event, frames and stack end are
+// one sample, also over windows: so memory grows with what is distinct and not with time. They are
+// compared by frame and named when they leave, see FrameNames.
+//
+// A profile's begin, end, duration (the sum of the windows' lengths), frequency and accounting are
+// those of the windows added. Not thread-safe: owned by the thread that names the windows.
 class ProfileBuilder {
  public:
   struct Options {
-    std::chrono::system_clock::time_point start;
-    Hertz frequency;  // REQUIRES: not 0
-    std::vector<std::pair<std::string, std::string>> labels;
+    Labels labels;  // on every sample
   };
 
   explicit ProfileBuilder(Options options);
@@ -27,12 +26,19 @@ class ProfileBuilder {
   ProfileBuilder(ProfileBuilder&&) noexcept;
   ProfileBuilder& operator=(ProfileBuilder&&) noexcept;
 
-  // Keeps what it needs of `named`; equal locations must have equal LocationRefs, as they have when
-  // one symbolizer made all the windows. REQUIRES: a location for each frame of the window.
+  // Keeps what it needs of `named`. REQUIRES: windows in the order of time, with a frequency that
+  // is not 0; a location for each frame of the window.
   void Add(const NamedWindow& named);
 
-  // Everything added so far, in the order of first sight.
-  Profile Finish(std::chrono::nanoseconds duration) &&;
+  // Everything added so far in one profile, in the order of first sight; the label sets of the
+  // processes stay on the samples. REQUIRES: all samples are of one event kind.
+  Profile Finish() &&;
+
+  // The same as one profile for each label set and event kind of which there are samples. Where
+  // both have a label of one name, the options' wins: what the user said is on every profile,
+  // whatever a process calls itself. Each profile has the accounting of all windows, since what was
+  // lost or filtered has no labels.
+  std::vector<Profile> FinishByLabels() &&;
 
  private:
   struct State;

@@ -73,6 +73,7 @@ SampleTotals TotalsOf(const Profile& profile) {
   SampleTotals totals;
   for (const ProfileSample& sample : profile.samples) {
     totals.samples += sample.count;
+    totals.value += sample.value;
     if (IsCut(sample.end)) totals.cut += sample.count;
   }
   return totals;

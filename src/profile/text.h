@@ -30,9 +30,11 @@ std::string_view ProcessNameOf(const ProfileSample& sample);
 // "[unwind stopped: no unwind information]". Empty if the stack is whole.
 std::string CutMarker(StackEnd end);
 
-// How many ticks the profile holds, and how many of them have a stack that was cut.
+// How many ticks the profile holds, what they are worth (see ProfileSample), and how many of them
+// have a stack that was cut.
 struct SampleTotals {
   uint64_t samples = 0;
+  uint64_t value = 0;
   uint64_t cut = 0;
 };
 SampleTotals TotalsOf(const Profile& profile);

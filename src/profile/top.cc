@@ -112,7 +112,7 @@ class TopText {
   void WriteHeader() {
     Add("{} samples in {:.1f} s at {} Hz ({:.1f} s of CPU time)", WithThousands(totals_.samples),
         Seconds(profile_.duration), profile_.frequency.value,
-        Seconds(profile_.frequency.Period()) * static_cast<double>(totals_.samples));
+        Seconds(std::chrono::nanoseconds(totals_.value)));
     if (totals_.cut > 0) {
       Add("; {:.1f} % of the stacks are cut", Percent(totals_.cut, totals_.samples));
     }

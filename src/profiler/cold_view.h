@@ -20,8 +20,12 @@ class UnwindTableSource {
   virtual ~UnwindTableSource() = default;
   // Never null; empty if there is no call frame information.
   virtual std::shared_ptr<const UnwindTable> Of(ObjectId object) = 0;
-  // Bytes of the object's text; false if they are not to be had.
+  // True if Of() has it at hand.
+  virtual bool Has(ObjectId object) const = 0;
+  // Bytes of the object's text; false if they are not to be had. May keep its file open until
+  // CloseFile().
   virtual bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) = 0;
+  virtual void CloseFile() = 0;
 };
 
 // A process as it was when a cold sample was taken: its mappings then, and the stack bytes that the

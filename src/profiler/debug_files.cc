@@ -61,13 +61,13 @@ Result<UniqueFd> DebugFiles::Open(ObjectId object, int file) {
 }
 
 Result<UniqueFd> DebugFiles::Find(ObjectId object, int file) {
-  const std::optional<ObjectInfo> info = tracker_.Object(object);
+  const std::optional<ObjectInfo> info = processes_.Object(object);
   if (!info || info->build_id.empty()) {
     return Fail(ErrorCode::kNotFound, "object {} has no build id", object.value());
   }
   ASSIGN_OR_RETURN(const uint32_t user, UserOf(file));
   std::vector<UniqueFd> roots;
-  if (Result<UniqueFd> own = tracker_.OpenRootOf(object)) roots.push_back(*std::move(own));
+  if (Result<UniqueFd> own = processes_.OpenRootOf(object)) roots.push_back(*std::move(own));
   if (Result<UniqueFd> host = OpenHostRoot(procfs_)) roots.push_back(*std::move(host));
   return FindDebugFile(roots, {.build_id = info->build_id, .user = user}, indexer_);
 }

@@ -11,7 +11,7 @@
 #include "base/procfs.h"
 #include "base/unique_fd.h"
 #include "indexer/indexer.h"
-#include "process/process_tracker.h"
+#include "process/process_knowledge.h"
 #include "profiler/recently_missed.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -39,9 +39,9 @@ class DebugFiles {
   static constexpr std::chrono::minutes kRetry{10};
   static constexpr size_t kMostMissed = 16384;  // 0.5 MB
 
-  DebugFiles(ProcessTracker& tracker, Indexer& indexer, Procfs procfs = {},
+  DebugFiles(ProcessKnowledge& processes, Indexer& indexer, Procfs procfs = {},
              Clock clock = &MonotonicNow)
-      : tracker_(tracker), indexer_(indexer), procfs_(std::move(procfs)), clock_(clock) {}
+      : processes_(processes), indexer_(indexer), procfs_(std::move(procfs)), clock_(clock) {}
 
   // `file` is the object's own. Errors: kNotFound.
   Result<UniqueFd> Open(ObjectId object, int file);
@@ -49,7 +49,7 @@ class DebugFiles {
  private:
   Result<UniqueFd> Find(ObjectId object, int file);
 
-  ProcessTracker& tracker_;
+  ProcessKnowledge& processes_;
   Indexer& indexer_;
   const Procfs procfs_;
   const Clock clock_;

@@ -25,44 +25,83 @@ bool LeavesOutMuch(const UnwindTable& table) {
 
 }  // namespace
 
+std::shared_ptr<const UnwindTable> UnwindTables::Known(ObjectId object) {
+  const auto known = by_object_.find(object);
+  if (known == by_object_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, known->second);
+  return known->second->table;
+}
+
 std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
-  if (const auto known = by_object_.find(object); known != by_object_.end()) {
-    entries_.splice(entries_.begin(), entries_, known->second);
-    return known->second->table;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto is_free = [this, object]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !being_made_.contains(object);
+    };
+    mutex_.Await(absl::Condition(&is_free));
+    if (std::shared_ptr<const UnwindTable> table = Known(object)) return table;
+    being_made_.insert(object);
   }
-  std::shared_ptr<const UnwindTable> table = Make(object);
-  entries_.push_front({.object = object, .table = table});
-  by_object_[object] = entries_.begin();
-  bytes_ += BytesOf(*table);
-  Shrink();
+  Result<UnwindTable> read = Read(object);
+  const bool failed = !read.has_value();
+  auto table = std::make_shared<const UnwindTable>(failed ? UnwindTable() : *std::move(read));
+  const absl::MutexLock lock(&mutex_);
+  being_made_.erase(object);
+  ++counters_.made;
+  counters_.failed += failed ? 1 : 0;
+  Keep(object, table);
   return table;
 }
 
-std::shared_ptr<const UnwindTable> UnwindTables::Make(ObjectId object) {
-  Result<UnwindTable> table = Read(object);
-  if (!table) return std::make_shared<UnwindTable>();
-  return std::make_shared<UnwindTable>(*std::move(table));
+bool UnwindTables::Has(ObjectId object) const {
+  const absl::MutexLock lock(&mutex_);
+  return by_object_.contains(object);
+}
+
+// The one asked for last stays, however large.
+void UnwindTables::Keep(ObjectId object, std::shared_ptr<const UnwindTable> table) {
+  counters_.bytes += BytesOf(*table);
+  entries_.push_front({.object = object, .table = std::move(table)});
+  by_object_[object] = entries_.begin();
+  while (counters_.bytes > budget_ && entries_.size() > 1) {
+    counters_.bytes -= BytesOf(*entries_.back().table);
+    by_object_.erase(entries_.back().object);
+    entries_.pop_back();
+  }
+}
+
+UnwindTables::Counters UnwindTables::counters() const {
+  const absl::MutexLock lock(&mutex_);
+  Counters now = counters_;
+  now.kept = entries_.size();
+  return now;
 }
 
 Result<UnwindTable> UnwindTables::Read(ObjectId object) {
-  const std::optional<ObjectInfo> info = tracker_.Object(object);
+  const std::optional<ObjectInfo> info = processes_.Object(object);
   if (info && info->is_vdso) {
     ASSIGN_OR_RETURN(const ElfFile vdso, OpenVdso());  // the kernel's bytes: they may be believed
     return CompileUnwindTable(vdso);
   }
-  ASSIGN_OR_RETURN(const UniqueFd file, tracker_.OpenObject(object));
+  ASSIGN_OR_RETURN(const UniqueFd file, processes_.OpenObject(object));
   Result<UnwindTable> own = indexer_.Unwind(file.get());
   if (own && !LeavesOutMuch(*own)) return own;
-  const Result<UniqueFd> debug_file = debug_files_.Open(object, file.get());
+  const Result<UniqueFd> debug_file = OpenDebugFile(object, file.get());
   if (!debug_file) return own;
   Result<UnwindTable> both = indexer_.Unwind(file.get(), debug_file->get());
   return both ? both : own;
 }
 
+Result<UniqueFd> UnwindTables::OpenDebugFile(ObjectId object, int file) {
+  const absl::MutexLock lock(&debug_files_mutex_);
+  return debug_files_.Open(object, file);
+}
+
 bool UnwindTables::ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) {
+  const absl::MutexLock lock(&code_mutex_);
   if (!code_ || code_->object != object) {
-    std::optional<ObjectInfo> info = tracker_.Object(object);
-    Result<UniqueFd> file = tracker_.OpenObject(object);
+    std::optional<ObjectInfo> info = processes_.Object(object);
+    Result<UniqueFd> file = processes_.OpenObject(object);
     if (!info || !file) return false;
     code_ = {.object = object, .file = *std::move(file), .segments = std::move(info->segments)};
   }
@@ -70,13 +109,9 @@ bool UnwindTables::ReadCode(ObjectId object, ElfAddress address, std::span<std::
   return offset && ReadAt(code_->file.get(), offset->value(), out).has_value();
 }
 
-// The one asked for last stays, however large.
-void UnwindTables::Shrink() {
-  while (bytes_ > budget_ && entries_.size() > 1) {
-    bytes_ -= BytesOf(*entries_.back().table);
-    by_object_.erase(entries_.back().object);
-    entries_.pop_back();
-  }
+void UnwindTables::CloseFile() {
+  const absl::MutexLock lock(&code_mutex_);
+  code_.reset();
 }
 
 }  // namespace pyrometer

@@ -8,10 +8,13 @@
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/synchronization/mutex.h"
 #include "base/unique_fd.h"
 #include "indexer/indexer.h"
-#include "process/process_tracker.h"
+#include "process/process_knowledge.h"
 #include "profiler/cold_view.h"
 #include "profiler/debug_files.h"
 #include "pyrometer/ids.h"
@@ -21,19 +24,32 @@ namespace pyrometer {
 
 // Unwind tables of objects, made when they are asked for: of the object's own call frame
 // information and, where that leaves out much, of its debug file's. Those used last stay, up to a
-// number of bytes; another is made again, at 10 million rows a second. Thread-compatible.
+// number of bytes; another is made again, at 10 million rows a second.
+//
+// Thread-safe. Different tables are made side by side; who asks for one that is being made waits.
 class UnwindTables : public UnwindTableSource {
  public:
-  UnwindTables(ProcessTracker& tracker, Indexer& indexer, size_t budget)
-      : tracker_(tracker), indexer_(indexer), debug_files_(tracker, indexer), budget_(budget) {}
+  struct Counters {
+    uint64_t made = 0;    // also those made again
+    uint64_t failed = 0;  // of these: no ELF file, or its file was gone
+    uint64_t kept = 0;    // now
+    uint64_t bytes = 0;   // of these
+  };
+
+  UnwindTables(ProcessKnowledge& processes, Indexer& indexer, size_t budget)
+      : processes_(processes),
+        indexer_(indexer),
+        debug_files_(processes, indexer),
+        budget_(budget) {}
 
   // Empty if the object's file is gone, is no ELF file, or has no call frame information.
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override;
-  // True if Of() has it at hand.
-  bool Has(ObjectId object) const { return by_object_.contains(object); }
+  bool Has(ObjectId object) const override;
   // Keeps the file open for the next call, until CloseFile().
   bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override;
-  void CloseFile() { code_.reset(); }
+  void CloseFile() override;
+
+  Counters counters() const;
 
  private:
   struct Entry {
@@ -42,9 +58,11 @@ class UnwindTables : public UnwindTableSource {
   };
   using Entries = std::list<Entry>;  // used last in front
 
-  std::shared_ptr<const UnwindTable> Make(ObjectId object);
+  std::shared_ptr<const UnwindTable> Known(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<UnwindTable> Read(ObjectId object);
-  void Shrink();
+  Result<UniqueFd> OpenDebugFile(ObjectId object, int file);
+  void Keep(ObjectId object, std::shared_ptr<const UnwindTable> table)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The file whose code was read last.
   struct CodeFile {
@@ -53,14 +71,18 @@ class UnwindTables : public UnwindTableSource {
     std::vector<Segment> segments;
   };
 
-  ProcessTracker& tracker_;
+  ProcessKnowledge& processes_;
   Indexer& indexer_;
-  DebugFiles debug_files_;
+  absl::Mutex debug_files_mutex_;
+  DebugFiles debug_files_ ABSL_GUARDED_BY(debug_files_mutex_);
   const size_t budget_;
-  Entries entries_;
-  absl::flat_hash_map<ObjectId, Entries::iterator> by_object_;
-  size_t bytes_ = 0;
-  std::optional<CodeFile> code_;
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_set<ObjectId> being_made_ ABSL_GUARDED_BY(mutex_);
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<ObjectId, Entries::iterator> by_object_ ABSL_GUARDED_BY(mutex_);
+  Counters counters_ ABSL_GUARDED_BY(mutex_);
+  absl::Mutex code_mutex_;
+  std::optional<CodeFile> code_ ABSL_GUARDED_BY(code_mutex_);
 };
 
 }  // namespace pyrometer

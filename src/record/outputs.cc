@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/outputs.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "export/encoded_sink.h"
 #include "export/fd_sink.h"
 #include "export/file_sink.h"
 #include "profile/folded.h"
@@ -30,25 +31,26 @@ size_t TerminalWidth() {
   return TopOptions{}.width;
 }
 
-std::string Encode(OutputFormat format, const Profile& profile, const Accounting& accounting) {
+EncodedSink::Encoder EncoderOf(OutputFormat format) {
   switch (format) {
     case OutputFormat::kPprof:
-      return EncodePprof(profile);
+      return EncodePprof;
     case OutputFormat::kFolded:
-      return EncodeFolded(profile);
+      return EncodeFolded;
     case OutputFormat::kHtml:
-      return EncodeHtml(profile, {.host = HostName(), .accounting = accounting});
+      return [](const Profile& profile) { return EncodeHtml(profile, {.host = HostName()}); };
     case OutputFormat::kText:
       break;
   }
-  return EncodeTop(profile, {.width = TerminalWidth()});
+  return [](const Profile& profile) { return EncodeTop(profile, {.width = TerminalWidth()}); };
 }
 
-Result<std::unique_ptr<Sink>> OpenSink(const std::string& path) {
-  if (path == "-")
-    return std::unique_ptr<Sink>(std::make_unique<FdSink>(STDOUT_FILENO, "standard output"));
+Result<std::unique_ptr<ByteSink>> OpenByteSink(const std::string& path) {
+  if (path == "-") {
+    return std::unique_ptr<ByteSink>(std::make_unique<FdSink>(STDOUT_FILENO, "standard output"));
+  }
   ASSIGN_OR_RETURN(FileSink file, FileSink::Open(path));
-  return std::unique_ptr<Sink>(std::make_unique<FileSink>(std::move(file)));
+  return std::unique_ptr<ByteSink>(std::make_unique<FileSink>(std::move(file)));
 }
 
 }  // namespace
@@ -57,17 +59,18 @@ Result<Outputs> Outputs::Open(const std::vector<OutputFile>& files) {
   Outputs outputs;
   const std::vector<OutputFile> summary = {{.path = "-", .format = OutputFormat::kText}};
   for (const OutputFile& file : files.empty() ? summary : files) {
-    ASSIGN_OR_RETURN(std::unique_ptr<Sink> sink, OpenSink(file.path));
-    outputs.targets_.push_back({.format = file.format, .sink = std::move(sink)});
+    ASSIGN_OR_RETURN(std::unique_ptr<ByteSink> bytes, OpenByteSink(file.path));
+    outputs.sinks_.push_back(
+        std::make_unique<EncodedSink>(EncoderOf(file.format), std::move(bytes)));
   }
   return outputs;
 }
 
-Result<void> Outputs::Write(const Profile& profile, const Accounting& accounting) {
+Result<void> Outputs::Write(const Profile& profile) {
   std::optional<Error> failure;
-  for (const Target& target : targets_) {
-    Result<void> written = target.sink->Write(Encode(target.format, profile, accounting));
-    if (!written && !failure) failure = std::move(written).error();
+  for (const std::unique_ptr<ProfileSink>& sink : sinks_) {
+    Result<void> sent = sink->Send(profile);
+    if (!sent && !failure) failure = std::move(sent).error();
   }
   if (failure) return *std::move(failure);
   return {};

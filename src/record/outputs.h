@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "config/record_config.h"
@@ -20,14 +19,10 @@ class Outputs {
   static Result<Outputs> Open(const std::vector<OutputFile>& files);
 
   // Writes all of them, whatever happens to the others; returns the first failure.
-  Result<void> Write(const Profile& profile, const Accounting& accounting);
+  Result<void> Write(const Profile& profile);
 
  private:
-  struct Target {
-    OutputFormat format;
-    std::unique_ptr<Sink> sink;
-  };
-  std::vector<Target> targets_;
+  std::vector<std::unique_ptr<ProfileSink>> sinks_;
 };
 
 }  // namespace pyrometer

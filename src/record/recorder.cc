@@ -70,10 +70,7 @@ class Recording {
 
  private:
   explicit Recording(const RecordConfig& config)
-      : config_(config),
-        builder_({.start = std::chrono::system_clock::now(),
-                  .frequency = config.frequency,
-                  .labels = config.labels}) {}
+      : config_(config), builder_({.labels = config.labels}) {}
 
   Result<void> Loop(const StopSignals& signals, const std::optional<ChildCommand>& command);
   std::chrono::nanoseconds TimeToLook() const;
@@ -93,7 +90,8 @@ class Recording {
   Clock::time_point started_;
   Clock::time_point window_began_;
   Clock::time_point look_for_cpus_;
-  std::chrono::nanoseconds duration_{};
+  std::chrono::system_clock::time_point window_began_at_;
+  Accounting accounting_;  // of the windows taken
 };
 
 Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config,
@@ -130,6 +128,7 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   // Before the thread is waited for, whichever way this function is left.
   const std::unique_ptr<BoundedQueue<ResolvedWindow>, CloseQueue> close(&taken_);
   started_ = window_began_ = Clock::now();
+  window_began_at_ = std::chrono::system_clock::now();
   RETURN_IF_ERROR(sampler_->Start());
   if (command) RETURN_IF_ERROR(command->Release());
   RETURN_IF_ERROR(Loop(signals, command));
@@ -137,7 +136,6 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   // What ends us ends the command; on a terminal it got the same signal.
   if (interrupted_ && command) command->Terminate();
   if (interrupted_) signals.Take();
-  duration_ = Clock::now() - started_;
   return TakeWindow(true);
 }
 
@@ -184,8 +182,14 @@ Result<void> Recording::Look() {
 }
 
 Result<void> Recording::TakeWindow(bool last) {
-  ASSIGN_OR_RETURN(ResolvedWindow window, pipeline_->TakeWindow(last));
-  taken_.Push(std::move(window));
+  ASSIGN_OR_RETURN(ResolvedWindow taken, pipeline_->TakeWindow(last));
+  Window& window = taken.window;
+  const Accounting now = sampler_->accounting();
+  window.accounting = now - std::exchange(accounting_, now);
+  window.frequency = config_.frequency;
+  window.wall_begin = std::exchange(window_began_at_, std::chrono::system_clock::now());
+  window.wall_end = window_began_at_;
+  taken_.Push(std::move(taken));
   return {};
 }
 
@@ -205,7 +209,7 @@ std::optional<std::chrono::nanoseconds> Recording::TimeLeft() const {
 }
 
 Profile Recording::Finish() && {
-  return std::move(builder_).Finish(duration_);
+  return std::move(builder_).Finish();
 }
 
 // What the numbers in the accounting line mean for the reader, when they are not what was hoped.
@@ -230,7 +234,7 @@ Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signa
   const Accounting accounting = recording->accounting();
   const uint64_t missed_children = recording->missed_children();
   const Profile profile = std::move(*recording).Finish();
-  Result<void> written = outputs.Write(profile, accounting);
+  Result<void> written = outputs.Write(profile);
   WriteMessage(STDERR_FILENO, AccountingLine(accounting, profile) + "\n");
   PrintNotes(accounting, missed_children);
   return written;

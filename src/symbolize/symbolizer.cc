@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "symbolize/jit_namer.h"
 #include "symbolize/named_location.h"
 #include "symbolize/object_namer.h"
-#include "symbolize/user_stacks.h"
 
 namespace pyrometer {
 namespace {
@@ -64,17 +62,16 @@ void Symbolizer::Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer) {
 NamedWindow Symbolizer::Name(Window window) {
   ++window_;
   ForgetChangedNames();
-  const std::vector<std::optional<ProcessKey>> owners = SeparateUserStacks(window);
   NameNewFrames(window.frames);
   NamedWindow named{.window = std::move(window), .locations = {}};
   named.locations.reserve(named.window.frames.size());
   for (const Frame frame : named.window.frames) {
     named.locations.push_back(locations_.Find(frame, window_));
   }
-  for (size_t i = 0; i < owners.size(); ++i) {
-    if (owners[i]) NameFramesOf(*owners[i], named.window.stacks[i], named);
+  for (const Stack& stack : named.window.stacks) {
+    if (stack.process) NameFramesOf(*stack.process, stack, named);
   }
-  // Left are frames that mean something in a process only, of stacks that no sample refers to.
+  // Left are frames that mean something in a process only, of stacks that are nobody's.
   for (size_t i = 0; i < named.locations.size(); ++i) {
     if (named.locations[i] != nullptr) continue;
     named.locations[i] = UnknownLocation(named.window.frames[i].bits());

@@ -52,8 +52,8 @@ class Symbolizer {
   // REQUIRES: before the first window.
   void Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer);
 
-  // Each distinct frame that is new is symbolized once. Stacks with user addresses that several
-  // processes share are copied for each, since they have different names there.
+  // Each distinct frame that is new is symbolized once; one that means something in its process
+  // only for the process whose stack it is (Stack::process). REQUIRES: the window is resolved.
   NamedWindow Name(Window window);
 
   // Kernel code came or went before the end of the next window. REQUIRES: in the order of time.

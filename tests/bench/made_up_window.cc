@@ -109,6 +109,7 @@ ProcessTable MakeProcesses() {
 Window MakeWindow(size_t stacks, UserFrames frames, uint32_t seed) {
   Window window;
   window.end = MonotonicTime(2000);
+  window.frequency = Hertz{99};
   StackMaker maker(frames, seed);
   while (window.stacks.size() < stacks) maker.AddTo(window);
   return window;

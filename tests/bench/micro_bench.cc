@@ -137,17 +137,17 @@ BENCHMARK(NameTheFirstWindow)->Unit(benchmark::kMillisecond);
 
 void AddAWindowToAProfile(benchmark::State& state) {
   const NamedWindow window = MakeNamedWindow(kWindowStacks, MakeLocations(), 1);
-  ProfileBuilder builder({.start = {}, .frequency = Hertz{99}, .labels = {}});
+  ProfileBuilder builder({.labels = {}});
   for (auto _ : state) builder.Add(window);
   state.SetItemsProcessed(state.iterations() * int64_t{kWindowStacks});
 }
 BENCHMARK(AddAWindowToAProfile)->Unit(benchmark::kMillisecond);
 
 Profile MakeProfile() {
-  ProfileBuilder builder({.start = {}, .frequency = Hertz{99}, .labels = {}});
+  ProfileBuilder builder({.labels = {}});
   const std::vector<LocationRef> locations = MakeLocations();
   builder.Add(MakeNamedWindow(kProfileStacks, locations, 1));
-  return std::move(builder).Finish(std::chrono::seconds(10));
+  return std::move(builder).Finish();
 }
 
 template <auto kEncode>

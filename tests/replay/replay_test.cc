@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recorded window and the /proc of its process, through process, symbolize and profile, without
-// a kernel to ask and without privileges.
+// A recorded window and the /proc of its process, through the engine and into profiles, without a
+// kernel to ask and without privileges.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -17,9 +18,10 @@
 #include "process/process_history.h"
 #include "profile/folded.h"
 #include "profile/profile_builder.h"
+#include "profiler/profiler.h"
 #include "symbolize/kernel_symbols.h"
-#include "symbolize/symbolizer.h"
 #include "tests/replay/recorded_window.h"
+#include "tests/unit/profiler/fakes.h"
 
 namespace pyrometer {
 namespace {
@@ -62,28 +64,37 @@ class Nowhere : public AddressSpaceSink {
   void ReleaseWithdrawn() override {}
 };
 
-class HistoryObjects : public ObjectSource {
+// The recorded window, once.
+class RecordedWindows : public FakeWindows {
  public:
-  HistoryObjects(ProcessHistory& history, Indexer& indexer)
-      : history_(history), indexer_(indexer) {}
-  std::optional<ObjectDescription> Describe(ObjectId id) override {
-    const std::optional<ObjectInfo> info = history_.Object(id);
-    if (!info) return std::nullopt;
-    return ObjectDescription{info->path, info->build_id, info->segments, info->is_vdso};
+  explicit RecordedWindows(Window window) : window_(std::move(window)) {
+    window_.frequency = Hertz{499};
+    recorded_.exported = SamplesOf(window_);
   }
-  Result<SymbolTable> Symbols(ObjectId id) override {
-    ASSIGN_OR_RETURN(const UniqueFd file, history_.OpenObject(id));
-    return indexer_.Symbols(file.get());
+  Result<Window> Drain() override { return std::exchange(window_, WindowOf(0)); }
+  Accounting accounting() const override { return recorded_; }
+
+ private:
+  Window window_;
+  Accounting recorded_;
+};
+
+// Adds up what it gets, as `record` does.
+class Adder : public WindowConsumer {
+ public:
+  void Consume(const Delivery& delivery) override {
+    builder_.Add(*delivery.window);
+    missed_ += delivery.missed.TotalLost();
+  }
+  // REQUIRES: the profiler has been stopped.
+  Profile Finish() {
+    EXPECT_EQ(missed_, 0U);
+    return std::move(builder_).Finish();
   }
 
  private:
-  ProcessHistory& history_;
-  Indexer& indexer_;
-};
-
-class NoPerfMaps : public PerfMapSource {
- public:
-  Result<UniqueFd> Open(ProcessKey) override { return Fail(ErrorCode::kNotFound, "none"); }
+  ProfileBuilder builder_{{.labels = {}}};
+  uint64_t missed_ = 0;
 };
 
 class Replay : public testing::Test {
@@ -130,7 +141,14 @@ class Replay : public testing::Test {
 
   std::string Expected() const { return Slurp(root_ / "expected.folded"); }
 
-  Profile Run() const {
+  KernelSymbols RecordedKernel() const {
+    const Result<UniqueFd> kallsyms = Open((root_ / "kallsyms").string(), O_RDONLY);
+    EXPECT_TRUE(kallsyms.has_value());
+    return KernelSymbols::Read(kallsyms->get(), "").value();
+  }
+
+  // Through the engine, to two consumers: what each has made of it.
+  std::array<Profile, 2> Run() const {
     RecordedWindow recorded = Recorded();
     EXPECT_FALSE(recorded.window.samples.empty());
 
@@ -140,17 +158,29 @@ class Replay : public testing::Test {
     ProcessHistory history({.procfs = {.root = (root_ / "proc").string(), .sys = "/nonexistent"}},
                            headers, sink);
     EXPECT_TRUE(history.Scan(recorded.tasks).has_value());
-    HistoryObjects objects(history, indexer);
-    NoPerfMaps perf_maps;
-    const Result<UniqueFd> kallsyms = Open((root_ / "kallsyms").string(), O_RDONLY);
-    EXPECT_TRUE(kallsyms.has_value());
-    Result<KernelSymbols> kernel = KernelSymbols::Read(kallsyms->get(), "");
-    EXPECT_TRUE(kernel.has_value());
-    Symbolizer symbolizer(objects, perf_maps, *std::move(kernel), {});
-    ProfileBuilder builder({.start = {}, .frequency = Hertz{499}, .labels = {}});
-    builder.Add(symbolizer.Name(history.Resolve(std::move(recorded.window))));
+    RecordedWindows windows(std::move(recorded.window));
+    FakeTableTarget tables;
+    FakeCold cold;
+    const Clock clock;
+    Log log(clock);
+    Adder first;
+    Adder second;
+    Profiler profiler({.windows = windows,
+                       .tables = tables,
+                       .cold = cold,
+                       .processes = history,
+                       .indexer = indexer,
+                       .clock = clock,
+                       .log = log,
+                       .sampler_counters = [] { return SamplerCounters(); },
+                       .kernel_symbols = std::nullopt},
+                      RecordedKernel(), std::chrono::seconds(10));
+    profiler.Attach(first, {.length = std::chrono::seconds(5)});
+    profiler.Attach(second, {.length = std::chrono::seconds(10), .aligned = true});
+    EXPECT_TRUE(profiler.Start().has_value());
+    EXPECT_TRUE(profiler.Stop(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
     EXPECT_EQ(history.counters().unknown_process_samples, 0U);
-    return std::move(builder).Finish(std::chrono::seconds(2));
+    return {first.Finish(), second.Finish()};
   }
 
  private:
@@ -158,18 +188,20 @@ class Replay : public testing::Test {
 };
 
 TEST_F(Replay, NamesTheRecordedStacksAsTheyWereWhenRecorded) {
-  const Profile profile = Run();
-  EXPECT_EQ(SortedLines(EncodeFolded(profile)), SortedLines(Expected()));
+  for (const Profile& profile : Run()) {
+    EXPECT_EQ(SortedLines(EncodeFolded(profile)), SortedLines(Expected()));
+  }
 }
 
-TEST_F(Replay, KeepsEveryRecordedSample) {
-  const RecordedWindow window = Recorded();
-  uint64_t recorded = 0;
-  for (const Sample& sample : window.window.samples) recorded += sample.count;
-  uint64_t profiled = 0;
-  for (const ProfileSample& sample : Run().samples) profiled += sample.count;
-  EXPECT_EQ(profiled, recorded);
+TEST_F(Replay, GivesEveryRecordedSampleToEveryConsumer) {
+  const uint64_t recorded = SamplesOf(Recorded().window);
   EXPECT_GT(recorded, 900U);
+  for (const Profile& profile : Run()) {
+    uint64_t profiled = 0;
+    for (const ProfileSample& sample : profile.samples) profiled += sample.count;
+    EXPECT_EQ(profiled, recorded);
+    EXPECT_EQ(profile.accounting.exported, recorded);
+  }
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ function fillHeader(facts, tree) {
   add('Duration', `${facts.seconds.toFixed(1)} s`);
   add('Frequency', `${facts.hertz} Hz`);
   add('Samples', decimal.format(tree.samples));
-  add('CPU time', `${(tree.samples / facts.hertz).toFixed(1)} s`);
+  add('CPU time', `${facts.cpuSeconds.toFixed(1)} s`);
   add('Stacks cut', cut === 0 ? 'none' :
       `${decimal.format(cut)} (${percent(cut, tree.samples)}: ${reasons(facts.cut)})`);
   if (facts.accounting) {

@@ -11,6 +11,7 @@
 namespace pyrometer {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -109,77 +110,192 @@ TEST_F(ProcessHistoryTest, TakesTheVdsoForAnObjectAtItsStart) {
   EXPECT_EQ(FrameAt(100, 5, 3, 0xf7f0'0000).object(), ObjectTable::kCompatVdso);
 }
 
-TEST_F(ProcessHistoryTest, OpensThePerfMapOfAJitEvenAfterItsDeath) {
-  Scan();
-  machine_.WriteFile(machine_.root() + "/tmp/perf-7.map", "1000 10 jitted\n");
-  Apply(Mapping(100, "//anon", 0));
-  EXPECT_EQ(ContentOf(history_.OpenPerfMap(kKey)), "1000 10 jitted\n");
-  EXPECT_FALSE(history_.HasEnded(kKey));
+// Of pid 100, by the window of a tick in its JIT code.
+class PerfMaps : public ProcessHistoryTest {
+ protected:
+  static constexpr uint64_t kJit = 0x5000'0000;
+
+  void SetUp() override {
+    Scan();
+    Apply(At(Mapping(100, "//anon", 0), kJit, kJit + 0x1000));
+  }
+  Result<UniqueFd> Open() { return Open(ResolvedAt(kJit)); }
+  static Result<UniqueFd> Open(const ResolvedWindow& window) {
+    const auto perf_map = window.perf_maps.find(kKey);
+    if (perf_map == window.perf_maps.end()) return Fail(ErrorCode::kInternal, "not in the window");
+    return perf_map->second->Open();
+  }
+  std::string Path() const { return machine_.root() + "/tmp/perf-7.map"; }
+};
+
+TEST_F(PerfMaps, OpenEvenAfterTheProcesssDeath) {
+  machine_.WriteFile(Path(), "1000 10 jitted\n");
+  const ResolvedWindow living = ResolvedAt(kJit);
+  EXPECT_EQ(ContentOf(Open(living)), "1000 10 jitted\n");
+  EXPECT_TRUE(living.ended.empty());
   machine_.RemoveProcess(100);
   Exit(100);
-  EXPECT_EQ(ContentOf(history_.OpenPerfMap(kKey)), "1000 10 jitted\n");
-  EXPECT_TRUE(history_.HasEnded(kKey));
+  EXPECT_EQ(ContentOf(Open()), "1000 10 jitted\n");
+  EXPECT_TRUE(ResolvedAt(kJit).ended.contains(kKey));
+  std::filesystem::remove(Path());
+  machine_.WriteFile(Path(), "1000 10 renamed\n");
+  EXPECT_EQ(ContentOf(Open(living)), "1000 10 renamed\n") << "the window can be named at any time";
 }
 
-TEST_F(ProcessHistoryTest, RefusesAPerfMapThatIsALinkOrNoFile) {
-  Scan();
-  const ProcessKey key{Pid(100), StartTime(5)};
-  EXPECT_EQ(history_.OpenPerfMap(key).error().code(), ErrorCode::kNotFound);
+TEST_F(PerfMaps, FollowAProcessToAnotherRoot) {
+  machine_.WriteFile(Path(), "old");
+  EXPECT_EQ(ContentOf(Open()), "old");
+  machine_.WriteFile(machine_.root() + "/jail/tmp/perf-7.map", "new");
+  std::filesystem::remove(machine_.proc() + "/100/root");
+  std::filesystem::create_symlink(machine_.root() + "/jail", machine_.proc() + "/100/root");
+  EXPECT_EQ(ContentOf(Open()), "new");
+}
+
+TEST_F(PerfMaps, AreOneForAllWindowsWhileNothingChanges) {
+  EXPECT_EQ(ResolvedAt(kJit).perf_maps[kKey], ResolvedAt(kJit).perf_maps[kKey]);
+}
+
+TEST_F(PerfMaps, ComeOnlyWithWindowsThatNeedThem) {
+  EXPECT_TRUE(ResolvedAt(kStart).perf_maps.empty());
+}
+
+TEST_F(PerfMaps, AreRefusedIfTheyAreLinksOrNoFiles) {
+  EXPECT_EQ(Open().error().code(), ErrorCode::kNotFound);
   machine_.WriteFile(machine_.root() + "/tmp/real", "secret");
-  const std::string map = machine_.root() + "/tmp/perf-7.map";
-  std::filesystem::create_symlink("real", map);
-  EXPECT_FALSE(history_.OpenPerfMap(key).has_value());
-  std::filesystem::remove(map);
-  ASSERT_EQ(::mkfifo(map.c_str(), 0600), 0);
-  EXPECT_EQ(history_.OpenPerfMap(key).error().code(), ErrorCode::kInvalid);
+  std::filesystem::create_symlink("real", Path());
+  EXPECT_FALSE(Open().has_value());
+  std::filesystem::remove(Path());
+  ASSERT_EQ(::mkfifo(Path().c_str(), 0600), 0);
+  EXPECT_EQ(Open().error().code(), ErrorCode::kInvalid);
 }
 
-TEST_F(ProcessHistoryTest, RefusesAPerfMapOfAnotherUser) {
+TEST_F(PerfMaps, AreRefusedIfTheyAreAnotherUsers) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root to give a file away";
-  Scan();
-  machine_.WriteFile(machine_.root() + "/tmp/perf-7.map", "1000 10 forged\n");
-  ASSERT_EQ(::chown((machine_.root() + "/tmp/perf-7.map").c_str(), 4711, 4711), 0);
-  const Result<UniqueFd> fd = history_.OpenPerfMap({Pid(100), StartTime(5)});
+  machine_.WriteFile(Path(), "1000 10 forged\n");
+  ASSERT_EQ(::chown(Path().c_str(), 4711, 4711), 0);
+  const Result<UniqueFd> fd = Open();
   ASSERT_FALSE(fd.has_value());
   EXPECT_EQ(fd.error().code(), ErrorCode::kPermission);
   EXPECT_THAT(fd.error().message(), HasSubstr("belongs to user 4711"));
 }
 
-TEST_F(ProcessHistoryTest, ClosesFilesOfForgottenProcesses) {
+std::string ContentOf(const ObjectFile& file) {
+  return file == nullptr ? "gone" : ContentOf(Result<UniqueFd>(UniqueFd(::dup(file->get()))));
+}
+
+TEST_F(ProcessHistoryTest, AWindowBringsTheObjectsOfItsFrames) {
+  Scan();
+  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
+  const ResolvedWindow resolved = ResolvedAt(kStart);
+  ASSERT_THAT(resolved.objects, SizeIs(1));
+  const auto& [id, object] = *resolved.objects.begin();
+  EXPECT_EQ(id, OnlyFrameOf(resolved.window).object());
+  EXPECT_EQ(object.info->path, "/lib/a");
+  EXPECT_EQ(ContentOf(object.file), "ELF a");
+}
+
+TEST_F(ProcessHistoryTest, AWindowSaysThatAFileWasNeverOpened) {
+  Scan();
+  MappingEvent event = Mapping(100, "/lib/gone", 0);
+  event.file.inode = 1;
+  Apply(event);
+  const ResolvedWindow resolved = ResolvedAt(kStart);
+  ASSERT_THAT(resolved.objects, SizeIs(1));
+  EXPECT_EQ(resolved.objects.begin()->second.info->path, "/lib/gone");
+  EXPECT_EQ(resolved.objects.begin()->second.file, nullptr);
+}
+
+TEST_F(ProcessHistoryTest, AWindowHoldsItsFilesHoweverLateItIsNamed) {
   constexpr uint64_t kHour = 3'600'000'000'000;
   Scan();
-  const ObjectId a = sink_.by_pid[Pid(100)].mappings[0].mapping.object;
-  const auto pass = [&](int hours) {
-    const MonotonicTime end(Now().value() + kHour * static_cast<uint64_t>(hours));
+  const ResolvedWindow waiting = ResolvedAt(kStart);
+  const ObjectId a = OnlyFrameOf(waiting.window).object();
+  const auto pass = [&](uint64_t hours) {
+    const MonotonicTime end(Now().value() + kHour * hours);
     history_.Resolve(OneFrameWindow(kKey, ExecId(3), Frame::User(Address(kStart)), end));
-    history_.CloseUnusedFiles(end);
   };
   pass(1);
-  pass(2);
   EXPECT_TRUE(history_.OpenObject(a).has_value()) << "it lives";
   machine_.RemoveProcess(100);
   Exit(100);
-  history_.CloseUnusedFiles(MonotonicTime(Now().value() + 3 * kHour));
-  history_.CloseUnusedFiles(MonotonicTime(Now().value() + 4 * kHour));
   EXPECT_TRUE(history_.OpenObject(a).has_value()) << "its samples may still come";
-  pass(5);
-  EXPECT_TRUE(history_.OpenObject(a).has_value()) << "windows before may not be named yet";
-  EXPECT_EQ(sink_.releases, 3);
-  pass(6);
+  pass(2);
   EXPECT_FALSE(history_.OpenObject(a).has_value());
+  EXPECT_EQ(sink_.releases, 3);
+  EXPECT_EQ(ContentOf(waiting.objects.at(a).file), "ELF a");
+  EXPECT_EQ(waiting.objects.at(a).file.use_count(), 1) << "closed with the window";
 }
 
-TEST_F(ProcessHistoryTest, ReopensAFileItDoesNotHold) {
-  ProcessHistory forgetful({.procfs = machine_.procfs(), .held_files = 1}, inspector_, sink_);
-  const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};
-  ASSERT_TRUE(forgetful.Scan(std::span(&task, 1)).has_value());
-  const ObjectId a = sink_.by_pid[Pid(100)].mappings[0].mapping.object;
-  MappingEvent event = Mapping(100, "/lib/b", 'b');
-  event.range.start = Address(0x10000);
-  event.range.end = Address(0x12000);
-  ProcessEvent any = event;
-  forgetful.Apply(std::span(&any, 1));
-  EXPECT_EQ(ContentOf(forgetful.OpenObject(a)), "ELF a");
+TEST_F(ProcessHistoryTest, KernelSymbolsComeWithTheWindowInWhichTheyChanged) {
+  const auto change = [&](uint64_t address) {
+    const MonotonicTime when = Now();
+    Apply(SymbolEvent{when, {KernelAddress(address), 8, false, "bpf"}});
+    return when;
+  };
+  const auto taken = [&](MonotonicTime end) {
+    Window window;
+    window.end = end;
+    std::vector<uint64_t> addresses;
+    for (const KernelSymbolEvent& event : history_.Resolve(std::move(window)).kernel_events) {
+      addresses.push_back(event.address.value());
+    }
+    return addresses;
+  };
+  change(1);
+  const MonotonicTime end = change(2);
+  change(3);
+  EXPECT_THAT(taken(end), ElementsAre(1, 2));
+  EXPECT_THAT(taken(Now()), ElementsAre(3));
+  EXPECT_THAT(taken(Now()), ElementsAre());
+}
+
+// A history that can hold one file, of a machine whose pid 100 has mapped two.
+class OneHeldFile : public ProcessHistoryTest {
+ protected:
+  void SetUp() override {
+    const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};
+    ASSERT_TRUE(forgetful_.Scan(std::span(&task, 1)).has_value());
+    ProcessEvent event = At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000);
+    forgetful_.Apply(std::span(&event, 1));
+  }
+  ResolvedWindow Both() {
+    Window window = OneFrameWindow(kKey, ExecId(3), Frame::User(Address(kStart)), Now());
+    window.frames.push_back(Frame::User(Address(0x10000)));
+    window.stacks[0].user_frames = 2;
+    return forgetful_.Resolve(std::move(window));
+  }
+  static std::vector<std::string> ContentsOf(const ResolvedWindow& resolved) {
+    std::vector<std::string> contents;
+    for (const Frame frame : resolved.window.FramesOf(resolved.window.stacks[0])) {
+      contents.push_back(ContentOf(resolved.objects.at(frame.object()).file));
+    }
+    return contents;
+  }
+
+  ProcessHistory forgetful_{{.procfs = machine_.procfs(), .held_files = 1}, inspector_, sink_};
+};
+
+TEST_F(OneHeldFile, OthersAreOpenedAgainForAWindow) {
+  EXPECT_THAT(ContentsOf(Both()), ElementsAre("ELF a", "ELF b"));
+}
+
+TEST_F(OneHeldFile, NoMoreThanTwiceAsManyAreOpenAtATime) {
+  const ResolvedWindow waiting = Both();
+  EXPECT_THAT(ContentsOf(Both()), ::testing::Contains("gone"));
+  EXPECT_THAT(ContentsOf(waiting), ElementsAre("ELF a", "ELF b"));
+}
+
+TEST_F(OneHeldFile, WhatCannotBeReachedIsNotLookedForInEveryWindow) {
+  const std::string process = machine_.proc() + "/100";
+  std::filesystem::rename(process, process + "-hidden");
+  EXPECT_THAT(ContentsOf(Both()), ElementsAre("gone", "ELF b"));
+  std::filesystem::rename(process + "-hidden", process);
+  EXPECT_THAT(ContentsOf(Both()), ElementsAre("gone", "ELF b"));
+}
+
+TEST_F(OneHeldFile, OthersAreOpenedAgainForWhoAsks) {
+  const ObjectId a = sink_.by_pid[Pid(100)].mappings[1].mapping.object;
+  EXPECT_EQ(ContentOf(forgetful_.OpenObject(a)), "ELF a");
 }
 
 }  // namespace

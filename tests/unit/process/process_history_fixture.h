@@ -72,7 +72,11 @@ class ProcessHistoryTest : public testing::Test {
     return Resolved(process, ExecId(exec), Frame::User(Address(address)), Now());
   }
   Frame Resolved(const ProcessKey& process, ExecId exec, Frame frame, MonotonicTime when) {
-    return OnlyFrameOf(history_.Resolve(OneFrameWindow(process, exec, frame, when)));
+    return OnlyFrameOf(history_.Resolve(OneFrameWindow(process, exec, frame, when)).window);
+  }
+  // What comes with a window that has a tick of pid 100 at `address`.
+  ResolvedWindow ResolvedAt(uint64_t address) {
+    return history_.Resolve(OneFrameWindow(kKey, ExecId(3), Frame::User(Address(address)), Now()));
   }
   std::string PathAt(uint32_t pid, uint64_t start, uint32_t exec, uint64_t address) {
     const Frame frame = FrameAt(pid, start, exec, address);

@@ -163,11 +163,5 @@ TEST_F(ProcessHistoryTest, SurvivesHostileProcContent) {
   EXPECT_EQ(PathAt(401, 9, 1, 0x1000), "/lib/a\nb+0x0");
 }
 
-TEST_F(ProcessHistoryTest, HandsKernelSymbolsOnOnce) {
-  Apply(SymbolEvent{Now(), {KernelAddress(1), 2, false, "bpf_prog"}});
-  EXPECT_THAT(history_.TakeKernelSymbolEvents(), SizeIs(1));
-  EXPECT_THAT(history_.TakeKernelSymbolEvents(), SizeIs(0));
-}
-
 }  // namespace
 }  // namespace pyrometer

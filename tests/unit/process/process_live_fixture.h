@@ -128,7 +128,7 @@ class ProcessLiveTest : public testing::Test {
   Frame Resolve(const ProcessKey& process, ExecId exec, Address address, MonotonicTime when) {
     Window window = OneFrameWindow(process, exec, Frame::User(address), when);
     window.end = MonotonicNow();
-    return OnlyFrameOf(tracker_->Resolve(std::move(window)));
+    return OnlyFrameOf(tracker_->Resolve(std::move(window)).window);
   }
 
   std::string PathOf(Frame frame) const {

@@ -103,6 +103,40 @@ TEST_F(WindowResolverTest, GivesEachProcessItsOwnMeaningOfASharedStack) {
   EXPECT_EQ(window_.stacks.size(), 3U);
 }
 
+TEST_F(WindowResolverTest, SaysWhoseAStackIsThatHasAddressesLeft) {
+  const uint32_t shared = AddStack({User(0x50010), User(0x10001)});
+  AddSample(100, shared);
+  AddSample(998, shared);
+  AddSample(999, shared);
+  AddSample(998, shared);
+  Resolve();
+  for (const Sample& sample : window_.samples) {
+    EXPECT_EQ(window_.stacks[sample.stack].process, sample.process);
+  }
+  EXPECT_EQ(window_.samples[1].stack, window_.samples[3].stack);
+  EXPECT_EQ(window_.stacks.size(), 3U);
+}
+
+TEST_F(WindowResolverTest, SaysOfNoOtherStackWhoseItIs) {
+  AddSample(100, AddStack({kKernel, User(0x10123)}, 1));
+  AddSample(100, AddStack({kKernel}, 1));
+  AddSample(100, AddStack({InFoo(4)}));
+  AddStack({User(0x50010)});  // no sample refers to it
+  Resolve();
+  for (const Stack& stack : window_.stacks) EXPECT_EQ(stack.process, std::nullopt);
+}
+
+TEST_F(WindowResolverTest, GivesNoStackOfOneProcessToAnother) {
+  Replace();
+  const uint32_t shared = AddStack({InFoo(0x123)});
+  AddSample(100, shared, 1999, 2000);  // nobody can tell: an address
+  AddSample(200, shared, 1999, 2000);
+  Resolve();
+  EXPECT_EQ(StackOf(0).process, window_.samples[0].process);
+  EXPECT_EQ(StackOf(1).process, std::nullopt);
+  EXPECT_THAT(FramesOf(1), ElementsAre(InFoo(0x123)));
+}
+
 TEST_F(WindowResolverTest, LeavesJitCodeAsItIs) {
   AddSample(100, AddStack({User(0x50010), User(0x10001)}));
   Resolve();

@@ -71,12 +71,19 @@ TEST(EncodeHtml, TellsTheAccountingAndWhatWasCut) {
   made.Add({MakeLocation("f")}, 4, {.end = StackEnd::kTruncated});
   Accounting accounting{.exported = 4, .idle = 6};
   accounting.lost[Accounting::kStackMapFull] = 2;
-  const std::string facts =
-      DecodePayload(EncodeHtml(made.profile(), {.host = "db-1", .accounting = accounting})).facts;
+  made.profile().accounting = accounting;
+  const std::string facts = DecodePayload(EncodeHtml(made.profile(), {.host = "db-1"})).facts;
   EXPECT_THAT(facts, HasSubstr(R"("ticks":12)"));
   EXPECT_THAT(facts, HasSubstr(R"("reasons":{"stack_map_full":2})"));
   EXPECT_THAT(facts, HasSubstr(R"("cut":{"truncated":4})"));
   EXPECT_THAT(facts, HasSubstr(R"("host":"db-1")"));
+}
+
+TEST(EncodeHtml, TellsTheCpuTimeByWhatTheSamplesAreWorth) {
+  MadeProfile made;
+  made.Add({MakeLocation("f")}, 4);
+  made.profile().samples[0].value = 1'500'000'000;  // of windows of another frequency
+  EXPECT_THAT(DecodePayload(EncodeHtml(made.profile())).facts, HasSubstr(R"("cpuSeconds":1.5)"));
 }
 
 TEST(EncodeHtml, KeepsForeignTextOutOfTheMarkup) {
@@ -84,8 +91,7 @@ TEST(EncodeHtml, KeepsForeignTextOutOfTheMarkup) {
   MadeProfile made;
   made.Add({MakeLocation(hostile), MakeLocation("\xff\xfe")}, 1, {.comm = hostile});
   made.profile().labels = {{hostile, hostile}};
-  const std::string page =
-      EncodeHtml(made.profile(), {.title = hostile, .host = hostile, .accounting = {}});
+  const std::string page = EncodeHtml(made.profile(), {.title = hostile, .host = hostile});
   EXPECT_THAT(page, Not(HasSubstr("<img")));
   EXPECT_THAT(page, HasSubstr("<title>&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;</title>"));
   EXPECT_EQ(PayloadOf(page).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

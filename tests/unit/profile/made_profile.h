@@ -30,13 +30,15 @@ inline LocationRef MakeLocation(std::string function, CodeOrigin origin = CodeOr
   return std::make_shared<const Location>(std::move(location));
 }
 
-// A profile that is added up sample by sample. Stacks are given root first, as they are read.
+// A profile of 100 Hz that is added up sample by sample. Stacks are given root first, as they are
+// read.
 class MadeProfile {
  public:
   MadeProfile() {
     profile_.frequency = Hertz{100};
-    profile_.start = std::chrono::system_clock::time_point(std::chrono::seconds(1'000'000));
+    profile_.begin = std::chrono::system_clock::time_point(std::chrono::seconds(1'000'000));
     profile_.duration = std::chrono::seconds(10);
+    profile_.end = profile_.begin + profile_.duration;
   }
 
   struct Options {
@@ -44,6 +46,7 @@ class MadeProfile {
     uint32_t pid = 42;
     StackEnd end = StackEnd::kComplete;
     std::string thread = "main";
+    LabelSet labels = nullptr;
   };
 
   MadeProfile& Add(std::initializer_list<LocationRef> root_first, uint64_t count,
@@ -51,9 +54,11 @@ class MadeProfile {
     ProfileSample sample{.process = {Pid(options.pid), StartTime(1)},
                          .comm = options.comm,
                          .thread = options.thread,
+                         .labels = options.labels,
                          .stack = {},
                          .end = options.end,
-                         .count = count};
+                         .count = count,
+                         .value = count * kPeriodNs};
     for (const LocationRef& location : root_first) {
       sample.stack.insert(sample.stack.begin(), IndexOf(location));
     }
@@ -67,6 +72,8 @@ class MadeProfile {
   Profile& profile() { return profile_; }
 
  private:
+  static constexpr uint64_t kPeriodNs = 10'000'000;
+
   uint32_t IndexOf(const LocationRef& location) {
     for (uint32_t i = 0; i < profile_.locations.size(); ++i) {
       if (profile_.locations[i] == location) return i;

@@ -73,6 +73,49 @@ TEST(EncodePprof, SaysWhatWasMeasuredAndWhen) {
   EXPECT_THAT(p.sample(0).value(), ElementsAre(3, 30'000'000));
 }
 
+TEST(EncodePprof, TakesItsSampleTypesFromTheProfile) {
+  MadeProfile made;
+  made.Add({MakeLocation("f")}, 3);
+  made.profile().value_types = {{"waits", "count"}, {"offcpu", "nanoseconds"}};
+  made.profile().samples[0].value = 123;
+  const pprof::Profile p = Decode(made.profile());
+  ASSERT_EQ(p.sample_type_size(), 2);
+  EXPECT_EQ(Text(p, p.sample_type(0).type()), "waits");
+  EXPECT_EQ(Text(p, p.sample_type(1).type()), "offcpu");
+  EXPECT_EQ(Text(p, p.period_type().type()), "offcpu");
+  EXPECT_EQ(Text(p, p.default_sample_type()), "offcpu");
+  EXPECT_THAT(p.sample(0).value(), ElementsAre(3, 123));
+}
+
+TEST(EncodePprof, OfNoWindowHasNoPeriod) {
+  Profile profile;
+  EXPECT_EQ(Decode(profile).period(), 0);
+}
+
+TEST(EncodePprof, LabelsEachSampleAsItsProcessIs) {
+  MadeProfile made;
+  made.profile().labels = {{"team", "db"}};
+  const auto labels = std::make_shared<const Labels>(
+      Labels{{"comm", "liar"}, {"pod", "web\n-1"}, {"team", "other"}});
+  made.Add({MakeLocation("f")}, 1, {.comm = "a", .pid = 7, .thread = "t", .labels = labels});
+  const pprof::Profile p = Decode(made.profile());
+  EXPECT_THAT(LabelsOf(p, p.sample(0)),
+              ElementsAre("pid=7", "comm=a", "thread=t", "team=db", "pod=web\uFFFD-1"));
+}
+
+TEST(EncodePprof, MapsAFileOnceThoughItWasForgottenMeanwhile) {
+  MadeProfile made;
+  auto known_better = MakeObject("/bin/x");
+  const auto known_worse = MakeObject("/bin/x");
+  known_worse->has_functions = false;
+  made.Add({MakeLocation("f", CodeOrigin::kUser, known_worse),
+            MakeLocation("g", CodeOrigin::kUser, known_better)},
+           1);
+  const pprof::Profile p = Decode(made.profile());
+  EXPECT_THAT(MappingsOf(p), ElementsAre("/bin/x"));
+  EXPECT_TRUE(p.mapping(0).has_functions());
+}
+
 TEST(EncodePprof, NeverHasADurationOfZero) {
   MadeProfile made;
   made.profile().duration = {};

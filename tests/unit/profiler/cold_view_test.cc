@@ -45,6 +45,9 @@ class MadeTables : public UnwindTableSource {
     return false;
   }
 
+  bool Has(ObjectId object) const override { return tables.contains(object); }
+  void CloseFile() override {}
+
   std::map<ObjectId, std::shared_ptr<const UnwindTable>> tables;
 };
 

@@ -83,19 +83,17 @@ class SymbolizerTest : public testing::Test {
   FakePerfMaps perf_maps_;
 };
 
-// A window with one stack of `frames`, sampled in each of `processes`.
-Window WindowOf(std::vector<Frame> frames, const std::vector<ProcessKey>& processes = {kAlice}) {
+// A window with a stack of `frames` for each of `processes`.
+Window WindowOf(const std::vector<Frame>& frames,
+                const std::vector<ProcessKey>& processes = {kAlice}) {
   Window window;
-  window.stacks.push_back({.first_frame = 0,
-                           .kernel_frames = 0,
-                           .user_frames = static_cast<uint16_t>(frames.size()),
-                           .end = StackEnd::kComplete});
-  window.frames = std::move(frames);
   for (const ProcessKey process : processes) {
-    Sample sample;
-    sample.process = process;
-    sample.count = 1;
-    window.samples.push_back(sample);
+    window.stacks.push_back({.first_frame = static_cast<uint32_t>(window.frames.size()),
+                             .kernel_frames = 0,
+                             .user_frames = static_cast<uint16_t>(frames.size()),
+                             .end = StackEnd::kComplete,
+                             .process = process});
+    window.frames.insert(window.frames.end(), frames.begin(), frames.end());
   }
   return window;
 }
@@ -237,21 +235,15 @@ TEST_F(SymbolizerTest, CountsEachLocationOnceWithItsReason) {
   EXPECT_EQ(counts.Of(Unresolved::kJit), 1U);
 }
 
-TEST_F(SymbolizerTest, NamesUserAddressesByProcessEvenInASharedStack) {
+TEST_F(SymbolizerTest, NamesUserAddressesByTheProcessWhoseStackItIs) {
   perf_maps_.texts[kAlice] = "7f0000000000 100 of_alice\n";
   perf_maps_.texts[kBob] = "7f0000000000 100 of_bob\n";
   Symbolizer symbolizer = Make();
-  const NamedWindow named = symbolizer.Name(WindowOf(
-      {Frame::User(Address(0x7f0000000010)), InLibrary(0x1010)}, {kAlice, kBob, kAlice, kBob}));
-  ASSERT_EQ(named.locations.size(), named.window.frames.size());
-  ASSERT_EQ(named.window.stacks.size(), 2U);
-  std::vector<std::string> leaves;
-  for (const Sample& sample : named.window.samples) {
-    const Stack& stack = named.window.stacks[sample.stack];
-    leaves.push_back(OnlyLine(named.locations[stack.first_frame]).function);
-    EXPECT_EQ(OnlyLine(named.locations[stack.first_frame + 1]).function, "foo::bar");
-  }
-  EXPECT_EQ(leaves, (std::vector<std::string>{"of_alice", "of_bob", "of_alice", "of_bob"}));
+  const NamedWindow named = symbolizer.Name(
+      WindowOf({Frame::User(Address(0x7f0000000010)), InLibrary(0x1010)}, {kAlice, kBob}));
+  std::vector<std::string> names;
+  for (const LocationRef& location : named.locations) names.push_back(OnlyLine(location).function);
+  EXPECT_EQ(names, (std::vector<std::string>{"of_alice", "foo::bar", "of_bob", "foo::bar"}));
 }
 
 TEST_F(SymbolizerTest, FollowsAPerfMapThatGrows) {
@@ -516,10 +508,11 @@ TEST_F(SymbolizerTest, CountsFramesOfAKindThatNobodyNames) {
   EXPECT_EQ(symbolizer.counts().Of(Unresolved::kOtherKind), 1U);
 }
 
-TEST_F(SymbolizerTest, NamesStacksThatNoSampleRefersTo) {
+TEST_F(SymbolizerTest, NamesStacksThatAreNobodys) {
   Symbolizer symbolizer = Make();
-  const NamedWindow named = symbolizer.Name(WindowOf({Frame::User(Address(0x10))}, {}));
-  EXPECT_EQ(OnlyLine(named.locations.at(0)).function, "[unknown]");
+  Window window = WindowOf({Frame::User(Address(0x10))});
+  window.stacks[0].process.reset();
+  EXPECT_EQ(OnlyLine(symbolizer.Name(std::move(window)).locations.at(0)).function, "[unknown]");
 }
 
 TEST_F(SymbolizerTest, NamesAnEmptyWindow) {

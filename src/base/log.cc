@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include <utility>
+
+namespace pyrometer {
+namespace {
+
+std::shared_ptr<spdlog::logger> StandardError() {
+  auto logger = std::make_shared<spdlog::logger>("pyrometer",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_pattern("pyrometer: %v");
+  return logger;
+}
+
+}  // namespace
+
+Log::Log(const Clock& clock, std::chrono::nanoseconds quiet) : Log(clock, quiet, StandardError()) {}
+
+Log::Log(const Clock& clock, std::chrono::nanoseconds quiet, std::shared_ptr<spdlog::logger> logger)
+    : clock_(clock), quiet_(quiet), logger_(std::move(logger)) {}
+
+void Log::Warn(std::string_view what, std::string_view why) {
+  const MonotonicTime now = clock_.Now();
+  uint64_t kept_quiet = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = troubles_.find(what);
+    if (known != troubles_.end() && Between(known->second.told, now) < quiet_) {
+      ++known->second.kept_quiet;
+      return;
+    }
+    Trouble& trouble = troubles_[std::string(what)];
+    kept_quiet = std::exchange(trouble.kept_quiet, 0);
+    trouble.told = now;
+  }
+  if (kept_quiet == 0) {
+    logger_->warn("{}: {}", what, why);
+  } else {
+    logger_->warn("{}: {} ({} more times since this was last said)", what, why, kept_quiet);
+  }
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "pyrometer/result.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace pyrometer {
+
+// What went wrong and is gone on with, for whoever runs the program: one line on standard error.
+// What goes wrong again and again is told once in `quiet` for each `what`, with how often it was
+// meanwhile. For the edges only, where an error ends; all below returns it. Thread-safe.
+class Log {
+ public:
+  static constexpr std::chrono::seconds kQuiet{30};
+
+  explicit Log(const Clock& clock, std::chrono::nanoseconds quiet = kQuiet);
+  // Writes to a sink of the caller's, for tests.
+  Log(const Clock& clock, std::chrono::nanoseconds quiet, std::shared_ptr<spdlog::logger> logger);
+
+  // "draining the window maps failed: out of memory (3 times in the last 30 s)"
+  void Failed(std::string_view what, const Error& error) { Warn(what, error.message()); }
+  void Warn(std::string_view what, std::string_view why);
+
+ private:
+  struct Trouble {
+    MonotonicTime told;
+    uint64_t kept_quiet = 0;
+  };
+
+  const Clock& clock_;
+  const std::chrono::nanoseconds quiet_;
+  const std::shared_ptr<spdlog::logger> logger_;
+  std::mutex mutex_;
+  std::map<std::string, Trouble, std::less<>> troubles_;  // as many as there are callers
+};
+
+}  // namespace pyrometer

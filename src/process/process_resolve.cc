@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of ProcessHistory that resolves windows and forgets what they can no longer ask for.
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "process/process_history.h"
+
+namespace pyrometer {
+namespace {
+
+// Each holds a directory of its process's root open.
+constexpr size_t kMaxPerfMaps = 256;
+
+MonotonicTime Before(MonotonicTime when, std::chrono::nanoseconds time) {
+  const auto ns = static_cast<uint64_t>(time.count());
+  return MonotonicTime(when.value() > ns ? when.value() - ns : 0);
+}
+
+}  // namespace
+
+ResolvedWindow ProcessHistory::Resolve(Window window) {
+  ResolvedWindow resolved;
+  resolved.window = ResolveWindow(std::move(window), processes_, resolved_);
+  ShareObjects(resolved);
+  SharePerfMaps(resolved);
+  TakeKernelSymbols(resolved);
+  Forget(Before(resolved.window.end, options_.keep));
+  CloseUnusedFiles(resolved.window.end);
+  open_.reset();
+  return resolved;
+}
+
+void ProcessHistory::ShareObjects(ResolvedWindow& resolved) {
+  absl::flat_hash_set<ObjectId> missing;
+  for (const Frame frame : resolved.window.frames) {
+    if (frame.kind() != Frame::Kind::kObject) continue;
+    const auto [entry, added] = resolved.objects.try_emplace(frame.object());
+    if (!added) continue;
+    ObjectRef& object = entry->second;
+    object.info = objects_.Share(frame.object());
+    if (object.info == nullptr) {
+      resolved.objects.erase(entry);
+    } else if (object.info->was_opened) {
+      object.file = objects_.Held(frame.object());
+      if (object.file == nullptr) missing.insert(frame.object());
+    }
+  }
+  const MonotonicTime now = MonotonicNow();
+  absl::erase_if(unreachable_, [&](const auto& u) { return u.second <= now; });
+  absl::erase_if(missing, [this](ObjectId object) { return unreachable_.contains(object); });
+  // Each is shared as soon as it is open again, before the next one takes its place.
+  Reopen(missing, [&](ObjectId object) { resolved.objects[object].file = objects_.Held(object); });
+}
+
+void ProcessHistory::SharePerfMaps(ResolvedWindow& resolved) {
+  for (const Stack& stack : resolved.window.stacks) {
+    if (!stack.process || resolved.perf_maps.contains(*stack.process)) continue;
+    resolved.perf_maps[*stack.process] = PerfMapOf(*stack.process);
+    const Process* const known = processes_.Find(*stack.process);
+    if (known != nullptr && !known->alive()) resolved.ended.insert(*stack.process);
+  }
+  absl::erase_if(resolved.perf_maps, [](const auto& p) { return p.second == nullptr; });
+}
+
+std::shared_ptr<const PerfMapDirectory> ProcessHistory::PerfMapOf(const ProcessKey& key) {
+  const Process* const known = processes_.Find(key);
+  if (known == nullptr) return nullptr;
+  // Its user or root may have changed since.
+  if (known->alive()) LearnPerfMap(*processes_.Living(key.pid), nullptr);
+  return known->perf_map;
+}
+
+void ProcessHistory::NoteAnonymousCode(Process& process, const ProcessDirectory* directory) {
+  if (process.perf_map == nullptr) LearnPerfMap(process, directory);
+}
+
+void ProcessHistory::LearnPerfMap(Process& process, const ProcessDirectory* directory) {
+  std::erase_if(perf_maps_, [](const auto& p) { return p.expired(); });
+  if (process.perf_map == nullptr && perf_maps_.size() >= kMaxPerfMaps) return;
+  if (directory == nullptr) directory = DirectoryOf(process);
+  if (directory == nullptr) return;
+  Result<PerfMapDirectory> perf_map = PerfMapDirectory::Of(*directory);
+  if (!perf_map || (process.perf_map != nullptr && perf_map->IsSame(*process.perf_map))) return;
+  process.perf_map = std::make_shared<const PerfMapDirectory>(*std::move(perf_map));
+  perf_maps_.push_back(process.perf_map);
+}
+
+void ProcessHistory::TakeKernelSymbols(ResolvedWindow& resolved) {
+  const auto later = std::stable_partition(
+      symbols_.begin(), symbols_.end(),
+      [&](const SymbolEvent& event) { return event.when <= resolved.window.end; });
+  std::transform(std::make_move_iterator(symbols_.begin()), std::make_move_iterator(later),
+                 std::back_inserter(resolved.kernel_events),
+                 [](SymbolEvent&& event) { return std::move(event.symbol); });
+  symbols_.erase(symbols_.begin(), later);
+}
+
+void ProcessHistory::Forget(MonotonicTime horizon) {
+  processes_.Forget(horizon);
+  absl::erase_if(witnesses_, [this](const auto& w) { return !processes_.Living(w.second); });
+  sink_.ReleaseWithdrawn();
+}
+
+void ProcessHistory::CloseUnusedFiles(MonotonicTime end) {
+  if (Before(end, options_.keep) < files_looked_through_) return;
+  files_looked_through_ = end;
+  objects_.CloseUnused(processes_.Objects());
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
+#include <memory>
+#include <vector>
+
+#include "process/object_info.h"
+#include "process/perf_map_directory.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/kernel_symbol_event.h"
+#include "pyrometer/sample.h"
+
+namespace pyrometer {
+
+struct ObjectRef {
+  std::shared_ptr<const ObjectInfo> info;  // never null
+  ObjectFile file;                         // null: gone, never opened, or the vDSO
+};
+
+// A window with its frames in the terms of objects, and all that it takes to name them: whoever
+// names it asks nobody, however late that is. Holds files open.
+struct ResolvedWindow {
+  Window window;
+  // Every object that a frame of `window` lies in.
+  absl::flat_hash_map<ObjectId, ObjectRef> objects;
+  // Of the processes that own stacks of `window` (Stack::process), where it is known.
+  absl::flat_hash_map<ProcessKey, std::shared_ptr<const PerfMapDirectory>> perf_maps;
+  // Those of them that are known to have ended: nothing will be written there any more.
+  absl::flat_hash_set<ProcessKey> ended;
+  // How the kernel's own code changed until the window's end, in order, since the window before.
+  std::vector<KernelSymbolEvent> kernel_events;
+};
+
+}  // namespace pyrometer

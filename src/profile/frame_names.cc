@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/frame_names.h"
+
+#include <string_view>
+
+namespace pyrometer {
+namespace {
+
+// False if both are known and are of different files.
+bool MayBeSameObject(const CodeObject* a, const CodeObject* b) {
+  if (a == b || a == nullptr || b == nullptr) return true;
+  if (!a->build_id.empty() && !b->build_id.empty()) return a->build_id == b->build_id;
+  return a->path == b->path;
+}
+
+// The function that all others are inlined into.
+std::string_view SymbolOf(const Location& location) {
+  return location.lines.empty() ? std::string_view() : location.lines.back().function;
+}
+
+// True if two locations of one frame are the same code, known better or worse.
+bool IsSameCode(Frame::Kind kind, const Location& a, const Location& b) {
+  if (!MayBeSameObject(a.object.get(), b.object.get())) return false;
+  if (a.quality == NameQuality::kMadeUp || b.quality == NameQuality::kMadeUp) return true;
+  return kind == Frame::Kind::kObject || SymbolOf(a) == SymbolOf(b);
+}
+
+}  // namespace
+
+uint32_t FrameNames::Add(Frame frame, const Owner& owner, const LocationRef& location) {
+  const Frame::Kind kind = frame.kind();
+  const Key key{frame, kind == Frame::Kind::kUserAddress ? owner : Owner()};
+  const auto fresh = static_cast<uint32_t>(code_.size());
+  const auto [entry, added] = latest_.try_emplace(key, fresh);
+  uint32_t& latest = entry->second;
+  if (added) {
+    code_.push_back({location, fresh});
+    return fresh;
+  }
+  uint32_t at = latest;
+  do {
+    Code& code = code_[at];
+    if (code.location == location || IsSameCode(kind, *code.location, *location)) {
+      if (location->quality >= code.location->quality) code.location = location;
+      return latest = at;
+    }
+    at = code.next;
+  } while (at != latest);
+  code_.push_back({location, code_[latest].next});
+  code_[latest].next = fresh;
+  return latest = fresh;
+}
+
+std::vector<LocationRef> FrameNames::Finish() && {
+  std::vector<LocationRef> locations;
+  locations.reserve(code_.size());
+  for (Code& code : code_) locations.push_back(std::move(code.location));
+  return locations;
+}
+
+}  // namespace pyrometer

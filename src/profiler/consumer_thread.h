@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "profiler/window_consumer.h"
+#include "profiler/window_line.h"
+
+namespace pyrometer {
+
+// What became of the windows for one consumer.
+struct ConsumerCounters {
+  uint64_t consumed = 0;
+  uint64_t dropped = 0;  // it did not keep up
+  uint64_t waiting = 0;  // now
+};
+
+// A consumer's thread and the windows that wait for it. Thread-safe.
+class ConsumerThread {
+ public:
+  // `consumer` outlives this.
+  ConsumerThread(WindowConsumer& consumer, size_t capacity);
+  // Waits until the consumer is done with what it has got.
+  ~ConsumerThread();
+  ConsumerThread(const ConsumerThread&) = delete;
+  ConsumerThread& operator=(const ConsumerThread&) = delete;
+
+  // Never waits.
+  void Offer(Delivery delivery) { line_.Push(std::move(delivery)); }
+
+  // No more windows. What waits is still consumed.
+  void Close() { line_.Close(); }
+
+  // Waits until all has been consumed. False if it has not by `until`. REQUIRES: closed.
+  bool AwaitEnd(std::chrono::steady_clock::time_point until);
+  void AwaitEnd();
+
+  ConsumerCounters counters() const;
+
+ private:
+  void Run();
+
+  WindowConsumer& consumer_;
+  WindowLine<Delivery> line_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t consumed_ = 0;
+  bool ended_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "profiler/consumer_thread.h"
+#include "profiler/schedule.h"
+#include "profiler/window_consumer.h"
+#include "pyrometer/profile.h"
+
+namespace pyrometer {
+
+// Who is attached: when their periods end, and a thread for each. Thread-safe.
+class Consumers {
+ public:
+  // Windows that wait for one consumer: a minute or two, beyond which the oldest goes.
+  static constexpr size_t kWaitingWindows = 16;
+
+  explicit Consumers(std::chrono::nanoseconds longest_window) : schedule_(longest_window) {}
+
+  // `consumer` outlives its attachment. It gets the windows from number `first` on.
+  ConsumerId Attach(WindowConsumer& consumer, const WindowPeriod& period, const Moment& now,
+                    uint64_t first);
+  // Returns when the consumer is done with what it has got.
+  void Detach(ConsumerId id);
+  bool empty() const;
+
+  MonotonicTime EndOfWindow(MonotonicTime begin) const;
+  std::vector<ConsumerId> EndPeriods(const Moment& now);
+  std::vector<ConsumerId> EndAll() const;
+
+  // Window number `number` to everybody; `ended`: whose periods end with it. Never waits.
+  void Offer(uint64_t number, const std::shared_ptr<const NamedWindow>& window,
+             std::span<const ConsumerId> ended, const Accounting& missed);
+
+  // No more windows. True if by `until` everybody is done with what there was.
+  bool Close(std::chrono::steady_clock::time_point until);
+
+  ConsumerCounters counters() const;  // of all that are attached
+
+ private:
+  struct Attached {
+    uint64_t first = 0;
+    std::shared_ptr<ConsumerThread> thread;
+  };
+
+  std::vector<std::shared_ptr<ConsumerThread>> Threads() const;
+
+  mutable absl::Mutex mutex_;
+  Schedule schedule_ ABSL_GUARDED_BY(mutex_);
+  ConsumerId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<ConsumerId, Attached> attached_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/kernel_machine.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/cpu_list.h"
+
+namespace pyrometer {
+namespace {
+
+Result<std::vector<TaskRecord>> TasksOf(const MappingTarget& sampler) {
+  ASSIGN_OR_RETURN(const std::vector<pyro_task_record> tasks, sampler.ListTasks());
+  std::vector<TaskRecord> records;
+  records.reserve(tasks.size());
+  for (const pyro_task_record& task : tasks) {
+    records.push_back({.pid = Pid(task.pid),
+                       .tid = Tid(task.tid),
+                       .start = StartTime(task.start_boottime_ns / PYRO_CLOCK_TICK_NS),
+                       .exec = ExecId(task.exec_id),
+                       .read_at = MonotonicTime(task.now_ns)});
+  }
+  return records;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Options& options) {
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(options.procfs));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Sampler> sampler,
+      Sampler::Load({.frequency = options.frequency,
+                     .kernel_stacks = options.kernel_stacks,
+                     .filter = options.filter,
+                     .procfs = options.procfs,
+                     .sizes = MapSizes::For(options.frequency, static_cast<uint32_t>(cpus.size()),
+                                            options.longest_window),
+                     .table_budget = options.table_budget}));
+  std::unique_ptr<KernelMachine> machine(new KernelMachine(options.procfs, std::move(sampler)));
+  const MappingTarget& tasks = machine->sampler_->mappings();
+  ASSIGN_OR_RETURN(machine->tracker_, ProcessTracker::Start({.procfs = options.procfs,
+                                                             .keep = 2 * options.longest_window,
+                                                             .observer = options.observer},
+                                                            machine->headers_, machine->mappings_,
+                                                            [&tasks] { return TasksOf(tasks); }));
+  return machine;
+}
+
+Profiler::Machine KernelMachine::parts() {
+  return {.windows = sampler_->windows(),
+          .tables = sampler_->tables(),
+          .cold = sampler_->cold(),
+          .processes = *tracker_,
+          .indexer = indexer_,
+          .clock = clock_,
+          .log = log_,
+          .sampler_counters = [this] { return sampler_->counters(); },
+          .kernel_symbols = procfs_};
+}
+
+Result<std::unique_ptr<Profiler>> Profiler::Open(const Options& options) {
+  // Hidden kernel symbols (kptr_restrict) cost names, not samples; `doctor` explains it.
+  KernelSymbols symbols = KernelSymbols::Load(options.procfs).value_or(KernelSymbols());
+  ASSIGN_OR_RETURN(std::shared_ptr<KernelMachine> kernel, KernelMachine::Open(options));
+  const Machine machine = kernel->parts();
+  return std::make_unique<Profiler>(machine, std::move(symbols), options.longest_window,
+                                    std::move(kernel));
+}
+
+}  // namespace pyrometer

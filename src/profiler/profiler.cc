@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/profiler.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <future>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+namespace pyrometer {
+namespace {
+
+// Windows that wait to be named. Beyond that the oldest goes, and says so.
+constexpr size_t kWaitingWindows = 16;
+// Tables that are needed in user space; the largest library's takes 4 MB.
+constexpr size_t kTableBytes = size_t{12} << 20;
+// What is mapped now has its tables before the first tick, as far as that takes no longer.
+constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);
+
+}  // namespace
+
+Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseconds longest_window,
+                   std::shared_ptr<KernelMachine> owned)
+    : kernel_(std::move(owned)),
+      machine_(std::move(machine)),
+      tables_(machine_.processes, machine_.indexer, kTableBytes),
+      loader_(machine_.tables, tables_, machine_.clock),
+      cold_(machine_.cold, machine_.processes, tables_),
+      consumers_(longest_window),
+      taken_(kWaitingWindows),
+      loop_({.source = machine_.windows,
+             .processes = machine_.processes,
+             .cold = cold_,
+             .consumers = consumers_,
+             .out = taken_,
+             .clock = machine_.clock,
+             .log = machine_.log}),
+      namer_(machine_.indexer, std::move(symbols), {.kernel = machine_.kernel_symbols}) {
+  loader_.Load(kLoadingTimeAtStart);
+  loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
+  unwinding_thread_ = std::jthread([this](const std::stop_token& stop) { cold_.Run(stop); });
+  naming_thread_ = std::jthread([this] { RunNaming(); });
+  sampling_thread_ = std::jthread([this](const std::stop_token& stop) { RunSampling(stop); });
+}
+
+Profiler::~Profiler() {
+  Stop(std::chrono::steady_clock::now());
+}
+
+Result<void> Profiler::Start() {
+  Result<void> started;
+  Do([this, &started] {
+    started = loop_.Start();
+    sampling_ = started.has_value();
+  });
+  return started;
+}
+
+bool Profiler::Stop(std::chrono::steady_clock::time_point until) {
+  namer_.GiveUpAt(until);
+  Do([this, until] {
+    if (std::exchange(sampling_, false)) loop_.Finish(until);
+    taken_.Close();
+  });
+  loading_thread_.request_stop();
+  unwinding_thread_.request_stop();
+  std::unique_lock lock(mutex_);
+  const bool named = changed_.wait_until(lock, until, [this] { return named_; });
+  lock.unlock();
+  return named && consumers_.Close(until);
+}
+
+ConsumerId Profiler::Attach(WindowConsumer& consumer, const WindowPeriod& period) {
+  ConsumerId id = 0;
+  Do([&] {
+    const uint64_t first = sampling_ ? loop_.BeginWindow() : 0;
+    id = consumers_.Attach(consumer, period, Now(), first);
+  });
+  return id;
+}
+
+void Profiler::Detach(ConsumerId consumer) {
+  consumers_.Detach(consumer);
+}
+
+Result<void> Profiler::Change(const SamplingChange& change) {
+  Result<void> changed;
+  Do([&] { changed = loop_.Change(change); });
+  return changed;
+}
+
+void Profiler::RunSampling(const std::stop_token& stop) {
+  ::pthread_setname_np(::pthread_self(), "sampling");
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    if (!tasks_.empty()) {
+      const std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+      continue;
+    }
+    const auto has_task = [this] { return !tasks_.empty(); };
+    if (!sampling_) {
+      changed_.wait(lock, stop, has_task);
+      continue;
+    }
+    lock.unlock();
+    const std::chrono::nanoseconds time = loop_.Step();
+    lock.lock();
+    changed_.wait_for(lock, stop, time, has_task);
+  }
+}
+
+// On the sampling thread, between two steps; returns when it is done.
+void Profiler::Do(std::function<void()> task) {
+  std::promise<void> done;
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.emplace_back([&] {
+      task();
+      done.set_value();
+    });
+    changed_.notify_all();
+  }
+  done.get_future().wait();
+}
+
+void Profiler::RunNaming() {
+  ::pthread_setname_np(::pthread_self(), "naming");
+  while (std::optional<TakenWindow> taken = taken_.Pop()) {
+    consumers_.Offer(taken->number, namer_.Name(std::move(taken->resolved)), taken->ended,
+                     taken->missed);
+  }
+  const std::lock_guard lock(mutex_);
+  named_ = true;
+  changed_.notify_all();
+}
+
+ProfilerStats Profiler::stats() const {
+  return {.ticks = machine_.windows.accounting(),
+          .windows = loop_.counters(),
+          .windows_not_named = taken_.dropped(),
+          .windows_waiting = taken_.size(),
+          .consumers = consumers_.counters(),
+          .sampler = machine_.sampler_counters(),
+          .cold = cold_.counters(),
+          .tables = tables_.counters(),
+          .loading = loader_.counters(),
+          .processes = machine_.processes.counters(),
+          .names = namer_.counts()};
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "process/process_counters.h"
+#include "profiler/cold_unwinder.h"
+#include "profiler/consumer_thread.h"
+#include "profiler/sampling_loop.h"
+#include "profiler/table_loader.h"
+#include "profiler/unwind_tables.h"
+#include "pyrometer/sample.h"
+#include "sampler/sampler_counters.h"
+#include "symbolize/unresolved.h"
+
+namespace pyrometer {
+
+// Every counter of the profiler, each by the part that counts.
+struct ProfilerStats {
+  Accounting ticks;
+  SamplingLoop::Counters windows;
+  uint64_t windows_not_named = 0;  // dropped, because naming did not keep up
+  uint64_t windows_waiting = 0;    // to be named, now
+  ConsumerCounters consumers;
+  SamplerCounters sampler;
+  ColdUnwinder::Counters cold;
+  UnwindTables::Counters tables;
+  TableLoader::Counters loading;
+  ProcessCounters processes;
+  SymbolizerCounts names;
+};
+
+// One number with what it means, as /metrics wants it.
+struct Stat {
+  std::string_view name;   // "ticks_total": counters end in _total, what is now does not
+  std::string_view label;  // "outcome"; "" if there is none
+  std::string_view value_of_label;
+  uint64_t value = 0;
+  std::string_view help;  // one line
+};
+
+// All of them, in the order of a sample's life; those of one name follow each other.
+std::vector<Stat> ListStats(const ProfilerStats& stats);
+
+}  // namespace pyrometer

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/table_loader.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/stoppable_sleep.h"
+
+namespace pyrometer {
+namespace {
+
+// After something was done: a program that maps its libraries one by one should not wake us for
+// each, and yet have their tables soon.
+constexpr std::chrono::milliseconds kBusyInterval(50);
+// Else at the latest: for evicted pages that samples need again, which wakes nobody.
+constexpr std::chrono::milliseconds kIdleInterval(1000);
+// After that what came meanwhile is looked at: what was mapped last goes first.
+constexpr std::chrono::milliseconds kLoadingTime(50);
+
+}  // namespace
+
+void TableLoader::Run(const std::stop_token& stop) {
+  ::pthread_setname_np(::pthread_self(), "table-loader");
+  const std::stop_callback wake(stop, [this] { target_.Wake(); });
+  while (!stop.stop_requested()) {
+    const bool was_busy = Load(kLoadingTime, stop);
+    if (!wanted_.empty()) continue;
+    if (was_busy) {
+      SleepFor(kBusyInterval, stop);
+    } else {
+      target_.Wait(kIdleInterval);
+    }
+  }
+}
+
+bool TableLoader::Load(std::chrono::nanoseconds time, const std::stop_token& stop) {
+  TakeWanted();
+  const bool any = !wanted_.empty();
+  const MonotonicTime deadline = After(clock_.Now(), time);
+  while (!wanted_.empty() && clock_.Now() < deadline && !stop.stop_requested()) {
+    target_.Load(wanted_.front(), *tables_.Of(wanted_.front()));
+    wanted_.pop_front();
+    const absl::MutexLock lock(&mutex_);
+    ++counters_.loaded;
+  }
+  const absl::MutexLock lock(&mutex_);
+  counters_.waiting = wanted_.size();
+  return any;
+}
+
+// What was mapped last is about to run; before it comes what samples had to be unwound with.
+void TableLoader::TakeWanted() {
+  const std::vector<ObjectId> more = target_.TakeWanted();
+  wanted_.insert(wanted_.begin(), more.begin(), more.end());
+  // Not std::ranges::stable_partition: clang 14, which checks this code, cannot compile subranges.
+  std::stable_partition(wanted_.begin(), wanted_.end(),
+                        [this](ObjectId object) { return tables_.Has(object); });
+}
+
+TableLoader::Counters TableLoader::counters() const {
+  const absl::MutexLock lock(&mutex_);
+  return counters_;
+}
+
+}  // namespace pyrometer

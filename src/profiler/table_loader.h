@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <stop_token>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "profiler/cold_view.h"
+#include "pyrometer/ids.h"
+#include "sampler/faces.h"
+
+namespace pyrometer {
+
+// Keeps the kernel side in unwind tables. One thread runs it; any may ask for the counters.
+class TableLoader {
+ public:
+  struct Counters {
+    uint64_t loaded = 0;   // tables handed to the kernel side, also again
+    uint64_t waiting = 0;  // objects whose table it misses now
+  };
+
+  // All must outlive this.
+  TableLoader(TableTarget& target, UnwindTableSource& tables, const Clock& clock)
+      : target_(target), tables_(tables), clock_(clock) {}
+
+  // Until stopped: loads what is wanted, and waits. A stop is heard between two tables.
+  void Run(const std::stop_token& stop);
+
+  // Loads what is wanted, for as long as `time`; what is left waits for the next call. True if
+  // there was anything.
+  bool Load(std::chrono::nanoseconds time, const std::stop_token& stop = {});
+
+  Counters counters() const;
+
+ private:
+  void TakeWanted();
+
+  TableTarget& target_;
+  UnwindTableSource& tables_;
+  const Clock& clock_;
+  std::deque<ObjectId> wanted_;  // the running thread's
+  mutable absl::Mutex mutex_;
+  Counters counters_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace pyrometer

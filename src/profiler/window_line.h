@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace pyrometer {
+
+// Windows on their way from one thread to the next, in order. Who brings one never waits: when
+// `capacity` of them are waiting the oldest goes, and the next one takes over what it had to tell
+// (`void T::TakeOver(const T& dropped)`). Thread-safe.
+template <typename T>
+class WindowLine {
+ public:
+  // REQUIRES: capacity > 0.
+  explicit WindowLine(size_t capacity) : capacity_(capacity) {}
+
+  // Once the line is closed, `item` goes at once.
+  void Push(T item) {
+    const std::lock_guard lock(mutex_);
+    if (closed_) {
+      ++dropped_;
+      return;
+    }
+    items_.push_back(std::move(item));
+    if (items_.size() > capacity_) {
+      const T dropped = std::move(items_.front());
+      items_.pop_front();
+      items_.front().TakeOver(dropped);
+      ++dropped_;
+    }
+    changed_.notify_one();
+  }
+
+  // Waits for a window. Nothing once the line is closed and empty.
+  std::optional<T> Pop() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !items_.empty() || closed_; });
+    if (items_.empty()) return std::nullopt;
+    std::optional<T> item(std::move(items_.front()));
+    items_.pop_front();
+    return item;
+  }
+
+  // Nothing more goes in; what is in still comes out.
+  void Close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+  size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return items_.size();
+  }
+  uint64_t dropped() const {
+    const std::lock_guard lock(mutex_);
+    return dropped_;
+  }
+
+ private:
+  const size_t capacity_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> items_;
+  uint64_t dropped_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "indexer/indexer.h"
+#include "process/resolved_window.h"
+#include "profiler/window_sources.h"
+#include "pyrometer/profile.h"
+#include "symbolize/kernel_symbols.h"
+#include "symbolize/symbolizer.h"
+#include "symbolize/unresolved.h"
+
+namespace pyrometer {
+
+// Names windows by what they bring along, and asks nobody. On a thread of its own, because it reads
+// symbol tables: a second of work for a large program on a busy machine.
+class WindowNamer {
+ public:
+  // `indexer` outlives this. `kernel` may be empty, if the kernel hides its symbols.
+  WindowNamer(Indexer& indexer, KernelSymbols kernel, const Symbolizer::Options& options)
+      : sources_(indexer), symbolizer_(sources_, sources_, std::move(kernel), options) {}
+
+  // REQUIRES: one thread, windows in the order in which they were taken.
+  std::shared_ptr<const NamedWindow> Name(ResolvedWindow resolved);
+
+  // From `when` on no more files are read: names that are not known by then are made up. Any
+  // thread.
+  void GiveUpAt(std::chrono::steady_clock::time_point when) { sources_.GiveUpAt(when); }
+
+  // Any thread; as of the last window.
+  SymbolizerCounts counts() const;
+
+ private:
+  WindowSources sources_;
+  Symbolizer symbolizer_;
+  mutable absl::Mutex mutex_;
+  SymbolizerCounts counts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace pyrometer

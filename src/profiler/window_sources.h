@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+
+#include "indexer/indexer.h"
+#include "process/resolved_window.h"
+#include "symbolize/symbol_sources.h"
+#include "symbolize/symbol_table.h"
+
+namespace pyrometer {
+
+// What the symbolizer asks, answered by the window that is being named.
+class WindowSources : public ObjectSource, public PerfMapSource {
+ public:
+  explicit WindowSources(Indexer& indexer) : indexer_(indexer) {}
+
+  // Takes over what `resolved` brings along, but for its samples.
+  void Use(ResolvedWindow& resolved);
+  // Lets go of it; files are closed.
+  void Clear();
+
+  // From `when` on nothing is opened or read any more. Any thread.
+  void GiveUpAt(std::chrono::steady_clock::time_point when) { give_up_at_ = when; }
+
+  std::optional<ObjectDescription> Describe(ObjectId object) override;
+  Result<SymbolTable> Symbols(ObjectId object) override;
+  Result<UniqueFd> Open(ProcessKey process) override;
+  bool HasEnded(ProcessKey process) override { return ended_.contains(process); }
+
+ private:
+  bool IsTooLate() const { return std::chrono::steady_clock::now() >= give_up_at_.load(); }
+
+  Indexer& indexer_;
+  std::atomic<std::chrono::steady_clock::time_point> give_up_at_ =
+      std::chrono::steady_clock::time_point::max();
+  decltype(ResolvedWindow::objects) objects_;
+  decltype(ResolvedWindow::perf_maps) perf_maps_;
+  decltype(ResolvedWindow::ended) ended_;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
+
+#include <gtest/gtest.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <memory>
+#include <sstream>
+
+namespace pyrometer {
+namespace {
+
+class MovedClock : public Clock {
+ public:
+  MonotonicTime Now() const override { return now; }
+  MonotonicTime now{1'000'000'000'000};
+};
+
+class LogTest : public testing::Test {
+ protected:
+  LogTest() { logger_->set_pattern("%v"); }
+
+  void Fail() { log_.Failed("draining", Error(ErrorCode::kIo, "no memory")); }
+  std::string Told() {
+    logger_->flush();
+    return std::exchange(text_, std::ostringstream()).str();
+  }
+
+  MovedClock clock_;
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> logger_ = std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_));
+  Log log_{clock_, std::chrono::seconds(30), logger_};
+};
+
+TEST_F(LogTest, TellsOnceWhatGoesWrongAgainAndAgain) {
+  Fail();
+  EXPECT_EQ(Told(), "draining: no memory\n");
+  Fail();
+  Fail();
+  EXPECT_EQ(Told(), "");
+  clock_.now = After(clock_.now, std::chrono::seconds(31));
+  Fail();
+  EXPECT_EQ(Told(), "draining: no memory (2 more times since this was last said)\n");
+}
+
+TEST_F(LogTest, KeepsOneTroubleFromHidingAnother) {
+  Fail();
+  log_.Warn("looking", "gone");
+  EXPECT_EQ(Told(), "draining: no memory\nlooking: gone\n");
+}
+
+}  // namespace
+}  // namespace pyrometer

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/cold_unwinder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "tests/unit/profiler/fakes.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr ObjectId kProgram(3);
+
+// In a file without call frame information, so that the stack is its leaf.
+ColdSample SampleAt(uint64_t pc) {
+  ColdSample sample;
+  sample.process = {Pid(7), StartTime(1)};
+  sample.comm = "cold";
+  sample.when = MonotonicTime(5);
+  sample.exec_pages = 16;
+  sample.pc = Address(pc);
+  sample.stack.resize(64);
+  sample.kernel_frames = {Frame::Kernel(KernelAddress(0xffffffff81000000))};
+  return sample;
+}
+
+class ColdUnwinderTest : public testing::Test {
+ protected:
+  ColdUnwinderTest() {
+    processes_.program =
+        ProgramMappings{.mappings = {{Address(0x400000), Address(0x410000), kProgram, 0x400000}},
+                        .exec_pages = 16,
+                        .complete = true};
+  }
+
+  Window Move() {
+    Window window;
+    unwinder_.MoveInto(window);
+    return window;
+  }
+
+  FakeCold source_;
+  FakeProcesses processes_;
+  FakeTables tables_;
+  ColdUnwinder unwinder_{source_, processes_, tables_};
+};
+
+TEST_F(ColdUnwinderTest, AddsWhatItUnwoundToTheNextWindowOnce) {
+  source_.Ship(SampleAt(0x400100));
+  EXPECT_TRUE(unwinder_.Unwind());
+  const Window window = Move();
+  ASSERT_EQ(window.samples.size(), 1U);
+  EXPECT_EQ(window.samples[0].comm, "cold");
+  EXPECT_TRUE(window.samples[0].looked_up);
+  const Stack& stack = window.stacks[window.samples[0].stack];
+  EXPECT_EQ(stack.kernel_frames, 1);
+  EXPECT_EQ(window.FramesOf(stack)[1], Frame::Object(kProgram, ElfAddress(0x100)));
+  EXPECT_TRUE(Move().samples.empty());
+  EXPECT_FALSE(unwinder_.Unwind());
+}
+
+TEST_F(ColdUnwinderTest, LooksAgainAtAProcessWhoseMemoryIsNotWhatIsKnown) {
+  processes_.program->exec_pages = 15;
+  processes_.on_recheck = [this] { processes_.program->exec_pages = 16; };
+  source_.Ship(SampleAt(0x400100));
+  unwinder_.Unwind();
+  EXPECT_EQ(processes_.rechecks, 1);
+  EXPECT_EQ(Move().samples.size(), 1U);
+}
+
+TEST_F(ColdUnwinderTest, TakesATickInTheMiddleOfAnExecForOneWithoutAUserStack) {
+  processes_.program->exec_pages = 15;
+  ColdSample sample = SampleAt(0x400100);
+  sample.stack.clear();
+  source_.Ship(sample);
+  unwinder_.Unwind();
+  const Window window = Move();
+  EXPECT_EQ(window.stacks.at(0).end, StackEnd::kNoUserStack);
+  EXPECT_EQ(processes_.rechecks, 0);
+}
+
+TEST_F(ColdUnwinderTest, LeavesTheRingAloneWhileTooMuchWaitsForAWindow) {
+  for (size_t i = 0; i < ColdUnwinder::kMaxDone; ++i) source_.Ship(SampleAt(0x400100));
+  unwinder_.Unwind();
+  source_.Ship(SampleAt(0x400200));
+  EXPECT_TRUE(unwinder_.Unwind());  // to be looked at again soon
+  EXPECT_EQ(source_.waiting(), 1U);
+  EXPECT_EQ(Move().samples.size(), ColdUnwinder::kMaxDone);
+  unwinder_.Unwind();
+  EXPECT_EQ(Move().samples.size(), 1U);
+}
+
+TEST_F(ColdUnwinderTest, StopsBetweenTwoSamples) {
+  std::stop_source stop;
+  tables_.on_make = [&stop](ObjectId) { stop.request_stop(); };
+  source_.Ship(SampleAt(0x400100));
+  source_.Ship(SampleAt(0x400200));
+  unwinder_.Unwind(stop.get_token());
+  EXPECT_EQ(unwinder_.counters().unwound, 1U);
+  EXPECT_EQ(unwinder_.counters().waiting, 1U);
+}
+
+TEST_F(ColdUnwinderTest, FinishesWithAllThatWasShippedHoweverMuchWaits) {
+  const size_t many = ColdUnwinder::kMaxDone + 2;
+  for (size_t i = 0; i < many; ++i) source_.Ship(SampleAt(0x400100));
+  const std::jthread thread([this](const std::stop_token& stop) { unwinder_.Run(stop); });
+  unwinder_.Finish(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+  EXPECT_EQ(Move().samples.size(), many);
+  EXPECT_EQ(unwinder_.counters().given_up, 0U);
+}
+
+TEST_F(ColdUnwinderTest, GivesUpAtTheDeadlineAndSaysSo) {
+  std::promise<void> stuck;
+  std::promise<void> release;
+  tables_.on_make = [&](ObjectId) {
+    stuck.set_value();
+    release.get_future().wait();
+  };
+  source_.Ship(SampleAt(0x400100));
+  std::jthread thread([this](const std::stop_token& stop) { unwinder_.Run(stop); });
+  stuck.get_future().wait();
+  source_.Ship(SampleAt(0x400200));
+  unwinder_.Finish(std::chrono::steady_clock::now());
+  const Window window = Move();
+  ASSERT_EQ(window.samples.size(), 2U);
+  for (const Stack& stack : window.stacks) {
+    EXPECT_EQ(stack.end, StackEnd::kNotReady);
+    EXPECT_EQ(stack.kernel_frames, 1);
+  }
+  EXPECT_EQ(window.frames.back(), Frame::User(Address(0x400200)));
+  release.set_value();
+  thread.request_stop();
+  thread.join();
+  EXPECT_TRUE(Move().samples.empty());  // what was being unwound is not told twice
+  EXPECT_EQ(unwinder_.counters().given_up, 2U);
+}
+
+}  // namespace
+}  // namespace pyrometer

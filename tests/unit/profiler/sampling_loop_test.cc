@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/sampling_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <thread>
+
+#include "tests/unit/profiler/fakes.h"
+
+namespace pyrometer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+
+class SamplingLoopTest : public testing::Test {
+ protected:
+  SamplingLoopTest() {
+    consumers_.Attach(consumer_, {.length = seconds(5)}, {clock_.Now(), clock_.WallNow()}, 0);
+    EXPECT_TRUE(loop_.Start().has_value());
+  }
+
+  // Steps as the thread would, for `time`.
+  void Run(std::chrono::nanoseconds time) {
+    const MonotonicTime end = After(clock_.Now(), time);
+    while (true) {
+      const std::chrono::nanoseconds wait = loop_.Step();
+      const std::chrono::nanoseconds left = Between(clock_.Now(), end);
+      if (wait >= left) return clock_.Advance(left);
+      ASSERT_GT(wait.count(), 0) << "it does not wait";
+      clock_.Advance(wait);
+    }
+  }
+
+  void Finish() {
+    const std::jthread unwinding([this](const std::stop_token& stop) { cold_.Run(stop); });
+    loop_.Finish(std::chrono::steady_clock::now() + seconds(20));
+  }
+
+  // The samples of each window that was taken.
+  std::vector<uint64_t> Taken() {
+    std::vector<uint64_t> taken;
+    while (line_.size() > 0) taken.push_back(SamplesOf(line_.Pop()->resolved.window));
+    return taken;
+  }
+
+  FakeClock clock_;
+  Log log_{clock_, seconds(30),
+           spdlog::null_logger_mt(testing::UnitTest::GetInstance()->current_test_info()->name())};
+  FakeWindows source_;
+  FakeProcesses processes_;
+  FakeCold cold_source_;
+  FakeTables tables_;
+  ColdUnwinder cold_{cold_source_, processes_, tables_};
+  FakeConsumer consumer_;
+  Consumers consumers_{seconds(10)};
+  WindowLine<TakenWindow> line_{3};
+  SamplingLoop loop_{{.source = source_,
+                      .processes = processes_,
+                      .cold = cold_,
+                      .consumers = consumers_,
+                      .out = line_,
+                      .clock = clock_,
+                      .log = log_}};
+};
+
+TEST_F(SamplingLoopTest, TakesAWindowWhereAPeriodEnds) {
+  source_.Tick(3);
+  Run(milliseconds(4999));
+  EXPECT_EQ(line_.size(), 0U);
+  Run(milliseconds(2));
+  const std::optional<TakenWindow> taken = line_.Pop();
+  EXPECT_EQ(SamplesOf(taken->resolved.window), 3U);
+  EXPECT_THAT(taken->ended, ElementsAre(1));
+}
+
+TEST_F(SamplingLoopTest, TakesAWindowEarlyThatFillsUpAndEndsNoPeriodWithIt) {
+  source_.until_full = milliseconds(300);
+  source_.Tick(3);
+  source_.nearly_full = true;
+  Run(milliseconds(400));
+  const std::optional<TakenWindow> taken = line_.Pop();
+  EXPECT_THAT(taken->ended, ElementsAre());
+  EXPECT_EQ(loop_.counters().early_windows, 1U);
+}
+
+TEST_F(SamplingLoopTest, LooksAtMapsThatFillUpNotMoreOftenThanFourTimesASecond) {
+  source_.until_full = milliseconds(0);
+  EXPECT_EQ(loop_.Step(), SamplingLoop::kLook);
+}
+
+TEST_F(SamplingLoopTest, LosesNothingWhenADrainFails) {
+  source_.Tick(3);
+  source_.fail_drains = 2;
+  Run(milliseconds(5100));
+  EXPECT_EQ(line_.size(), 0U);
+  source_.Tick(4);
+  Run(seconds(1));
+  EXPECT_THAT(Taken(), ElementsAre(7));
+  EXPECT_EQ(loop_.counters().failed_drains, 2U);
+  EXPECT_EQ(source_.drains, 3);
+}
+
+TEST_F(SamplingLoopTest, GoesOnWhenCpusCannotBeLookedFor) {
+  source_.fail_cpu_looks = 3;
+  Run(milliseconds(5100));
+  EXPECT_EQ(loop_.counters().failed_cpu_looks, 3U);
+  EXPECT_EQ(source_.cpu_looks, 5);
+  EXPECT_EQ(line_.size(), 1U);
+}
+
+TEST_F(SamplingLoopTest, DrainsOnWhenNobodyNamesTheWindows) {
+  processes_.kernel_events = {{.address = KernelAddress(1), .name = "first"}};
+  for (uint64_t i = 0; i < 5; ++i) {
+    source_.Tick(10 + i);
+    Run(milliseconds(5001));
+  }
+  EXPECT_EQ(line_.dropped(), 2U);
+  const std::optional<TakenWindow> taken = line_.Pop();
+  EXPECT_EQ(SamplesOf(taken->resolved.window), 12U);
+  EXPECT_EQ(taken->missed.lost[Accounting::kWindowDropped], 21U);
+  EXPECT_EQ(taken->missed.exported, 0U);
+  EXPECT_THAT(taken->ended, ElementsAre(1, 1, 1));
+  ASSERT_EQ(taken->resolved.kernel_events.size(), 1U);
+  EXPECT_EQ(taken->resolved.kernel_events[0].name, "first");
+}
+
+TEST_F(SamplingLoopTest, EndsTheWindowWithAChangeSoThatEachHasItsOwnFrequency) {
+  source_.Tick(3);
+  Run(seconds(1));
+  EXPECT_TRUE(loop_.Change({.frequency = Hertz{499}, .filter = {}}).has_value());
+  source_.Tick(4);
+  Run(milliseconds(4100));
+  const std::optional<TakenWindow> before = line_.Pop();
+  const std::optional<TakenWindow> after = line_.Pop();
+  EXPECT_EQ(before->resolved.window.frequency, Hertz{99});
+  EXPECT_EQ(SamplesOf(before->resolved.window), 3U);
+  EXPECT_THAT(before->ended, ElementsAre());
+  EXPECT_EQ(after->resolved.window.frequency, Hertz{499});
+  EXPECT_EQ(SamplesOf(after->resolved.window), 4U);
+}
+
+TEST_F(SamplingLoopTest, EndsNoWindowForAChangeThatIsRefused) {
+  source_.refuse_changes = true;
+  EXPECT_FALSE(loop_.Change({.frequency = Hertz{499}, .filter = {}}).has_value());
+  EXPECT_EQ(source_.drains, 0);
+  EXPECT_EQ(loop_.counters().changes, 0U);
+}
+
+TEST_F(SamplingLoopTest, CountsASampleThatUserSpaceUnwindsInTheWindowItComesWith) {
+  source_.Tick(2);
+  ColdSample sample;
+  sample.comm = "cold";
+  cold_source_.Ship(sample);
+  cold_.Unwind();
+  Run(milliseconds(5001));
+  EXPECT_EQ(line_.Pop()->resolved.window.accounting.exported, 3U);
+}
+
+TEST_F(SamplingLoopTest, TriesTheLastWindowAgainAndEndsAllPeriods) {
+  source_.Tick(3);
+  source_.fail_drains = 2;
+  Finish();
+  EXPECT_TRUE(source_.stopped);
+  const std::optional<TakenWindow> taken = line_.Pop();
+  EXPECT_EQ(SamplesOf(taken->resolved.window), 3U);
+  EXPECT_THAT(taken->ended, ElementsAre(1));
+  EXPECT_FALSE(line_.Pop().has_value());
+}
+
+TEST_F(SamplingLoopTest, SaysInTheLastWindowWhatNeverCame) {
+  source_.Tick(3);
+  Run(milliseconds(5001));
+  source_.Tick(4);
+  static_cast<void>(source_.Drain());  // somebody else took them
+  Finish();
+  line_.Pop();
+  const Accounting last = line_.Pop()->resolved.window.accounting;
+  EXPECT_EQ(last.lost[Accounting::kInternal], 4U);
+}
+
+}  // namespace
+}  // namespace pyrometer

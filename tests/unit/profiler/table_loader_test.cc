@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/table_loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/unit/profiler/fakes.h"
+
+namespace pyrometer {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class TableLoaderTest : public testing::Test {
+ protected:
+  FakeClock clock_;
+  FakeTableTarget target_;
+  FakeTables tables_;
+  TableLoader loader_{target_, tables_, clock_};
+};
+
+TEST_F(TableLoaderTest, LoadsWhatIsWanted) {
+  EXPECT_FALSE(loader_.Load(milliseconds(50)));
+  target_.wanted = {ObjectId(1), ObjectId(2)};
+  EXPECT_TRUE(loader_.Load(milliseconds(50)));
+  EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(1), ObjectId(2)));
+  EXPECT_EQ(loader_.counters().loaded, 2U);
+}
+
+TEST_F(TableLoaderTest, LoadsFirstWhatSamplesWereUnwoundWith) {
+  tables_.at_hand = {ObjectId(3)};
+  target_.wanted = {ObjectId(1), ObjectId(2), ObjectId(3)};
+  loader_.Load(milliseconds(50));
+  EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(3), ObjectId(1), ObjectId(2)));
+}
+
+TEST_F(TableLoaderTest, LeavesTheRestWhenTheTimeIsOver) {
+  tables_.on_make = [this](ObjectId) { clock_.Advance(milliseconds(30)); };
+  target_.wanted = {ObjectId(1), ObjectId(2), ObjectId(3)};
+  EXPECT_TRUE(loader_.Load(milliseconds(50)));
+  EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(1), ObjectId(2)));
+  EXPECT_EQ(loader_.counters().waiting, 1U);
+}
+
+TEST_F(TableLoaderTest, LoadsWhatWasMappedMeanwhileBeforeWhatWaits) {
+  tables_.on_make = [this](ObjectId) { clock_.Advance(milliseconds(60)); };
+  target_.wanted = {ObjectId(1), ObjectId(2)};
+  loader_.Load(milliseconds(50));
+  target_.wanted = {ObjectId(9)};
+  loader_.Load(milliseconds(100));
+  EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(1), ObjectId(9), ObjectId(2)));
+  EXPECT_EQ(loader_.counters().waiting, 0U);
+}
+
+TEST_F(TableLoaderTest, StopsBetweenTwoTables) {
+  std::stop_source stop;
+  target_.on_load = [&stop](ObjectId) { stop.request_stop(); };
+  target_.wanted = {ObjectId(1), ObjectId(2)};
+  loader_.Load(milliseconds(50), stop.get_token());
+  EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(1)));
+}
+
+TEST_F(TableLoaderTest, IsWokenToStop) {
+  std::jthread thread([this](const std::stop_token& stop) { loader_.Run(stop); });
+  thread.request_stop();
+  thread.join();
+  EXPECT_THAT(target_.loaded, IsEmpty());
+}
+
+}  // namespace
+}  // namespace pyrometer
