@@ -20,6 +20,11 @@ inline MonotonicTime After(MonotonicTime when, std::chrono::nanoseconds time) {
   return MonotonicTime(when.value() + static_cast<uint64_t>(time.count()));
 }
 
+inline MonotonicTime Before(MonotonicTime when, std::chrono::nanoseconds time) {
+  const auto ns = static_cast<uint64_t>(time.count());
+  return MonotonicTime(when.value() > ns ? when.value() - ns : 0);
+}
+
 // What passes from `from` to `to`; negative if `to` is the earlier one.
 inline std::chrono::nanoseconds Between(MonotonicTime from, MonotonicTime to) {
   return std::chrono::nanoseconds(static_cast<int64_t>(to.value() - from.value()));

@@ -14,11 +14,6 @@ namespace {
 // Each holds a directory of its process's root open.
 constexpr size_t kMaxPerfMaps = 256;
 
-MonotonicTime Before(MonotonicTime when, std::chrono::nanoseconds time) {
-  const auto ns = static_cast<uint64_t>(time.count());
-  return MonotonicTime(when.value() > ns ? when.value() - ns : 0);
-}
-
 }  // namespace
 
 ResolvedWindow ProcessHistory::Resolve(Window window) {

@@ -26,7 +26,9 @@ UnwindView::Found ColdView::Find(Address pc) {
   if (mapping->object == ObjectId(0)) {
     return {.place = Place::kAnonymous, .table = nullptr, .address = {}};
   }
+  const MonotonicTime asked = clock_();
   std::shared_ptr<const UnwindTable> table = tables_.Of(mapping->object);
+  waited_ += Between(asked, clock_());
   if (table->empty()) return {.place = Place::kNoTable, .table = nullptr, .address = {}};
   const UnwindTable* const found = table.get();
   if (held_.empty() || held_.back() != table) held_.push_back(std::move(table));
@@ -60,10 +62,13 @@ Frame ColdView::FrameOf(Address pc) const {
 
 ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,
                            UnwindTableSource& tables, const UnwindBudget& budget) {
-  ColdView view(sample, program, tables);
+  ColdView view(sample, program, tables, budget.now);
+  // The first sample that needs a table waits until it is made. That is not the sample's fault.
+  UnwindBudget own = budget;
+  own.now = [&view, &budget] { return Before(budget.now(), view.waited()); };
   const UserRegisters registers{
       .pc = sample.pc, .values = sample.registers, .after_call = sample.after_call};
-  const UnwoundStack unwound = Unwind(registers, view, budget);
+  const UnwoundStack unwound = Unwind(registers, view, own);
   ColdStack stack;
   stack.over_budget = unwound.over_budget;
   stack.end =

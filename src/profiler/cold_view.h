@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "process/program_mappings.h"
 #include "pyrometer/cold_sample.h"
 #include "pyrometer/frame.h"
@@ -33,8 +36,9 @@ class UnwindTableSource {
 class ColdView : public UnwindView {
  public:
   // `program`: null if nothing is known of it. All must outlive the view.
-  ColdView(const ColdSample& sample, const ProgramMappings* program, UnwindTableSource& tables)
-      : sample_(sample), program_(program), tables_(tables) {}
+  ColdView(const ColdSample& sample, const ProgramMappings* program, UnwindTableSource& tables,
+           const std::function<MonotonicTime()>& clock)
+      : sample_(sample), program_(program), tables_(tables), clock_(clock) {}
 
   Found Find(Address pc) override;
   bool Read(Address address, std::span<std::byte> out) override;
@@ -46,6 +50,9 @@ class ColdView : public UnwindView {
   // True if a read failed because no more of the stack was copied.
   bool ran_out() const { return ran_out_; }
 
+  // How long tables were waited for.
+  std::chrono::nanoseconds waited() const { return waited_; }
+
  private:
   const ObjectMapping* At(Address pc) const;
 
@@ -53,6 +60,8 @@ class ColdView : public UnwindView {
   const ProgramMappings* program_;
   UnwindTableSource& tables_;
   std::vector<std::shared_ptr<const UnwindTable>> held_;  // as long as the view lives
+  const std::function<MonotonicTime()>& clock_;
+  std::chrono::nanoseconds waited_{};
   bool ran_out_ = false;
 };
 

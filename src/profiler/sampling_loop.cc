@@ -82,8 +82,10 @@ bool SamplingLoop::TakeWindow(Why why) {
     Count(&Counters::failed_drains);
     parts_.log.Failed("taking a window", window.error());
     not_before_ = After(now.monotonic, kLook);
+    drain_failed_ = true;
     return false;
   }
+  drain_failed_ = false;
   parts_.cold.MoveInto(*window);
   // A sample that user space unwinds counts in the window with which it comes.
   window->accounting.exported = SamplesIn(*window);
@@ -109,8 +111,13 @@ bool SamplingLoop::TakeWindow(Why why) {
 void SamplingLoop::Finish(std::chrono::steady_clock::time_point until) {
   parts_.source.Stop();
   parts_.cold.Finish(until);
-  while (!TakeWindow(Why::kLast) && std::chrono::steady_clock::now() < until) {
-    SleepFor(std::chrono::milliseconds(10), {});
+  if (drain_failed_ || !TakeWindow(Why::kLast)) {
+    // The sampler hands out what a failed attempt left first, and by itself if that was at another
+    // frequency.
+    while (!TakeWindow(Why::kAsked) && std::chrono::steady_clock::now() < until) {
+      SleepFor(std::chrono::milliseconds(10), {});
+    }
+    TakeWindow(Why::kLast);
   }
   parts_.out.Close();
 }

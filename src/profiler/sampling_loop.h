@@ -93,6 +93,7 @@ class SamplingLoop {
   MonotonicTime window_began_;
   MonotonicTime look_for_cpus_;
   MonotonicTime not_before_;  // no window is taken, because taking one has just failed
+  bool drain_failed_ = false;  // the last time
   mutable absl::Mutex mutex_;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
 };

@@ -166,9 +166,10 @@ TEST_F(SamplingLoopTest, TriesTheLastWindowAgainAndEndsAllPeriods) {
   source_.fail_drains = 2;
   Finish();
   EXPECT_TRUE(source_.stopped);
-  const std::optional<TakenWindow> taken = line_.Pop();
-  EXPECT_EQ(SamplesOf(taken->resolved.window), 3U);
-  EXPECT_THAT(taken->ended, ElementsAre(1));
+  EXPECT_EQ(SamplesOf(line_.Pop()->resolved.window), 3U);
+  const std::optional<TakenWindow> rest = line_.Pop();
+  EXPECT_EQ(SamplesOf(rest->resolved.window), 0U);
+  EXPECT_THAT(rest->ended, ElementsAre(1));
   EXPECT_FALSE(line_.Pop().has_value());
 }
 
