@@ -67,7 +67,7 @@ Result<void> FilterGenerations::Prepare(const SampleFilter& filter) {
   }
   const std::optional<Generation> before = std::exchange(prepared_, next);
   FollowPids();
-  const Result<void> added = Add(filter, next.number);
+  Result<void> added = Add(filter, next.number);
   if (!added) prepared_ = before;
   has_stale_ |= !added || before;
   FollowPids();
