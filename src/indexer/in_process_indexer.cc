@@ -23,15 +23,15 @@ Result<SymbolTable> InProcessIndexer::Symbols(int fd) {
   return ReadSymbolTable(elf);
 }
 
-Result<UnwindTable> InProcessIndexer::Unwind(int fd) {
+Result<UnwindTable> InProcessIndexer::Unwind(int fd, const std::stop_token& stop) {
   ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
-  return CompileUnwindTable(elf);
+  return CompileUnwindTable(elf, stop);
 }
 
-Result<UnwindTable> InProcessIndexer::Unwind(int fd, int debug_fd) {
+Result<UnwindTable> InProcessIndexer::Unwind(int fd, int debug_fd, const std::stop_token& stop) {
   ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
   ASSIGN_OR_RETURN(const ElfFile debug_file, ElfFile::Open(debug_fd));
-  return CompileUnwindTable(elf, debug_file);
+  return CompileUnwindTable(elf, debug_file, stop);
 }
 
 }  // namespace pyrometer

@@ -64,6 +64,7 @@ bool Profiler::Stop(std::chrono::steady_clock::time_point until) {
     if (std::exchange(sampling_, false)) loop_.Finish(until);
     taken_.Close();
   });
+  tables_.Stop();
   loading_thread_.request_stop();
   unwinding_thread_.request_stop();
   std::unique_lock lock(mutex_);

@@ -84,11 +84,11 @@ Result<UnwindTable> UnwindTables::Read(ObjectId object) {
     return CompileUnwindTable(vdso);
   }
   ASSIGN_OR_RETURN(const UniqueFd file, processes_.OpenObject(object));
-  Result<UnwindTable> own = indexer_.Unwind(file.get());
+  Result<UnwindTable> own = indexer_.Unwind(file.get(), stopping_.get_token());
   if (own && !LeavesOutMuch(*own)) return own;
   const Result<UniqueFd> debug_file = OpenDebugFile(object, file.get());
   if (!debug_file) return own;
-  Result<UnwindTable> both = indexer_.Unwind(file.get(), debug_file->get());
+  Result<UnwindTable> both = indexer_.Unwind(file.get(), debug_file->get(), stopping_.get_token());
   return both ? both : own;
 }
 

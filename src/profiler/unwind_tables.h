@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -50,6 +51,10 @@ class UnwindTables : public UnwindTableSource {
   bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override;
   void CloseFile() override;
 
+  // Makes no more tables, and does not finish the one that is being made: they come out empty.
+  // For the end, when nobody needs them any more. Any thread.
+  void Stop() { stopping_.request_stop(); }
+
   Counters counters() const;
 
  private:
@@ -77,6 +82,7 @@ class UnwindTables : public UnwindTableSource {
   absl::Mutex debug_files_mutex_;
   DebugFiles debug_files_ ABSL_GUARDED_BY(debug_files_mutex_);
   const size_t budget_;
+  std::stop_source stopping_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_set<ObjectId> being_made_ ABSL_GUARDED_BY(mutex_);
   Entries entries_ ABSL_GUARDED_BY(mutex_);

@@ -110,7 +110,9 @@ void SampleWindows::Swap() {
   // Before the ticks are counted: what is due must not run ahead of them.
   quieting_ = Quieting{.half = full, .due = events_.DueTicks()};
   window_frequency_ = frequency;
-  window_end_ = Moment::Now();  // a tick that has begun may be some microseconds later
+  // A tick that has begun may be some microseconds later. Where no more come, the window ends with
+  // the last of them, however late it is drained.
+  window_end_ = stopped_.value_or(Moment::Now());
   std::atomic_ref<uint32_t>(skeleton_.bss->active)
       .store((full ^ PYRO_ACTIVE_HALF) | filters_.bits());
   filters_.Commit();

@@ -41,7 +41,10 @@ class SampleWindows : public WindowSource {
 
   Result<void> Start() override;
   Result<void> FollowCpus() override { return events_.FollowCpus(); }
-  void Stop() override { events_.Stop(); }
+  void Stop() override {
+    events_.Stop();
+    stopped_ = Moment::Now();
+  }
   bool NearlyFull() const override;
   std::chrono::nanoseconds TimeUntilNearlyFull() const override;
   Result<void> Prepare(const SamplingChange& change) override;
@@ -95,6 +98,7 @@ class SampleWindows : public WindowSource {
   Hertz window_frequency_;
   Moment window_begin_;
   Moment window_end_;
+  std::optional<Moment> stopped_;  // when ticks ended
   Accounting window_books_;
   std::array<Accounting, 2> booked_;       // by half: what is in windows already
   std::atomic<uint64_t> undelivered_ = 0;  // likewise

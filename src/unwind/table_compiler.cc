@@ -132,13 +132,15 @@ class TableCompiler {
   TableCompiler(const CallFrameInfo& info, const EntryCode& entry, const Machine& machine)
       : info_(info), entry_(entry), classifier_(machine) {}
 
-  void AddAll() {
-    if (info_.fdes.empty()) return;
+  // False if `stop` came first.
+  bool AddAll(const std::stop_token& stop) {
+    if (info_.fdes.empty()) return true;
     const uint64_t first = info_.fdes.front().from;
     bool entered = entry_.end == 0;
     const uint64_t limit =
         PageOf(entered ? first : std::min(first, entry_.from)) + UnwindTable::kMostPages;
     for (const Fde& fde : info_.fdes) {
+      if (stop.stop_requested()) return false;
       if (!entered && fde.from >= entry_.end) {
         CoverEntry();
         entered = true;
@@ -152,6 +154,7 @@ class TableCompiler {
       table_.covered_text += fde.end - fde.from;
     }
     if (!entered) CoverEntry();
+    return true;
   }
 
   UnwindTable Finish() && {
@@ -208,10 +211,13 @@ class TableCompiler {
   std::vector<Row> function_;  // of the function that is being read
 };
 
-Result<UnwindTable> Compile(const ElfFile& elf, const Sources& sources) {
+Result<UnwindTable> Compile(const ElfFile& elf, const Sources& sources,
+                            const std::stop_token& stop) {
   const Machine& machine = elf.header().e_machine == EM_X86_64 ? kAmd64 : kArm64;
   TableCompiler compiler(sources.info(), FindEntryCode(elf, sources.info()), machine);
-  compiler.AddAll();
+  if (!compiler.AddAll(stop)) {
+    return Fail(ErrorCode::kExhausted, "stopped before the unwind table was made");
+  }
   UnwindTable table = std::move(compiler).Finish();
   if (table.empty() && sources.failure()) return *sources.failure();
   table.bad_functions += sources.info().bad_fdes;
@@ -230,17 +236,18 @@ void AddOwn(const ElfFile& elf, Sources& sources) {
 
 }  // namespace
 
-Result<UnwindTable> CompileUnwindTable(const ElfFile& elf) {
+Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const std::stop_token& stop) {
   Sources sources(elf);
   AddOwn(elf, sources);
-  return Compile(elf, sources);
+  return Compile(elf, sources, stop);
 }
 
-Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const ElfFile& debug_file) {
+Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const ElfFile& debug_file,
+                                       const std::stop_token& stop) {
   Sources sources(elf);
   AddOwn(elf, sources);
   sources.Add(ReadDebugFrame(debug_file, SectionTable::Read(debug_file)));
-  return Compile(elf, sources);
+  return Compile(elf, sources, stop);
 }
 
 }  // namespace pyrometer

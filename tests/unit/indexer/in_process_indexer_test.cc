@@ -38,7 +38,7 @@ TEST(InProcessIndexer, ReadsSymbols) {
 TEST(InProcessIndexer, CompilesUnwindTables) {
   InProcessIndexer indexer;
   const UniqueFd fd = *Open(FixturePath("unwound"), O_RDONLY);
-  const Result<UnwindTable> table = indexer.Unwind(fd.get());
+  const Result<UnwindTable> table = indexer.Unwind(fd.get(), {});
   ASSERT_TRUE(table.has_value()) << table.error().message();
   const ElfAddress address(NmSymbolOf("unwound", "fixture_frame").address);
   EXPECT_EQ(table->RuleAt(address).kind, PYRO_RULE_REGISTER);
@@ -49,11 +49,11 @@ TEST(InProcessIndexer, AddsWhatTheDebugFileTells) {
   const UniqueFd fd = *Open(FixturePath("unwound_bare"), O_RDONLY);
   const UniqueFd debug_file = *Open(FixturePath("unwound_debug_frame"), O_RDONLY);
   const ElfAddress address(NmSymbolOf("unwound_debug_frame", "fixture_frame").address);
-  EXPECT_EQ(indexer.Unwind(fd.get())->RuleAt(address).kind, PYRO_RULE_NONE);
-  const Result<UnwindTable> table = indexer.Unwind(fd.get(), debug_file.get());
+  EXPECT_EQ(indexer.Unwind(fd.get(), {})->RuleAt(address).kind, PYRO_RULE_NONE);
+  const Result<UnwindTable> table = indexer.Unwind(fd.get(), debug_file.get(), {});
   ASSERT_TRUE(table.has_value()) << table.error().message();
   EXPECT_EQ(table->RuleAt(address).kind, PYRO_RULE_REGISTER);
-  EXPECT_FALSE(indexer.Unwind(fd.get(), FileOf("no ELF file").get()).has_value());
+  EXPECT_FALSE(indexer.Unwind(fd.get(), FileOf("no ELF file").get(), {}).has_value());
 }
 
 TEST(InProcessIndexer, FindsNoSegmentsInWhatIsNoElfFile) {
@@ -63,7 +63,7 @@ TEST(InProcessIndexer, FindsNoSegmentsInWhatIsNoElfFile) {
     ASSERT_TRUE(facts.has_value()) << bytes;
     EXPECT_TRUE(facts->segments.empty());
     EXPECT_FALSE(indexer.Symbols(FileOf(bytes).get()).has_value());
-    EXPECT_FALSE(indexer.Unwind(FileOf(bytes).get()).has_value());
+    EXPECT_FALSE(indexer.Unwind(FileOf(bytes).get(), {}).has_value());
   }
 }
 

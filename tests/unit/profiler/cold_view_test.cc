@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -38,6 +39,7 @@ std::shared_ptr<const UnwindTable> TableWithFrames(int32_t size) {
 class MadeTables : public UnwindTableSource {
  public:
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override {
+    if (on_make) on_make();
     const auto table = tables.find(object);
     return table == tables.end() ? std::make_shared<UnwindTable>() : table->second;
   }
@@ -49,6 +51,7 @@ class MadeTables : public UnwindTableSource {
   void CloseFile() override {}
 
   std::map<ObjectId, std::shared_ptr<const UnwindTable>> tables;
+  std::function<void()> on_make;
 };
 
 class ColdViewTest : public testing::Test {
@@ -119,6 +122,18 @@ TEST_F(ColdViewTest, TellsAStackThatCostsTooMuchFromOthersThatAreTruncated) {
   EXPECT_EQ(stack.end, StackEnd::kTruncated);
   EXPECT_TRUE(stack.over_budget);
   EXPECT_FALSE(Unwind().over_budget);
+}
+
+TEST_F(ColdViewTest, DoesNotChargeTheSampleForATableThatIsSlowToMake) {
+  SetStack(64);
+  Put(8, 0x400200);
+  Put(24, 0x408010);
+  uint64_t now = 1'000'000'000;
+  tables_.on_make = [&now] { now += 1'000'000'000; };
+  const ColdStack stack = UnwindColdSample(
+      sample_, &program_, tables_,
+      {.most_time = std::chrono::milliseconds(100), .now = [&now] { return MonotonicTime(now); }});
+  EXPECT_EQ(stack.end, StackEnd::kComplete);
 }
 
 TEST_F(ColdViewTest, StopsInCodeThatIsNoFiles) {

@@ -27,8 +27,12 @@ class ContentIndexer : public Indexer {
     return ObjectFacts{.build_id = BuildId(std::as_bytes(std::span(content))), .segments = {}};
   }
   Result<SymbolTable> Symbols(int) override { return Fail(ErrorCode::kUnsupported, "no symbols"); }
-  Result<UnwindTable> Unwind(int) override { return Fail(ErrorCode::kUnsupported, "no table"); }
-  Result<UnwindTable> Unwind(int, int) override { return Unwind(0); }
+  Result<UnwindTable> Unwind(int, const std::stop_token&) override {
+    return Fail(ErrorCode::kUnsupported, "no table");
+  }
+  Result<UnwindTable> Unwind(int, int, const std::stop_token& stop) override {
+    return Unwind(0, stop);
+  }
 };
 
 class FindDebugFileTest : public testing::Test {

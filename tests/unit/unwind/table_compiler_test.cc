@@ -444,5 +444,14 @@ TEST(CompileUnwindTable, SurvivesAnyCut) {
   }
 }
 
+TEST(CompileUnwindTable, FailsWhenItIsToStop) {
+  std::stop_source stop;
+  stop.request_stop();
+  const Result<UnwindTable> table =
+      CompileUnwindTable(OneFunction({}, 0x100, {.instructions = {}}).Open(), stop.get_token());
+  ASSERT_FALSE(table.has_value());
+  EXPECT_EQ(table.error().code(), ErrorCode::kExhausted);
+}
+
 }  // namespace
 }  // namespace pyrometer

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/unwind_tables.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <latch>
+#include <thread>
+
+#include "base/file.h"
+#include "tests/unit/profiler/fakes.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr ObjectId kFirst(3);
+constexpr ObjectId kSecond(4);
+
+// Every object is there, as some file.
+class OpenableProcesses : public FakeProcesses {
+ public:
+  Result<UniqueFd> OpenObject(ObjectId /*id*/) override { return Open("/dev/null", O_RDONLY); }
+};
+
+// Makes tables of a thousand rows that cover all their text.
+class TableIndexer : public Indexer {
+ public:
+  Result<ObjectFacts> Inspect(int) override { return Fail(ErrorCode::kUnsupported, "no facts"); }
+  Result<SymbolTable> Symbols(int) override { return Fail(ErrorCode::kUnsupported, "no symbols"); }
+  Result<UnwindTable> Unwind(int, const std::stop_token& stop) override {
+    ++made;
+    if (on_make) on_make(stop);
+    if (stop.stop_requested()) return Fail(ErrorCode::kExhausted, "stopped");
+    UnwindTable table;
+    table.rows.resize(1000);
+    table.text = table.covered_text = 4096;
+    return table;
+  }
+  Result<UnwindTable> Unwind(int, int, const std::stop_token& stop) override {
+    return Unwind(0, stop);
+  }
+
+  std::atomic<int> made = 0;
+  std::function<void(const std::stop_token&)> on_make;
+};
+
+class UnwindTablesTest : public testing::Test {
+ protected:
+  static constexpr size_t kRoomForOne = 8000;
+
+  FakeClock clock_;
+  OpenableProcesses processes_;
+  TableIndexer indexer_;
+  UnwindTables tables_{processes_, indexer_, clock_, kRoomForOne};
+};
+
+TEST_F(UnwindTablesTest, MakeATableOnce) {
+  EXPECT_FALSE(tables_.Has(kFirst));
+  EXPECT_EQ(tables_.Of(kFirst)->rows.size(), 1000U);
+  EXPECT_TRUE(tables_.Has(kFirst));
+  tables_.Of(kFirst);
+  EXPECT_EQ(indexer_.made, 1);
+}
+
+TEST_F(UnwindTablesTest, ForgetTheOneThatWasUsedLeastWhenThereIsNoRoom) {
+  tables_.Of(kFirst);
+  tables_.Of(kSecond);
+  EXPECT_FALSE(tables_.Has(kFirst));
+  EXPECT_TRUE(tables_.Has(kSecond));
+  tables_.Of(kFirst);
+  EXPECT_EQ(tables_.counters().made, 3U);
+  EXPECT_EQ(tables_.counters().kept, 1U);
+}
+
+TEST_F(UnwindTablesTest, LetWhoeverAsksForATableThatIsBeingMadeWaitForIt) {
+  std::latch begun(1);
+  std::latch go_on(1);
+  indexer_.on_make = [&](const std::stop_token&) {
+    begun.count_down();
+    go_on.wait();
+  };
+  std::jthread maker([this] { tables_.Of(kFirst); });
+  begun.wait();
+  std::shared_ptr<const UnwindTable> seen;
+  std::jthread waiter([&] { seen = tables_.Of(kFirst); });
+  go_on.count_down();
+  maker.join();
+  waiter.join();
+  EXPECT_EQ(seen->rows.size(), 1000U);
+  EXPECT_EQ(indexer_.made, 1);
+}
+
+TEST_F(UnwindTablesTest, MakeATableWhileAnotherTakesItsTime) {
+  std::latch begun(1);
+  std::latch go_on(1);
+  indexer_.on_make = [&](const std::stop_token&) {
+    if (indexer_.made > 1) return;
+    begun.count_down();
+    go_on.wait();
+  };
+  const std::jthread slow([this] { tables_.Of(kFirst); });
+  begun.wait();
+  EXPECT_EQ(tables_.Of(kSecond)->rows.size(), 1000U);
+  go_on.count_down();
+}
+
+TEST_F(UnwindTablesTest, LeaveATableUnmadeWhenTheyAreToStop) {
+  std::latch begun(1);
+  indexer_.on_make = [&](const std::stop_token& stop) {
+    begun.count_down();
+    std::latch stopped(1);
+    const std::stop_callback on_stop(stop, [&] { stopped.count_down(); });
+    stopped.wait();
+  };
+  std::shared_ptr<const UnwindTable> seen;
+  std::jthread maker([&] { seen = tables_.Of(kFirst); });
+  begun.wait();
+  tables_.Stop();
+  maker.join();
+  EXPECT_TRUE(seen->empty());
+  EXPECT_EQ(tables_.counters().failed, 1U);
+}
+
+TEST_F(UnwindTablesTest, AreEmptyForAnObjectWhoseFileIsGone) {
+  FakeProcesses gone;
+  UnwindTables tables(gone, indexer_, clock_, kRoomForOne);
+  EXPECT_TRUE(tables.Of(kFirst)->empty());
+  EXPECT_EQ(tables.counters().failed, 1U);
+}
+
+}  // namespace
+}  // namespace pyrometer
