@@ -115,6 +115,7 @@ struct Sample {
   // Its object frames were looked up for the moment at which it was taken; else the kernel side
   // named them, by what it had been told.
   bool looked_up = false;
+  Hertz frequency{};  // 0: the window's; another if it was taken before and unwound late
   EventKind event = EventKind::kCpuClock;
   LabelSet labels = nullptr;  // of the process; attached when the window is resolved
 };
@@ -196,8 +197,8 @@ struct Window {
   std::chrono::system_clock::time_point wall_begin;
   std::chrono::system_clock::time_point wall_end;
   Hertz frequency;  // of all of it
-  // Where the ticks of this window went. Samples that user space unwound are counted in the window
-  // in which they were taken, and may come with the next one.
+  // Where the ticks of this window went: `exported` are the samples in it. A sample that user space
+  // unwound counts in the window with which it comes, which may be the one after it was taken.
   Accounting accounting;
   std::vector<Frame> frames;
   std::vector<Stack> stacks;

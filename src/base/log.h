@@ -29,7 +29,7 @@ class Log {
   // Writes to a sink of the caller's, for tests.
   Log(const Clock& clock, std::chrono::nanoseconds quiet, std::shared_ptr<spdlog::logger> logger);
 
-  // "draining the window maps failed: out of memory (3 times in the last 30 s)"
+  // "taking a window: out of memory (3 more times since this was last said)"
   void Failed(std::string_view what, const Error& error) { Warn(what, error.message()); }
   void Warn(std::string_view what, std::string_view why);
 

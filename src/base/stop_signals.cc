@@ -15,8 +15,9 @@ Result<StopSignals> StopSignals::Block() {
   sigemptyset(&stop);
   sigaddset(&stop, SIGINT);
   sigaddset(&stop, SIGTERM);
-  if (pthread_sigmask(SIG_BLOCK, &stop, &before) != 0)
-    return SystemError(errno, "blocking signals");
+  if (const int error = pthread_sigmask(SIG_BLOCK, &stop, &before); error != 0) {
+    return SystemError(error, "blocking signals");
+  }
   UniqueFd fd(signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) return SystemError(errno, "signalfd");
   return StopSignals(std::move(fd), before);

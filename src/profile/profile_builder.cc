@@ -196,7 +196,8 @@ void ProfileBuilder::State::AddSample(const NamedWindow& named, const Sample& sa
   }
   ProfileSample& sum = entries[*known].sample;
   sum.count += sample.count;
-  sum.value += sample.count * static_cast<uint64_t>(named.window.frequency.Period().count());
+  const Hertz frequency = sample.frequency.value != 0 ? sample.frequency : named.window.frequency;
+  sum.value += sample.count * static_cast<uint64_t>(frequency.Period().count());
 }
 
 ProfileBuilder::ProfileBuilder(Options options)

@@ -61,12 +61,24 @@ bool ColdUnwinder::Unwind(const std::stop_token& stop) {
 }
 
 const ColdSample* ColdUnwinder::Next() {
-  const absl::MutexLock lock(&mutex_);
-  if (finished_) return nullptr;
-  if (taken_.empty() && (finishing_ || done_.size() < kMaxDone)) {
-    std::ranges::move(source_.Take(), std::back_inserter(taken_));
-    finished_ = finishing_ && taken_.empty();
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (finished_) return nullptr;
+    if (!taken_.empty()) return &taken_.front();
+    if (done_.size() >= kMaxDone && !finishing_) return nullptr;
   }
+  // Not under the lock, which whoever takes windows needs: a full ring takes milliseconds to copy.
+  const absl::MutexLock source_lock(&source_mutex_);
+  bool was_finishing = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (finished_) return nullptr;  // given up meanwhile
+    was_finishing = finishing_;
+  }
+  std::vector<ColdSample> more = source_.Take();
+  const absl::MutexLock lock(&mutex_);
+  std::ranges::move(more, std::back_inserter(taken_));
+  finished_ = was_finishing && taken_.empty();
   return taken_.empty() ? nullptr : &taken_.front();
 }
 
@@ -88,7 +100,7 @@ void ColdUnwinder::Pause(std::chrono::milliseconds most) {
 
 bool ColdUnwinder::IsBehind() const {
   const absl::MutexLock lock(&mutex_);
-  return done_.size() >= kMaxDone;
+  return done_.size() >= kMaxDone && !finished_;
 }
 
 ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
@@ -108,25 +120,36 @@ ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
 }
 
 void ColdUnwinder::Finish(std::chrono::steady_clock::time_point until) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    finishing_ = hurried_ = true;
+    source_.Wake();
+    const auto left = std::max(until - std::chrono::steady_clock::now(),
+                               std::chrono::steady_clock::duration::zero());
+    if (mutex_.AwaitWithTimeout(absl::Condition(&finished_), absl::FromChrono(left))) return;
+  }
+  const absl::MutexLock source_lock(&source_mutex_);
+  std::vector<ColdSample> rest = source_.Take();
   const absl::MutexLock lock(&mutex_);
-  finishing_ = hurried_ = true;
-  source_.Wake();
-  const auto left = std::max(until - std::chrono::steady_clock::now(),
-                             std::chrono::steady_clock::duration::zero());
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&finished_), absl::FromChrono(left))) GiveUp();
+  if (finished_) return;
+  std::ranges::move(rest, std::back_inserter(taken_));
+  for (ColdSample& sample : taken_) GiveUp(sample);
+  finished_ = true;
 }
 
-void ColdUnwinder::GiveUp() {
-  // Copied, because the first one may still be being unwound.
-  std::ranges::move(source_.Take(), std::back_inserter(taken_));
-  for (const ColdSample& sample : taken_) {
-    ColdSample copy = sample;
-    copy.stack = {};
-    done_.push_back({.sample = std::move(copy),
-                     .stack = {.frames = {Frame::User(sample.pc)}, .end = StackEnd::kNotReady}});
-    ++counters_.given_up;
-  }
-  finished_ = true;
+// Leaves its stack bytes and registers, for it may still be being unwound.
+void ColdUnwinder::GiveUp(const ColdSample& sample) {
+  ColdSample without_stack;
+  without_stack.process = sample.process;
+  without_stack.exec = sample.exec;
+  without_stack.comm = sample.comm;
+  without_stack.thread = sample.thread;
+  without_stack.when = sample.when;
+  without_stack.event = sample.event;
+  without_stack.kernel_frames = sample.kernel_frames;
+  done_.push_back({.sample = std::move(without_stack),
+                   .stack = {.frames = {Frame::User(sample.pc)}, .end = StackEnd::kNotReady}});
+  ++counters_.given_up;
 }
 
 void ColdUnwinder::MoveInto(Window& window) {

@@ -64,12 +64,13 @@ class ColdUnwinder {
   ColdStack UnwindOne(const ColdSample& sample);
   void Done(ColdStack stack);
   bool IsBehind() const;
-  void GiveUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveUp(const ColdSample& sample) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Pause(std::chrono::milliseconds most);
 
   ColdSource& source_;
   ProcessKnowledge& processes_;
   UnwindTableSource& tables_;
+  absl::Mutex source_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // while source_ is read
   mutable absl::Mutex mutex_;
   std::deque<ColdSample> taken_ ABSL_GUARDED_BY(mutex_);  // still to be unwound
   std::vector<Unwound> done_ ABSL_GUARDED_BY(mutex_);

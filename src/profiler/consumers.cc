@@ -28,11 +28,20 @@ void Consumers::Detach(ConsumerId id) {
   }
   thread->Close();
   thread->AwaitEnd();
+  const ConsumerCounters last = thread->counters();
+  const absl::MutexLock lock(&mutex_);
+  of_detached_.consumed += last.consumed;
+  of_detached_.dropped += last.dropped;
 }
 
 bool Consumers::empty() const {
   const absl::MutexLock lock(&mutex_);
   return attached_.empty();
+}
+
+void Consumers::Restart(const Moment& now) {
+  const absl::MutexLock lock(&mutex_);
+  schedule_.Restart(now);
 }
 
 MonotonicTime Consumers::EndOfWindow(MonotonicTime begin) const {
@@ -51,12 +60,16 @@ std::vector<ConsumerId> Consumers::EndAll() const {
 }
 
 void Consumers::Offer(uint64_t number, const std::shared_ptr<const NamedWindow>& window,
-                      std::span<const ConsumerId> ended, const Accounting& missed) {
+                      std::span<const ConsumerId> ended, std::span<const MissedWindow> missed) {
   const absl::MutexLock lock(&mutex_);
   for (const auto& [id, attached] : attached_) {
     if (number < attached.first) continue;
     const bool ends = std::ranges::find(ended, id) != ended.end();
-    attached.thread->Offer({.window = window, .ends_period = ends, .missed = missed});
+    Accounting missed_by_it;
+    for (const MissedWindow& one : missed) {
+      if (one.number >= attached.first) missed_by_it += one.accounting;
+    }
+    attached.thread->Offer({.window = window, .ends_period = ends, .missed = missed_by_it});
   }
 }
 
@@ -68,8 +81,19 @@ bool Consumers::Close(std::chrono::steady_clock::time_point until) {
   return all;
 }
 
+void Consumers::Close() {
+  for (const auto& thread : Threads()) {
+    thread->Close();
+    thread->AwaitEnd();
+  }
+}
+
 ConsumerCounters Consumers::counters() const {
   ConsumerCounters sum;
+  {
+    const absl::MutexLock lock(&mutex_);
+    sum = of_detached_;
+  }
   for (const auto& thread : Threads()) {
     const ConsumerCounters one = thread->counters();
     sum.consumed += one.consumed;

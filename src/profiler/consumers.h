@@ -20,7 +20,8 @@ namespace pyrometer {
 // Who is attached: when their periods end, and a thread for each. Thread-safe.
 class Consumers {
  public:
-  // Windows that wait for one consumer: a minute or two, beyond which the oldest goes.
+  // Windows that wait for one consumer: a minute or two, or seconds where windows have to end
+  // early. Beyond that the oldest goes.
   static constexpr size_t kWaitingWindows = 16;
 
   explicit Consumers(std::chrono::nanoseconds longest_window) : schedule_(longest_window) {}
@@ -29,21 +30,26 @@ class Consumers {
   ConsumerId Attach(WindowConsumer& consumer, const WindowPeriod& period, const Moment& now,
                     uint64_t first);
   // Returns when the consumer is done with what it has got.
+  // REQUIRES: not on its thread.
   void Detach(ConsumerId id);
   bool empty() const;
 
+  // All periods begin anew.
+  void Restart(const Moment& now);
   MonotonicTime EndOfWindow(MonotonicTime begin) const;
   std::vector<ConsumerId> EndPeriods(const Moment& now);
   std::vector<ConsumerId> EndAll() const;
 
   // Window number `number` to everybody; `ended`: whose periods end with it. Never waits.
   void Offer(uint64_t number, const std::shared_ptr<const NamedWindow>& window,
-             std::span<const ConsumerId> ended, const Accounting& missed);
+             std::span<const ConsumerId> ended, std::span<const MissedWindow> missed);
 
   // No more windows. True if by `until` everybody is done with what there was.
   bool Close(std::chrono::steady_clock::time_point until);
+  // The same, however long that takes.
+  void Close();
 
-  ConsumerCounters counters() const;  // of all that are attached
+  ConsumerCounters counters() const;  // of all there have been
 
  private:
   struct Attached {
@@ -57,6 +63,7 @@ class Consumers {
   Schedule schedule_ ABSL_GUARDED_BY(mutex_);
   ConsumerId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<ConsumerId, Attached> attached_ ABSL_GUARDED_BY(mutex_);
+  ConsumerCounters of_detached_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace pyrometer

@@ -52,11 +52,17 @@ Result<UniqueFd> FindDebugFile(std::span<const UniqueFd> roots, const DebugFileC
 
 Result<UniqueFd> DebugFiles::Open(ObjectId object, int file) {
   const MonotonicTime now = clock_.Now();
-  if (missed_.Contains(object, now)) {
-    return Fail(ErrorCode::kNotFound, "object {} had no debug file", object.value());
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (missed_.Contains(object, now)) {
+      return Fail(ErrorCode::kNotFound, "object {} had no debug file", object.value());
+    }
   }
   Result<UniqueFd> found = Find(object, file);
-  if (!found) missed_.Add(object, now);
+  if (!found) {
+    const absl::MutexLock lock(&mutex_);
+    missed_.Add(object, now);
+  }
   return found;
 }
 

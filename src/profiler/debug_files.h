@@ -7,6 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "base/unique_fd.h"
@@ -32,7 +34,7 @@ Result<UniqueFd> FindDebugFile(std::span<const UniqueFd> roots, const DebugFileC
                                Indexer& indexer);
 
 // Finds debug files of objects in the root of a process that has the object mapped, then in the
-// host's. What was not found is looked for again after kRetry. Thread-compatible.
+// host's. What was not found is looked for again after kRetry. Thread-safe.
 class DebugFiles {
  public:
   static constexpr std::chrono::minutes kRetry{10};
@@ -51,7 +53,8 @@ class DebugFiles {
   Indexer& indexer_;
   const Procfs procfs_;
   const Clock& clock_;
-  RecentlyMissed missed_{kRetry, kMostMissed};
+  absl::Mutex mutex_;
+  RecentlyMissed missed_ ABSL_GUARDED_BY(mutex_){kRetry, kMostMissed};
 };
 
 }  // namespace pyrometer

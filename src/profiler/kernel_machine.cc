@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/kernel_machine.h"
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -9,6 +11,14 @@
 
 namespace pyrometer {
 namespace {
+
+// Object files of ended processes are held open; the usual soft limit of 1024 is low for that.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 Result<std::vector<TaskRecord>> TasksOf(const MappingTarget& sampler) {
   ASSIGN_OR_RETURN(const std::vector<pyro_task_record> tasks, sampler.ListTasks());
@@ -27,6 +37,7 @@ Result<std::vector<TaskRecord>> TasksOf(const MappingTarget& sampler) {
 }  // namespace
 
 Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Options& options) {
+  RaiseFileLimit();
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(options.procfs));
   ASSIGN_OR_RETURN(
       std::unique_ptr<Sampler> sampler,
@@ -56,7 +67,8 @@ Profiler::Machine KernelMachine::parts() {
           .clock = clock_,
           .log = log_,
           .sampler_counters = [this] { return sampler_->counters(); },
-          .kernel_symbols = procfs_};
+          .kernel_symbols = procfs_,
+          .procfs = procfs_};
 }
 
 Result<std::unique_ptr<Profiler>> Profiler::Open(const Options& options) {

@@ -25,13 +25,16 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
                    std::shared_ptr<KernelMachine> owned)
     : kernel_(std::move(owned)),
       machine_(std::move(machine)),
-      tables_(machine_.processes, machine_.indexer, machine_.clock, kTableBytes),
+      tables_({.processes = machine_.processes,
+               .indexer = machine_.indexer,
+               .clock = machine_.clock,
+               .procfs = machine_.procfs},
+              kTableBytes),
       loader_(machine_.tables, tables_, machine_.clock),
       cold_(machine_.cold, machine_.processes, tables_),
       consumers_(longest_window),
       taken_(kWaitingWindows),
       loop_({.source = machine_.windows,
-             .processes = machine_.processes,
              .cold = cold_,
              .consumers = consumers_,
              .out = taken_,
@@ -45,8 +48,11 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
   sampling_thread_ = std::jthread([this](const std::stop_token& stop) { RunSampling(stop); });
 }
 
+// Consumers may ask for things until they have returned.
 Profiler::~Profiler() {
   Stop(std::chrono::steady_clock::now());
+  naming_thread_.join();
+  consumers_.Close();
 }
 
 Result<void> Profiler::Start() {
@@ -88,8 +94,20 @@ void Profiler::Detach(ConsumerId consumer) {
 
 Result<void> Profiler::Change(const SamplingChange& change) {
   Result<void> changed;
-  Do([&] { changed = loop_.Change(change); });
+  Do([&] {
+    changed = sampling_ ? loop_.Change(change) : Fail(ErrorCode::kInvalid, "it does not sample");
+  });
   return changed;
+}
+
+bool Profiler::AnyWantedPid() {
+  bool any = false;
+  Do([&] { any = machine_.windows.AnyWantedPid(); });
+  return any;
+}
+
+void Profiler::ForgetWantedPid(Pid pid) {
+  Do([&] { machine_.windows.ForgetWantedPid(pid); });
 }
 
 void Profiler::RunSampling(const std::stop_token& stop) {
@@ -118,31 +136,53 @@ void Profiler::RunSampling(const std::stop_token& stop) {
 
 // On the sampling thread, between two steps; returns when it is done.
 void Profiler::Do(std::function<void()> task) {
-  std::promise<void> done;
+  // Shared: it is still in use when we may go on.
+  const auto done = std::make_shared<std::promise<void>>();
   {
     const std::lock_guard lock(mutex_);
-    tasks_.emplace_back([&] {
+    tasks_.emplace_back([done, task = std::move(task)] {
       task();
-      done.set_value();
+      done->set_value();
     });
     changed_.notify_all();
   }
-  done.get_future().wait();
+  done->get_future().wait();
 }
 
 void Profiler::RunNaming() {
   ::pthread_setname_np(::pthread_self(), "naming");
   while (std::optional<TakenWindow> taken = taken_.Pop()) {
-    consumers_.Offer(taken->number, namer_.Name(std::move(taken->resolved)), taken->ended,
-                     taken->missed);
+    Note(taken->missed);
+    ResolvedWindow resolved = machine_.processes.Resolve(std::move(taken->window));
+    if (consumers_.empty()) {
+      namer_.Skip(resolved);
+    } else {
+      consumers_.Offer(taken->number, namer_.Name(std::move(resolved)), taken->ended,
+                       taken->missed);
+    }
   }
   const std::lock_guard lock(mutex_);
   named_ = true;
   changed_.notify_all();
 }
 
+void Profiler::Note(std::span<const MissedWindow> missed) {
+  const std::lock_guard lock(mutex_);
+  for (const MissedWindow& one : missed) {
+    not_named_ += one.accounting.lost[Accounting::kWindowDropped];
+  }
+}
+
+Accounting Profiler::accounting() const {
+  Accounting all = machine_.windows.accounting();
+  const std::lock_guard lock(mutex_);
+  all.exported -= std::min(all.exported, not_named_);
+  all.lost[Accounting::kWindowDropped] += not_named_;
+  return all;
+}
+
 ProfilerStats Profiler::stats() const {
-  return {.ticks = machine_.windows.accounting(),
+  return {.ticks = accounting(),
           .windows = loop_.counters(),
           .windows_not_named = taken_.dropped(),
           .windows_waiting = taken_.size(),

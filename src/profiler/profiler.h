@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "base/clock.h"
@@ -68,6 +69,7 @@ class Profiler {
     Log& log;
     std::function<SamplerCounters()> sampler_counters;
     std::optional<Procfs> kernel_symbols;  // where modules that are loaded later get names from
+    Procfs procfs{};                       // where the host's root is
   };
 
   // This machine's: loads the kernel side, learns of all processes and loads unwind tables; no
@@ -79,7 +81,7 @@ class Profiler {
   Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseconds longest_window,
            std::shared_ptr<KernelMachine> owned = nullptr);
 
-  // Stops, and waits for the consumers.
+  // Stops, and waits for all threads, the consumers' too.
   ~Profiler();
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
@@ -99,7 +101,7 @@ class Profiler {
   void Detach(ConsumerId consumer);
 
   // Another frequency or filter from now on: the window under way ends. Errors: kUnsupported,
-  // kInvalid, kExhausted; then nothing changes.
+  // kInvalid, also before Start and after Stop, and kExhausted; then nothing changes.
   Result<void> Change(const SamplingChange& change);
 
   // Tasks of a cgroup (version 2) and of those below it are not sampled any more; see WindowSource.
@@ -107,16 +109,18 @@ class Profiler {
   void Allow(uint64_t cgroup) { machine_.windows.Allow(cgroup); }
 
   // Of the pids in the filter; see WindowSource.
-  bool AnyWantedPid() const { return machine_.windows.AnyWantedPid(); }
-  void ForgetWantedPid(Pid pid) { machine_.windows.ForgetWantedPid(pid); }
+  bool AnyWantedPid();
+  void ForgetWantedPid(Pid pid);
 
-  // Where all ticks went, up to now.
-  Accounting accounting() const { return machine_.windows.accounting(); }
+  // Where all ticks went, up to now. What was dropped unnamed is lost; what one consumer missed it
+  // was told.
+  Accounting accounting() const;
   ProfilerStats stats() const;
 
  private:
   void RunSampling(const std::stop_token& stop);
   void RunNaming();
+  void Note(std::span<const MissedWindow> missed);
   void Do(std::function<void()> task);
   Moment Now() const { return {machine_.clock.Now(), machine_.clock.WallNow()}; }
 
@@ -135,6 +139,7 @@ class Profiler {
   std::deque<std::function<void()>> tasks_;  // for the sampling thread; guarded by mutex_
   bool sampling_ = false;                    // ticks have begun and not ended; of that thread
   bool named_ = false;                       // all there was; guarded by mutex_
+  uint64_t not_named_ = 0;                   // samples that were dropped; guarded by mutex_
 
   std::jthread loading_thread_;
   std::jthread unwinding_thread_;

@@ -148,7 +148,8 @@ void AddUnwinding(const ProfilerStats& stats, StatList& list) {
   list.Add("tables_kept_bytes", stats.tables.bytes, "bytes of these");
   list.Add("tables_loaded_total", stats.loading.loaded,
            "unwind tables handed to the kernel, also again");
-  list.Add("tables_wanted", stats.loading.waiting, "objects whose table the kernel misses now");
+  list.Add("tables_wanted", stats.loading.waiting,
+           "objects whose table is to be loaded into the kernel, as of the last look");
 }
 
 void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
@@ -173,11 +174,11 @@ void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
   static_assert(kNumbers<ProcessCounters> == 26);
   list.Add("proc_scans_total", processes.scans, "times that all of /proc was read");
+  list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_scans_failed_total", processes.scans_failed,
            "times that /proc could not be listed; tried again");
   list.Add("processes_unreadable_total", processes.processes_unreadable,
            "looks at a process that lives and could not be read then; tried again");
-  list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("publishes_total", processes.publishes, "mapping arrays handed to the kernel");
   list.Add("rechecks_total", processes.rechecks,
            "times that one process's mappings were read again, since the kernel disagreed");

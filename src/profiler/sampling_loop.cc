@@ -16,21 +16,26 @@ uint64_t SamplesIn(const Window& window) {
   return samples;
 }
 
+// Samples that user space unwound may be from before the window, and from another frequency.
+void ScaleLateSamples(Window& window, Hertz before) {
+  if (before.value == 0 || before == window.frequency) return;
+  for (Sample& sample : window.samples) {
+    if (sample.looked_up && sample.first_seen < window.begin) sample.frequency = before;
+  }
+}
+
 }  // namespace
 
 void TakenWindow::TakeOver(const TakenWindow& dropped) {
   ended.insert(ended.end(), dropped.ended.begin(), dropped.ended.end());
-  missed += dropped.missed;
-  missed += Missed(dropped.resolved.window);
-  // They tell what changed from window to window.
-  std::vector<KernelSymbolEvent>& events = resolved.kernel_events;
-  const std::vector<KernelSymbolEvent>& earlier = dropped.resolved.kernel_events;
-  events.insert(events.begin(), earlier.begin(), earlier.end());
+  missed.insert(missed.end(), dropped.missed.begin(), dropped.missed.end());
+  missed.push_back({.number = dropped.number, .accounting = Missed(dropped.window)});
 }
 
 Result<void> SamplingLoop::Start() {
   window_began_ = parts_.clock.Now();
   look_for_cpus_ = After(window_began_, kLookForCpus);
+  parts_.consumers.Restart({window_began_, parts_.clock.WallNow()});
   return parts_.source.Start();
 }
 
@@ -71,8 +76,8 @@ Result<void> SamplingLoop::Change(const SamplingChange& change) {
 }
 
 uint64_t SamplingLoop::BeginWindow() {
-  TakeWindow(Why::kAsked);
-  return number_;
+  // If that fails, the window under way holds what was before.
+  return TakeWindow(Why::kAsked) ? number_ : number_ + 1;
 }
 
 bool SamplingLoop::TakeWindow(Why why) {
@@ -87,39 +92,61 @@ bool SamplingLoop::TakeWindow(Why why) {
   }
   drain_failed_ = false;
   parts_.cold.MoveInto(*window);
+  ScaleLateSamples(*window, frequency_);
+  frequency_ = window->frequency;
   // A sample that user space unwinds counts in the window with which it comes.
   window->accounting.exported = SamplesIn(*window);
-  handed_out_ += window->accounting.exported;
-  if (why == Why::kLast) {
-    // Nothing must be missing silently, whatever went wrong.
-    const uint64_t exported = parts_.source.accounting().exported;
-    window->accounting.lost[Accounting::kInternal] += exported - std::min(exported, handed_out_);
-  }
+  if (why == Why::kLast) AddWhatIsMissing(*window);
   window_began_ = now.monotonic;
-  Count(&Counters::windows);
   if (why == Why::kMapsFillUp) Count(&Counters::early_windows);
-  if (parts_.consumers.empty()) Count(&Counters::unwanted_windows);
-  std::vector<ConsumerId> ended =
-      why == Why::kLast ? parts_.consumers.EndAll() : parts_.consumers.EndPeriods(now);
-  parts_.out.Push({.number = number_++,
-                   .resolved = parts_.processes.Resolve(*std::move(window)),
-                   .ended = std::move(ended),
-                   .missed = {}});
+  HandOut(*std::move(window),
+          why == Why::kLast ? parts_.consumers.EndAll() : parts_.consumers.EndPeriods(now));
   return true;
+}
+
+// Nothing must be missing silently, whatever went wrong: what the books have beyond the windows so
+// far is said to be lost.
+void SamplingLoop::AddWhatIsMissing(Window& last) const {
+  Accounting booked = handed_out_;
+  booked += last.accounting;
+  const Accounting all = parts_.source.accounting();
+  const uint64_t missing = all.Ticks() - std::min(all.Ticks(), booked.Ticks());
+  last.accounting.lost[Accounting::kInternal] += missing;
+}
+
+void SamplingLoop::HandOut(Window window, std::vector<ConsumerId> ended) {
+  handed_out_ += window.accounting;
+  Count(&Counters::windows);
+  if (parts_.consumers.empty()) Count(&Counters::unwanted_windows);
+  parts_.out.Push({.number = number_++, .window = std::move(window), .ended = std::move(ended)});
 }
 
 void SamplingLoop::Finish(std::chrono::steady_clock::time_point until) {
   parts_.source.Stop();
-  parts_.cold.Finish(until);
-  if (drain_failed_ || !TakeWindow(Why::kLast)) {
-    // The sampler hands out what a failed attempt left first, and by itself if that was at another
-    // frequency.
-    while (!TakeWindow(Why::kAsked) && std::chrono::steady_clock::now() < until) {
-      SleepFor(std::chrono::milliseconds(10), {});
-    }
-    TakeWindow(Why::kLast);
+  const auto now = std::chrono::steady_clock::now();
+  parts_.cold.Finish(now + (until - now) / 2);
+  // After a failure the sampler hands out first what that left, and by itself if it was at another
+  // frequency.
+  bool taken = drain_failed_ ? false : TakeWindow(Why::kLast);
+  while (!taken && std::chrono::steady_clock::now() < until) {
+    SleepFor(std::chrono::milliseconds(10), {});
+    taken = TakeWindow(Why::kAsked) && TakeWindow(Why::kLast);
   }
+  if (!taken) GiveUpLastWindow();
   parts_.out.Close();
+}
+
+// The kernel does not give its maps: what it counted is lost, what user space unwound is not.
+void SamplingLoop::GiveUpLastWindow() {
+  Window window;
+  window.begin = window_began_;
+  window.end = parts_.clock.Now();
+  window.wall_begin = window.wall_end = parts_.clock.WallNow();
+  window.frequency = frequency_;
+  parts_.cold.MoveInto(window);
+  window.accounting.exported = SamplesIn(window);
+  AddWhatIsMissing(window);
+  HandOut(std::move(window), parts_.consumers.EndAll());
 }
 
 SamplingLoop::Counters SamplingLoop::counters() const {

@@ -9,8 +9,6 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "process/process_knowledge.h"
-#include "process/resolved_window.h"
 #include "profiler/cold_unwinder.h"
 #include "profiler/consumers.h"
 #include "profiler/window_line.h"
@@ -21,12 +19,12 @@
 
 namespace pyrometer {
 
-// A window on its way to be named.
+// A window on its way to be resolved and named.
 struct TakenWindow {
   uint64_t number = 0;
-  ResolvedWindow resolved;
-  std::vector<ConsumerId> ended;  // whose periods end with it
-  Accounting missed;              // of windows that went before and had to be dropped
+  Window window;
+  std::vector<ConsumerId> ended;       // whose periods end with it
+  std::vector<MissedWindow> missed{};  // what went before and had to be dropped
 
   void TakeOver(const TakenWindow& dropped);
 };
@@ -43,7 +41,6 @@ class SamplingLoop {
   // All must outlive this.
   struct Parts {
     WindowSource& source;
-    ProcessKnowledge& processes;
     ColdUnwinder& cold;
     Consumers& consumers;
     WindowLine<TakenWindow>& out;
@@ -70,11 +67,12 @@ class SamplingLoop {
   // In force from the window on that begins now. Errors: see WindowSource::Prepare.
   Result<void> Change(const SamplingChange& change);
 
-  // Ends the window under way and returns the number of the one that begins.
+  // Ends the window under way. Returns the number of the first window of which every tick comes
+  // after the call.
   uint64_t BeginWindow();
 
   // Ticks end, and with the last window all periods. By `until` at the latest, give or take what
-  // the kernel takes.
+  // the kernel takes; half of the time is for cold samples, so that some is left for names.
   void Finish(std::chrono::steady_clock::time_point until);
 
   Counters counters() const;
@@ -83,13 +81,17 @@ class SamplingLoop {
   enum class Why { kPeriodEnds, kMapsFillUp, kAsked, kLast };
 
   bool TakeWindow(Why why);
+  void GiveUpLastWindow();
+  void AddWhatIsMissing(Window& last) const;
+  void HandOut(Window window, std::vector<ConsumerId> ended);
   void FollowCpus();
   std::chrono::nanoseconds TimeToNextStep(MonotonicTime now) const;
   void Count(uint64_t Counters::*counter);
 
   const Parts parts_;
-  uint64_t number_ = 0;      // of the window under way
-  uint64_t handed_out_ = 0;  // samples, in windows so far
+  Accounting handed_out_;  // with the windows so far
+  Hertz frequency_;        // of the last one
+  uint64_t number_ = 0;    // of the window under way
   MonotonicTime window_began_;
   MonotonicTime look_for_cpus_;
   MonotonicTime not_before_;   // no window is taken, because taking one has just failed

@@ -11,6 +11,10 @@ void Schedule::Add(ConsumerId consumer, const WindowPeriod& period, const Moment
   periods_[consumer] = {.period = period, .end = NextEnd(period, now)};
 }
 
+void Schedule::Restart(const Moment& now) {
+  for (auto& [consumer, running] : periods_) running.end = NextEnd(running.period, now);
+}
+
 MonotonicTime Schedule::EndOfWindow(MonotonicTime begin) const {
   MonotonicTime end = After(begin, longest_);
   for (const auto& [consumer, running] : periods_) end = std::min(end, running.end);

@@ -26,8 +26,11 @@ class Schedule {
  public:
   explicit Schedule(std::chrono::nanoseconds longest) : longest_(longest) {}
 
-  // Its first period begins now; an aligned one may be shorter or, by a tenth, longer.
+  // REQUIRES: period.length > 0. Its first period begins now; an aligned one may be shorter or, by
+  // a tenth, longer.
   void Add(ConsumerId consumer, const WindowPeriod& period, const Moment& now);
+  // All periods begin anew.
+  void Restart(const Moment& now);
   void Remove(ConsumerId consumer) { periods_.erase(consumer); }
 
   // When a window that began at `begin` is to end.

@@ -86,15 +86,10 @@ Result<UnwindTable> UnwindTables::Read(ObjectId object) {
   ASSIGN_OR_RETURN(const UniqueFd file, processes_.OpenObject(object));
   Result<UnwindTable> own = indexer_.Unwind(file.get(), stopping_.get_token());
   if (own && !LeavesOutMuch(*own)) return own;
-  const Result<UniqueFd> debug_file = OpenDebugFile(object, file.get());
+  const Result<UniqueFd> debug_file = debug_files_.Open(object, file.get());
   if (!debug_file) return own;
   Result<UnwindTable> both = indexer_.Unwind(file.get(), debug_file->get(), stopping_.get_token());
   return both ? both : own;
-}
-
-Result<UniqueFd> UnwindTables::OpenDebugFile(ObjectId object, int file) {
-  const absl::MutexLock lock(&debug_files_mutex_);
-  return debug_files_.Open(object, file);
 }
 
 bool UnwindTables::ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) {

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/procfs.h"
 #include "base/unique_fd.h"
 #include "indexer/indexer.h"
 #include "process/process_knowledge.h"
@@ -38,10 +39,18 @@ class UnwindTables : public UnwindTableSource {
     uint64_t bytes = 0;   // of these
   };
 
-  UnwindTables(ProcessKnowledge& processes, Indexer& indexer, const Clock& clock, size_t budget)
-      : processes_(processes),
-        indexer_(indexer),
-        debug_files_(processes, indexer, clock),
+  // All but `procfs` must outlive this.
+  struct Parts {
+    ProcessKnowledge& processes;
+    Indexer& indexer;
+    const Clock& clock;
+    Procfs procfs{};  // where the host's root is
+  };
+
+  UnwindTables(const Parts& parts, size_t budget)
+      : processes_(parts.processes),
+        indexer_(parts.indexer),
+        debug_files_(parts.processes, parts.indexer, parts.clock, parts.procfs),
         budget_(budget) {}
 
   // Empty if the object's file is gone, is no ELF file, or has no call frame information.
@@ -66,7 +75,6 @@ class UnwindTables : public UnwindTableSource {
 
   std::shared_ptr<const UnwindTable> Known(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<UnwindTable> Read(ObjectId object);
-  Result<UniqueFd> OpenDebugFile(ObjectId object, int file);
   void Keep(ObjectId object, std::shared_ptr<const UnwindTable> table)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -79,8 +87,7 @@ class UnwindTables : public UnwindTableSource {
 
   ProcessKnowledge& processes_;
   Indexer& indexer_;
-  absl::Mutex debug_files_mutex_;
-  DebugFiles debug_files_ ABSL_GUARDED_BY(debug_files_mutex_);
+  DebugFiles debug_files_;
   const size_t budget_;
   std::stop_source stopping_;
   mutable absl::Mutex mutex_;

@@ -35,11 +35,18 @@ class WindowConsumer {
  public:
   virtual ~WindowConsumer() = default;
 
-  // On the consumer's thread, in the order of time.
+  // On the consumer's thread, in the order of time. May ask the profiler for anything but to detach
+  // this consumer, to stop, or to be destroyed.
   virtual void Consume(const Delivery& delivery) = 0;
 };
 
 // Where the ticks of a window went if nobody gets to see it.
 Accounting Missed(const Window& window);
+
+// A window that had to be dropped before it was named.
+struct MissedWindow {
+  uint64_t number = 0;
+  Accounting accounting;
+};
 
 }  // namespace pyrometer

@@ -22,6 +22,7 @@ class WindowLine {
 
   // Once the line is closed, `item` goes at once.
   void Push(T item) {
+    std::optional<T> dropped;  // destroyed when the lock is free again: it may hold megabytes
     const std::lock_guard lock(mutex_);
     if (closed_) {
       ++dropped_;
@@ -29,9 +30,9 @@ class WindowLine {
     }
     items_.push_back(std::move(item));
     if (items_.size() > capacity_) {
-      const T dropped = std::move(items_.front());
+      dropped.emplace(std::move(items_.front()));
       items_.pop_front();
-      items_.front().TakeOver(dropped);
+      items_.front().TakeOver(*dropped);
       ++dropped_;
     }
     changed_.notify_one();

@@ -15,6 +15,10 @@ std::shared_ptr<const NamedWindow> WindowNamer::Name(ResolvedWindow resolved) {
   return named;
 }
 
+void WindowNamer::Skip(const ResolvedWindow& resolved) {
+  for (const KernelSymbolEvent& event : resolved.kernel_events) symbolizer_.Apply(event);
+}
+
 SymbolizerCounts WindowNamer::counts() const {
   const absl::MutexLock lock(&mutex_);
   return counts_;

@@ -28,6 +28,9 @@ class WindowNamer {
   // REQUIRES: one thread, windows in the order in which they were taken.
   std::shared_ptr<const NamedWindow> Name(ResolvedWindow resolved);
 
+  // Nobody wants its names; what it tells of the kernel's code is kept. Like Name().
+  void Skip(const ResolvedWindow& resolved);
+
   // From `when` on no more files are read: names that are not known by then are made up. Any
   // thread.
   void GiveUpAt(std::chrono::steady_clock::time_point when) { sources_.GiveUpAt(when); }

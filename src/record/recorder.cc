@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,14 +35,6 @@ constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(250);
 // What is not unwound and named so long after the last tick goes into the profile as it is.
 constexpr std::chrono::seconds kTimeToFinish{10};
 
-// Object files of ended processes are held open; the usual soft limit of 1024 is low for that.
-void RaiseFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 // Adds the windows up to one profile.
 class ProfileAdder : public WindowConsumer {
  public:
@@ -70,6 +61,7 @@ class ProfileAdder : public WindowConsumer {
 struct Recorded {
   Profile profile;
   ProfilerStats stats;
+  bool complete = true;  // all was unwound and named in time
 };
 
 // From the first tick to the last: what begins a recording, and what ends it.
@@ -95,6 +87,7 @@ class Recording {
   std::unique_ptr<Profiler> profiler_;
   bool only_pids_ = false;
   bool interrupted_ = false;  // by a signal
+  bool complete_ = true;      // all was unwound and named in time
   Clock::time_point started_;
 };
 
@@ -129,7 +122,7 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   // What ends us ends the command; on a terminal it got the same signal.
   if (interrupted_ && command) command->Terminate();
   if (interrupted_) signals.Take();
-  profiler_->Stop(Clock::now() + kTimeToFinish);
+  complete_ = profiler_->Stop(Clock::now() + kTimeToFinish);
   return {};
 }
 
@@ -163,7 +156,8 @@ std::optional<std::chrono::nanoseconds> Recording::TimeLeft() const {
 Recorded Recording::Finish() && {
   const ProfilerStats stats = profiler_->stats();
   profiler_.reset();  // and with it the thread on which windows are added up
-  return {.profile = std::move(adder_).Finish(), .stats = stats};
+  const bool complete = complete_ && stats.cold.given_up == 0;
+  return {.profile = std::move(adder_).Finish(), .stats = stats, .complete = complete};
 }
 
 // What the numbers in the accounting line mean for the reader, when they are not what was hoped.
@@ -185,11 +179,17 @@ Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signa
   ASSIGN_OR_RETURN(Outputs outputs, Outputs::Open(config.outputs));
   ASSIGN_OR_RETURN(std::unique_ptr<Recording> recording, Recording::Prepare(config, command));
   RETURN_IF_ERROR(recording->Run(signals, command));
-  const auto [profile, stats] = std::move(*recording).Finish();
+  const auto [profile, stats, complete] = std::move(*recording).Finish();
   Result<void> written = outputs.Write(profile);
   WriteMessage(STDERR_FILENO, AccountingLine(profile) + "\n");
   if (config.stats) WriteMessage(STDERR_FILENO, StatsReport(stats, *config.stats));
   PrintNotes(profile.accounting, stats.sampler.missed_children);
+  if (!complete) {
+    WriteMessage(STDERR_FILENO,
+                 fmt::format("pyrometer: not everything could be unwound and named within {} s of "
+                             "the end\n",
+                             kTimeToFinish.count()));
+  }
   return written;
 }
 
@@ -215,7 +215,6 @@ Result<int> Record(const RecordConfig& config) {
     ASSIGN_OR_RETURN(ChildCommand child, ChildCommand::Start(config.command));
     command.emplace(std::move(child));
   }
-  RaiseFileLimit();  // ours, not the command's
   RETURN_IF_ERROR(RecordAndWrite(config, signals, command));
   if (!command) return 0;
   AwaitEnd(signals, *command);

@@ -107,6 +107,7 @@ class FakeWindows : public WindowSource {
     }
     Window window = WindowOf(std::exchange(waiting_, 0));
     window.frequency = frequency;
+    window.begin = MonotonicTime(static_cast<uint64_t>(drains));  // later than what was before
     if (prepared.frequency) frequency = *prepared.frequency;
     prepared = {};
     nearly_full = false;
@@ -151,14 +152,26 @@ class FakeTableTarget : public TableTarget {
     loaded.push_back(object);
     if (on_load) on_load(object);
   }
-  void Wait(std::chrono::milliseconds most) override {
+  // Until woken, however long that takes.
+  void Wait(std::chrono::milliseconds /*most*/) override {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, most, [this] { return std::exchange(woken_, false); });
+    waiting_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return woken_; });
+    woken_ = false;
   }
   void Wake() override {
     const std::lock_guard lock(mutex_);
-    woken_ = true;
+    woken_ = was_woken_ = true;
     changed_.notify_all();
+  }
+  void AwaitWaiting() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_; });
+  }
+  bool was_woken() {
+    const std::lock_guard lock(mutex_);
+    return was_woken_;
   }
 
   std::vector<ObjectId> wanted;
@@ -168,7 +181,9 @@ class FakeTableTarget : public TableTarget {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
+  bool waiting_ = false;
   bool woken_ = false;
+  bool was_woken_ = false;
 };
 
 class FakeCold : public ColdSource {
@@ -208,6 +223,7 @@ class FakeCold : public ColdSource {
 class FakeProcesses : public ProcessKnowledge {
  public:
   ResolvedWindow Resolve(Window window) override {
+    if (on_resolve) on_resolve();
     ResolvedWindow resolved;
     resolved.window = std::move(window);
     resolved.kernel_events = std::exchange(kernel_events, {});
@@ -234,6 +250,7 @@ class FakeProcesses : public ProcessKnowledge {
   std::vector<KernelSymbolEvent> kernel_events;
   int rechecks = 0;
   std::function<void()> on_recheck;
+  std::function<void()> on_resolve;
 };
 
 // Empty tables; `on_make` may take its time.

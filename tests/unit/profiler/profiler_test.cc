@@ -7,6 +7,9 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <future>
+#include <utility>
+
 #include "indexer/in_process_indexer.h"
 #include "tests/unit/profiler/fakes.h"
 
@@ -99,7 +102,9 @@ TEST_F(ProfilerTest, EndsInTimeThoughAConsumerHangs) {
   first_.Hold();
   ASSERT_TRUE(profiler->Start().has_value());
   windows_.Tick(3);
-  EXPECT_FALSE(profiler->Stop(std::chrono::steady_clock::now() + std::chrono::milliseconds(300)));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(profiler->Stop(begin + std::chrono::milliseconds(300)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
   EXPECT_EQ(Sum(second_.Await(1)), 3U);
   first_.Release();
   profiler.reset();
@@ -117,6 +122,36 @@ TEST_F(ProfilerTest, GoesOnWhenADrainFails) {
   EXPECT_TRUE(profiler.Stop(InTime()));
   EXPECT_EQ(Sum(first_.Await(1)), 7U);
   EXPECT_EQ(profiler.stats().windows.failed_drains, 1U);
+}
+
+TEST_F(ProfilerTest, DrainsOnWhenResolvingHangs) {
+  std::promise<void> hangs;
+  std::promise<void> go_on;
+  processes_.on_resolve = [&, first = true]() mutable {
+    if (!std::exchange(first, false)) return;
+    hangs.set_value();
+    go_on.get_future().wait();
+  };
+  Profiler profiler(Machine(), {}, seconds(10));
+  profiler.Attach(first_, {});
+  ASSERT_TRUE(profiler.Start().has_value());
+  windows_.Tick(3);
+  profiler.Attach(second_, {});  // ends a window
+  hangs.get_future().wait();
+  windows_.Tick(4);
+  EXPECT_TRUE(profiler.Change({.frequency = Hertz{499}, .filter = {}}).has_value());  // another
+  EXPECT_EQ(windows_.drains, 2);
+  go_on.set_value();
+  EXPECT_TRUE(profiler.Stop(InTime()));
+  EXPECT_EQ(Sum(first_.Await(2)), 7U);
+}
+
+TEST_F(ProfilerTest, ChangesNothingBeforeItSamplesAndAfter) {
+  Profiler profiler(Machine(), {}, seconds(10));
+  EXPECT_FALSE(profiler.Change({.frequency = Hertz{499}, .filter = {}}).has_value());
+  ASSERT_TRUE(profiler.Start().has_value());
+  EXPECT_TRUE(profiler.Stop(InTime()));
+  EXPECT_FALSE(profiler.Change({.frequency = Hertz{499}, .filter = {}}).has_value());
 }
 
 TEST_F(ProfilerTest, LoadsTablesBeforeTheFirstTick) {

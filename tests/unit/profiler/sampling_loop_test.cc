@@ -44,7 +44,7 @@ class SamplingLoopTest : public testing::Test {
   // The samples of each window that was taken.
   std::vector<uint64_t> Taken() {
     std::vector<uint64_t> taken;
-    while (line_.size() > 0) taken.push_back(SamplesOf(line_.Pop()->resolved.window));
+    while (line_.size() > 0) taken.push_back(SamplesOf(line_.Pop()->window));
     return taken;
   }
 
@@ -60,7 +60,6 @@ class SamplingLoopTest : public testing::Test {
   Consumers consumers_{seconds(10)};
   WindowLine<TakenWindow> line_{3};
   SamplingLoop loop_{{.source = source_,
-                      .processes = processes_,
                       .cold = cold_,
                       .consumers = consumers_,
                       .out = line_,
@@ -74,7 +73,7 @@ TEST_F(SamplingLoopTest, TakesAWindowWhereAPeriodEnds) {
   EXPECT_EQ(line_.size(), 0U);
   Run(milliseconds(2));
   const std::optional<TakenWindow> taken = line_.Pop();
-  EXPECT_EQ(SamplesOf(taken->resolved.window), 3U);
+  EXPECT_EQ(SamplesOf(taken->window), 3U);
   EXPECT_THAT(taken->ended, ElementsAre(1));
 }
 
@@ -114,19 +113,34 @@ TEST_F(SamplingLoopTest, GoesOnWhenCpusCannotBeLookedFor) {
 }
 
 TEST_F(SamplingLoopTest, DrainsOnWhenNobodyNamesTheWindows) {
-  processes_.kernel_events = {{.address = KernelAddress(1), .name = "first"}};
   for (uint64_t i = 0; i < 5; ++i) {
     source_.Tick(10 + i);
     Run(milliseconds(5001));
   }
   EXPECT_EQ(line_.dropped(), 2U);
   const std::optional<TakenWindow> taken = line_.Pop();
-  EXPECT_EQ(SamplesOf(taken->resolved.window), 12U);
-  EXPECT_EQ(taken->missed.lost[Accounting::kWindowDropped], 21U);
-  EXPECT_EQ(taken->missed.exported, 0U);
+  EXPECT_EQ(SamplesOf(taken->window), 12U);
+  ASSERT_EQ(taken->missed.size(), 2U);
+  EXPECT_EQ(taken->missed[1].number, 1U);
+  EXPECT_EQ(taken->missed[1].accounting.lost[Accounting::kWindowDropped], 11U);
+  EXPECT_EQ(taken->missed[1].accounting.exported, 0U);
   EXPECT_THAT(taken->ended, ElementsAre(1, 1, 1));
-  ASSERT_EQ(taken->resolved.kernel_events.size(), 1U);
-  EXPECT_EQ(taken->resolved.kernel_events[0].name, "first");
+}
+
+TEST_F(SamplingLoopTest, ScalesASampleThatCameLateByTheFrequencyAtWhichItWasTaken) {
+  source_.Tick(1);
+  ColdSample late;
+  late.when = MonotonicTime(1);
+  cold_source_.Ship(late);
+  Run(seconds(1));
+  EXPECT_TRUE(loop_.Change({.frequency = Hertz{499}, .filter = {}}).has_value());
+  cold_.Unwind();
+  Run(milliseconds(4100));
+  line_.Pop();
+  const std::optional<TakenWindow> after = line_.Pop();
+  EXPECT_EQ(after->window.frequency, Hertz{499});
+  ASSERT_EQ(after->window.samples.size(), 1U);
+  EXPECT_EQ(after->window.samples[0].frequency, Hertz{99});
 }
 
 TEST_F(SamplingLoopTest, EndsTheWindowWithAChangeSoThatEachHasItsOwnFrequency) {
@@ -137,11 +151,11 @@ TEST_F(SamplingLoopTest, EndsTheWindowWithAChangeSoThatEachHasItsOwnFrequency) {
   Run(milliseconds(4100));
   const std::optional<TakenWindow> before = line_.Pop();
   const std::optional<TakenWindow> after = line_.Pop();
-  EXPECT_EQ(before->resolved.window.frequency, Hertz{99});
-  EXPECT_EQ(SamplesOf(before->resolved.window), 3U);
+  EXPECT_EQ(before->window.frequency, Hertz{99});
+  EXPECT_EQ(SamplesOf(before->window), 3U);
   EXPECT_THAT(before->ended, ElementsAre());
-  EXPECT_EQ(after->resolved.window.frequency, Hertz{499});
-  EXPECT_EQ(SamplesOf(after->resolved.window), 4U);
+  EXPECT_EQ(after->window.frequency, Hertz{499});
+  EXPECT_EQ(SamplesOf(after->window), 4U);
 }
 
 TEST_F(SamplingLoopTest, EndsNoWindowForAChangeThatIsRefused) {
@@ -158,7 +172,7 @@ TEST_F(SamplingLoopTest, CountsASampleThatUserSpaceUnwindsInTheWindowItComesWith
   cold_source_.Ship(sample);
   cold_.Unwind();
   Run(milliseconds(5001));
-  EXPECT_EQ(line_.Pop()->resolved.window.accounting.exported, 3U);
+  EXPECT_EQ(line_.Pop()->window.accounting.exported, 3U);
 }
 
 TEST_F(SamplingLoopTest, TriesTheLastWindowAgainAndEndsAllPeriods) {
@@ -166,11 +180,34 @@ TEST_F(SamplingLoopTest, TriesTheLastWindowAgainAndEndsAllPeriods) {
   source_.fail_drains = 2;
   Finish();
   EXPECT_TRUE(source_.stopped);
-  EXPECT_EQ(SamplesOf(line_.Pop()->resolved.window), 3U);
+  EXPECT_EQ(SamplesOf(line_.Pop()->window), 3U);
   const std::optional<TakenWindow> rest = line_.Pop();
-  EXPECT_EQ(SamplesOf(rest->resolved.window), 0U);
+  EXPECT_EQ(SamplesOf(rest->window), 0U);
   EXPECT_THAT(rest->ended, ElementsAre(1));
   EXPECT_FALSE(line_.Pop().has_value());
+}
+
+TEST_F(SamplingLoopTest, HandsOutALastWindowThoughTheKernelDoesNotGiveItsMaps) {
+  source_.Tick(3);
+  Run(milliseconds(5001));
+  source_.Tick(4);
+  ColdSample sample;
+  sample.comm = "cold";
+  cold_source_.Ship(sample);
+  source_.fail_drains = 1'000'000;
+  const std::jthread unwinding([this](const std::stop_token& stop) { cold_.Run(stop); });
+  loop_.Finish(std::chrono::steady_clock::now() + milliseconds(200));
+  line_.Pop();
+  const std::optional<TakenWindow> last = line_.Pop();
+  EXPECT_THAT(last->ended, ElementsAre(1));
+  EXPECT_EQ(last->window.accounting.exported, 1U);
+  EXPECT_EQ(last->window.accounting.lost[Accounting::kInternal], 3U);
+}
+
+TEST_F(SamplingLoopTest, BeginsNoWindowForAConsumerWhereOneCouldNotBeEnded) {
+  EXPECT_EQ(loop_.BeginWindow(), 1U);
+  source_.fail_drains = 1;
+  EXPECT_EQ(loop_.BeginWindow(), 2U);
 }
 
 TEST_F(SamplingLoopTest, SaysInTheLastWindowWhatNeverCame) {
@@ -180,7 +217,7 @@ TEST_F(SamplingLoopTest, SaysInTheLastWindowWhatNeverCame) {
   static_cast<void>(source_.Drain());  // somebody else took them
   Finish();
   line_.Pop();
-  const Accounting last = line_.Pop()->resolved.window.accounting;
+  const Accounting last = line_.Pop()->window.accounting;
   EXPECT_EQ(last.lost[Accounting::kInternal], 4U);
 }
 

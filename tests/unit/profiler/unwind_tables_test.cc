@@ -54,7 +54,8 @@ class UnwindTablesTest : public testing::Test {
   FakeClock clock_;
   OpenableProcesses processes_;
   TableIndexer indexer_;
-  UnwindTables tables_{processes_, indexer_, clock_, kRoomForOne};
+  UnwindTables tables_{{.processes = processes_, .indexer = indexer_, .clock = clock_},
+                       kRoomForOne};
 };
 
 TEST_F(UnwindTablesTest, MakeATableOnce) {
@@ -126,7 +127,7 @@ TEST_F(UnwindTablesTest, LeaveATableUnmadeWhenTheyAreToStop) {
 
 TEST_F(UnwindTablesTest, AreEmptyForAnObjectWhoseFileIsGone) {
   FakeProcesses gone;
-  UnwindTables tables(gone, indexer_, clock_, kRoomForOne);
+  UnwindTables tables({.processes = gone, .indexer = indexer_, .clock = clock_}, kRoomForOne);
   EXPECT_TRUE(tables.Of(kFirst)->empty());
   EXPECT_EQ(tables.counters().failed, 1U);
 }
