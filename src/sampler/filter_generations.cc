@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "sampler/grace_period.h"
 #include "sampler/load_errors.h"
 
 namespace pyrometer {
@@ -53,7 +54,7 @@ FilterGenerations::FilterGenerations(sampler_bpf& skeleton)
       cgroups_(skeleton.maps.wanted_cgroups) {}
 
 Result<void> FilterGenerations::Prepare(const SampleFilter& filter) {
-  Sweep();  // what could not be then: the number may be used again
+  RETURN_IF_ERROR(WaitAndSweep());  // what could not be then: the number may be used again
   const Generation next{.number = FreeNumber(), .flags = FlagsOf(filter)};
   uint32_t hierarchy = 0;
   if (!filter.cgroup_controller.empty()) {
@@ -71,8 +72,18 @@ Result<void> FilterGenerations::Prepare(const SampleFilter& filter) {
   if (!added) prepared_ = before;
   has_stale_ |= !added || before;
   FollowPids();
-  Sweep();
+  static_cast<void>(WaitAndSweep());  // to make room; else the next call does
   return added;
+}
+
+// A fork program that is running may still give the bit of a generation that was withdrawn to a
+// child.
+Result<void> FilterGenerations::WaitAndSweep() {
+  if (!has_stale_) return {};
+  RETURN_IF_ERROR(WaitForRunningPrograms(skeleton_));
+  Sweep();
+  if (!has_stale_) return {};
+  return Fail(ErrorCode::kExhausted, "the entries of an earlier filter cannot be removed now");
 }
 
 uint32_t FilterGenerations::FreeNumber() const {

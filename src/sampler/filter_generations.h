@@ -24,7 +24,8 @@ class FilterGenerations {
   // Of a skeleton that is loaded and outlives this. Wants everything.
   explicit FilterGenerations(sampler_bpf& skeleton);
 
-  // Replaces what was prepared before. Errors: kUnsupported, kExhausted; then nothing changes.
+  // Replaces what was prepared before. May wait for running programs. Errors: kUnsupported,
+  // kExhausted; then nothing changes.
   Result<void> Prepare(const SampleFilter& filter);
 
   // What `active` says of the prepared filter, or if there is none, of the one that holds.
@@ -49,6 +50,7 @@ class FilterGenerations {
     bool has_pids() const { return (flags & PYRO_ACTIVE_PIDS) != 0; }
   };
 
+  Result<void> WaitAndSweep();
   uint32_t FreeNumber() const;
   Result<void> Add(const SampleFilter& filter, uint32_t generation);
   void FollowPids();

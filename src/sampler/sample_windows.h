@@ -76,7 +76,6 @@ class SampleWindows : public WindowSource {
 
   void Swap();
   Result<void> Collect();
-  Result<void> WaitForPrograms(uint32_t half);
   Result<void> Book(const Quieting& quieting);
   Window TakeWindow();
   uint32_t active() const;
