@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
@@ -51,6 +53,8 @@ class FilterGenerations {
   };
 
   Result<void> WaitAndSweep();
+  // Index of a version 1 controller in css_set.subsys. Errors: kUnsupported.
+  Result<uint32_t> SubsystemOf(const std::string& controller);
   uint32_t FreeNumber() const;
   Result<void> Add(const SampleFilter& filter, uint32_t generation);
   void FollowPids();
@@ -59,7 +63,8 @@ class FilterGenerations {
   GenerationSet pids_;
   GenerationSet comms_;
   GenerationSet cgroups_;
-  UniqueLink exit_link_;  // once there are pids
+  std::map<std::string, uint32_t> subsystems_;  // empty until one is asked for: reading takes long
+  UniqueLink exit_link_;                        // once there are pids
   Generation current_;
   std::optional<Generation> prepared_;
   bool has_stale_ = false;  // entries of generations that are neither
