@@ -93,7 +93,7 @@ Result<void> SampleWindows::Prepare(const SamplingChange& change) {
 // changed since, and else becomes part of this one.
 Result<Window> SampleWindows::Drain() {
   if (quieting_) RETURN_IF_ERROR(Collect());
-  if (has_window_ && window_frequency_ != events_.frequency()) return TakeWindow();
+  if (HasLeftover()) return TakeWindow();
   Swap();
   RETURN_IF_ERROR(Collect());
   return TakeWindow();

@@ -49,6 +49,9 @@ class SampleWindows : public WindowSource {
   std::chrono::nanoseconds TimeUntilNearlyFull() const override;
   Result<void> Prepare(const SamplingChange& change) override;
   Result<Window> Drain() override;
+  bool HasLeftover() const override {
+    return (quieting_ || has_window_) && window_frequency_ != events_.frequency();
+  }
   Result<void> Deny(uint64_t cgroup) override { return denied_.Deny(cgroup); }
   void Allow(uint64_t cgroup) override { denied_.Allow(cgroup); }
   bool AnyWantedPid() const override { return filters_.AnyWantedPid(); }
