@@ -24,7 +24,8 @@ volatile __u64 denied_bits[PYRO_DENIED_BITS / 64] __attribute__((aligned(64))) =
 /* Children of wanted processes that found wanted_pids full. */
 volatile __u64 missed_children = 0;
 
-/* Cgroups are nested at most this deep below the root. */
+/* Levels of cgroups that are looked at, from the task's own upwards. The kernel lets them be nested
+ * deeper (cgroup.max.depth): what lies further above counts as neither wanted nor denied. */
 #define PYRO_MAX_CGROUP_DEPTH 32
 #define PYRO_MAX_SUBSYSTEMS 16
 

@@ -40,18 +40,24 @@ class WindowSource {
   // For at least this long NearlyFull() stays false, even if every tick hits another stack.
   virtual std::chrono::nanoseconds TimeUntilNearlyFull() const = 0;
 
-  // Checks and prepares a change, which the next Drain() makes at the very end of its window: each
-  // tick is judged, and later scaled, by what held in its own window. A second call before that
-  // adds to the first. Errors: kUnsupported, kInvalid, kExhausted; then nothing changes.
+  // Checks and prepares a change, which the next Drain() that ends a window makes at the very end
+  // of it: each tick is judged, and later scaled, by what held in its own window. A second call
+  // before that adds to the first. Errors: kUnsupported, kInvalid, kExhausted; then nothing
+  // changes.
   virtual Result<void> Prepare(const SamplingChange& change) = 0;
 
-  // The window since the last call, with its times, frequency and accounting. After an error
-  // nothing is lost: the next call hands out those ticks, too.
+  // Ends the window under way, and hands it out with its times, frequency and accounting. After an
+  // error nothing is lost: the next call hands out those ticks, too, or first if HasLeftover().
   virtual Result<Window> Drain() = 0;
 
+  // True if a failed attempt left a window that the next Drain() hands out by itself, as its
+  // frequency is not that of the one under way, which goes on: nothing that was prepared holds
+  // then.
+  virtual bool HasLeftover() const = 0;
+
   // From now on tasks in this cgroup (version 2, a kernfs id) and below it are not sampled: their
-  // ticks count as filtered, before any work is done for them. Errors: kExhausted if too many are
-  // denied. Any thread.
+  // ticks count as filtered, before any work is done for them. Below means up to 31 levels: tasks
+  // nested deeper are sampled. Errors: kExhausted if too many are denied. Any thread.
   virtual Result<void> Deny(uint64_t cgroup) = 0;
   virtual void Allow(uint64_t cgroup) = 0;
 

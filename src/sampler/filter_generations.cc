@@ -7,28 +7,30 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "sampler/grace_period.h"
 #include "sampler/load_errors.h"
 
 namespace pyrometer {
 namespace {
 
-// Index of a version 1 controller in css_set.subsys: the value of <controller>_cgrp_id.
-Result<uint32_t> SubsystemIndex(const std::string& controller) {
+// Where css_set.subsys has the version 1 controllers: <controller>_cgrp_id and its value.
+Result<std::map<std::string, uint32_t>> ReadSubsystems() {
   const std::unique_ptr<btf, decltype(&btf__free)> types(btf__load_vmlinux_btf(), &btf__free);
   if (!types) return Fail(ErrorCode::kUnsupported, "{}", kNoBtfAdvice);
+  std::map<std::string, uint32_t> subsystems;
   const int32_t id = btf__find_by_name_kind(types.get(), "cgroup_subsys_id", BTF_KIND_ENUM);
   const btf_type* type = id < 0 ? nullptr : btf__type_by_id(types.get(), static_cast<uint32_t>(id));
-  const std::string wanted = controller + "_cgrp_id";
   for (uint32_t i = 0; type != nullptr && i < btf_vlen(type); ++i) {
     const struct btf_enum& value = btf_enum(type)[i];
-    if (wanted == btf__str_by_offset(types.get(), value.name_off)) {
-      return static_cast<uint32_t>(value.val);
-    }
+    subsystems.emplace(btf__str_by_offset(types.get(), value.name_off),
+                       static_cast<uint32_t>(value.val));
   }
-  return Fail(ErrorCode::kUnsupported, "this kernel has no cgroup controller '{}'", controller);
+  return subsystems;
 }
 
 std::array<char, PYRO_COMM_LEN> CutAsTheKernelDoes(const std::string& comm) {
@@ -53,11 +55,11 @@ FilterGenerations::FilterGenerations(sampler_bpf& skeleton)
       cgroups_(skeleton.maps.wanted_cgroups) {}
 
 Result<void> FilterGenerations::Prepare(const SampleFilter& filter) {
-  Sweep();  // what could not be then: the number may be used again
+  RETURN_IF_ERROR(WaitAndSweep());  // what could not be then: the number may be used again
   const Generation next{.number = FreeNumber(), .flags = FlagsOf(filter)};
   uint32_t hierarchy = 0;
   if (!filter.cgroup_controller.empty()) {
-    ASSIGN_OR_RETURN(const uint32_t index, SubsystemIndex(filter.cgroup_controller));
+    ASSIGN_OR_RETURN(const uint32_t index, SubsystemOf(filter.cgroup_controller));
     hierarchy = index + 1;
   }
   skeleton_.bss->cgroup_hierarchies[next.number] = hierarchy;
@@ -71,8 +73,27 @@ Result<void> FilterGenerations::Prepare(const SampleFilter& filter) {
   if (!added) prepared_ = before;
   has_stale_ |= !added || before;
   FollowPids();
-  Sweep();
+  static_cast<void>(WaitAndSweep());  // to make room; else the next call does
   return added;
+}
+
+Result<uint32_t> FilterGenerations::SubsystemOf(const std::string& controller) {
+  if (subsystems_.empty()) {
+    ASSIGN_OR_RETURN(subsystems_, ReadSubsystems());
+  }
+  const auto found = subsystems_.find(controller + "_cgrp_id");
+  if (found != subsystems_.end()) return found->second;
+  return Fail(ErrorCode::kUnsupported, "this kernel has no cgroup controller '{}'", controller);
+}
+
+// A fork program that is running may still give the bit of a generation that was withdrawn to a
+// child.
+Result<void> FilterGenerations::WaitAndSweep() {
+  if (!has_stale_) return {};
+  RETURN_IF_ERROR(WaitForRunningPrograms(skeleton_));
+  Sweep();
+  if (!has_stale_) return {};
+  return Fail(ErrorCode::kExhausted, "the entries of an earlier filter cannot be removed now");
 }
 
 uint32_t FilterGenerations::FreeNumber() const {

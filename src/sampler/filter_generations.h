@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
@@ -24,7 +26,8 @@ class FilterGenerations {
   // Of a skeleton that is loaded and outlives this. Wants everything.
   explicit FilterGenerations(sampler_bpf& skeleton);
 
-  // Replaces what was prepared before. Errors: kUnsupported, kExhausted; then nothing changes.
+  // Replaces what was prepared before. May wait for running programs. Errors: kUnsupported,
+  // kExhausted; then nothing changes.
   Result<void> Prepare(const SampleFilter& filter);
 
   // What `active` says of the prepared filter, or if there is none, of the one that holds.
@@ -49,6 +52,9 @@ class FilterGenerations {
     bool has_pids() const { return (flags & PYRO_ACTIVE_PIDS) != 0; }
   };
 
+  Result<void> WaitAndSweep();
+  // Index of a version 1 controller in css_set.subsys. Errors: kUnsupported.
+  Result<uint32_t> SubsystemOf(const std::string& controller);
   uint32_t FreeNumber() const;
   Result<void> Add(const SampleFilter& filter, uint32_t generation);
   void FollowPids();
@@ -57,7 +63,8 @@ class FilterGenerations {
   GenerationSet pids_;
   GenerationSet comms_;
   GenerationSet cgroups_;
-  UniqueLink exit_link_;  // once there are pids
+  std::map<std::string, uint32_t> subsystems_;  // empty until one is asked for: reading takes long
+  UniqueLink exit_link_;                        // once there are pids
   Generation current_;
   std::optional<Generation> prepared_;
   bool has_stale_ = false;  // entries of generations that are neither

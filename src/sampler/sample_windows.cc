@@ -4,11 +4,10 @@
 #include <bpf/bpf.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/system_error.h"
+#include "sampler/grace_period.h"
 #include "sampler/sample_rate.h"
 
 namespace pyrometer {
@@ -94,7 +93,7 @@ Result<void> SampleWindows::Prepare(const SamplingChange& change) {
 // changed since, and else becomes part of this one.
 Result<Window> SampleWindows::Drain() {
   if (quieting_) RETURN_IF_ERROR(Collect());
-  if (has_window_ && window_frequency_ != events_.frequency()) return TakeWindow();
+  if (HasLeftover()) return TakeWindow();
   Swap();
   RETURN_IF_ERROR(Collect());
   return TakeWindow();
@@ -124,7 +123,7 @@ void SampleWindows::Swap() {
 Result<void> SampleWindows::Collect() {
   Quieting& quieting = *quieting_;
   if (!quieting.is_quiet) {
-    RETURN_IF_ERROR(WaitForPrograms(quieting.half));
+    RETURN_IF_ERROR(WaitForRunningPrograms(skeleton_));
     quieting.is_quiet = true;
     filters_.Sweep();
   }
@@ -137,14 +136,6 @@ Result<void> SampleWindows::Collect() {
   quieting_.reset();
   has_window_ = true;
   return {};
-}
-
-// Putting the same map into its place again changes nothing but waits until no program is running
-// that may have read the old value of `active` (kernel/bpf/syscall.c: maybe_wait_bpf_programs).
-Result<void> SampleWindows::WaitForPrograms(uint32_t half) {
-  const int outer = bpf_map__fd(skeleton_.maps.counts_halves);
-  if (bpf_map_update_elem(outer, &half, &halves_[half].counts, BPF_ANY) == 0) return {};
-  return SystemError(errno, "swapping the window maps");
 }
 
 Result<void> SampleWindows::Book(const Quieting& quieting) {

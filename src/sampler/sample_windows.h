@@ -49,6 +49,9 @@ class SampleWindows : public WindowSource {
   std::chrono::nanoseconds TimeUntilNearlyFull() const override;
   Result<void> Prepare(const SamplingChange& change) override;
   Result<Window> Drain() override;
+  bool HasLeftover() const override {
+    return (quieting_ || has_window_) && window_frequency_ != events_.frequency();
+  }
   Result<void> Deny(uint64_t cgroup) override { return denied_.Deny(cgroup); }
   void Allow(uint64_t cgroup) override { denied_.Allow(cgroup); }
   bool AnyWantedPid() const override { return filters_.AnyWantedPid(); }
@@ -76,7 +79,6 @@ class SampleWindows : public WindowSource {
 
   void Swap();
   Result<void> Collect();
-  Result<void> WaitForPrograms(uint32_t half);
   Result<void> Book(const Quieting& quieting);
   Window TakeWindow();
   uint32_t active() const;

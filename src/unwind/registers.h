@@ -19,6 +19,8 @@ struct Machine {
   uint8_t return_address = 0;
   uint8_t general_registers = 0;  // all have numbers below this
   uint32_t preserved = 0;         // bit n: a called function gives register n back unchanged
+  uint32_t exception = 0;  // likewise: it carries an exception to its handler, EH_RETURN_DATA_REGNO
+  uint32_t volatiles = 0;  // likewise: none of these, and calls may change it
 
   constexpr bool HasLinkRegister() const { return return_address < general_registers; }
   constexpr bool Preserves(uint8_t reg) const { return ((preserved >> reg) & 1) != 0; }
@@ -30,13 +32,17 @@ inline constexpr Machine kAmd64 = {.frame_pointer = 6,
                                    .stack_pointer = 7,
                                    .return_address = 16,
                                    .general_registers = 16,
-                                   .preserved = 0xf048};  // rbx, rbp, r12 to r15
+                                   .preserved = 0xf048,   // rbx, rbp, r12 to r15
+                                   .exception = 0x3,      // rax, rdx
+                                   .volatiles = 0x0f34};  // rcx, rsi, rdi, r8 to r11
 // DWARF for the Arm 64-bit Architecture, table 1; Procedure Call Standard, section 6.1.1.
 inline constexpr Machine kArm64 = {.frame_pointer = 29,
                                    .stack_pointer = 31,
                                    .return_address = 30,
                                    .general_registers = 32,
-                                   .preserved = 0x3ff80000};  // x19 to x29
+                                   .preserved = 0x3ff80000,  // x19 to x29
+                                   .exception = 0xf,         // x0 to x3
+                                   .volatiles = 0x3fff0};    // x4 to x17
 
 // What this runs on.
 #if defined(__x86_64__)

@@ -36,12 +36,6 @@ pyro_unwind_rule Bare(pyro_rule_kind kind) {
           .rbx_offset = 0};
 }
 
-// True of functions with __builtin_eh_return(): they save the registers that carry an exception to
-// its handler (EH_RETURN_DATA_REGNO: rax and rdx, or x0 to x3), which calls need not preserve.
-bool SavesException(const FrameRules& rules) {
-  return rules.registers[0].kind == Kind::kAtCfa && rules.registers[1].kind == Kind::kAtCfa;
-}
-
 bool IsAtCfa(const CfiRule& rule, int64_t offset) {
   return rule.kind == Kind::kAtCfa && rule.offset == offset;
 }
@@ -58,15 +52,28 @@ std::optional<RegisterRule> CopyRule(const CfiRule& rule, const Cie& cie) {
 
 }  // namespace
 
-std::optional<pyro_unwind_rule> RuleClassifier::Classify(const FrameRules& rules,
-                                                         const Cie& cie) const {
+std::optional<pyro_unwind_rule> RuleClassifier::Classify(const FrameRules& rules, const Cie& cie,
+                                                         bool fp_was_saved) const {
   if (rules.registers[cie.return_address].kind == Kind::kUndefined) return Bare(PYRO_RULE_END);
   if (cie.signal_frame) return ClassifySignalFrame(rules, cie);
   if (rules.cfa.kind == Kind::kUndefined) return std::nullopt;
   pyro_unwind_rule rule = Bare(PYRO_RULE_REGISTER);
   if (!SetAll(rules, cie, rule)) return Bare(PYRO_RULE_EXOTIC);
-  if (rule.kind == PYRO_RULE_REGISTER && SavesException(rules)) rule.kind = PYRO_RULE_LEAVING;
+  if (rule.kind == PYRO_RULE_REGISTER && fp_was_saved && SavesException(rules)) {
+    rule.kind = PYRO_RULE_LEAVING;
+  }
   return rule;
+}
+
+// Functions of other calling conventions (clang's preserve_most) save those of an exception as
+// they save all that calls may change.
+bool RuleClassifier::SavesException(const FrameRules& rules) const {
+  if (rules.registers[0].kind != Kind::kAtCfa) return false;  // nearly all
+  uint32_t saved = 0;
+  for (uint8_t reg = 0; reg < machine_.general_registers; ++reg) {
+    if (rules.registers[reg].kind == Kind::kAtCfa) saved |= 1U << reg;
+  }
+  return (saved & (machine_.exception | machine_.volatiles)) == machine_.exception;
 }
 
 // Augmentation S says that no call interrupted the caller, which is also true of other things than

@@ -17,8 +17,15 @@ class RuleClassifier {
   explicit RuleClassifier(const Machine& machine) : machine_(machine) {}
 
   // Nothing if `rules`, of a function of `cie`, have no CFA where there must be one. What a rule
-  // cannot express is PYRO_RULE_EXOTIC, with cfa_offset 0: see MakeExotic.
-  std::optional<pyro_unwind_rule> Classify(const FrameRules& rules, const Cie& cie) const;
+  // cannot express is PYRO_RULE_EXOTIC, with cfa_offset 0: see MakeExotic. `fp_was_saved`: the
+  // function saves the frame pointer in this row or has done so in one before, as all do that have
+  // __builtin_eh_return().
+  std::optional<pyro_unwind_rule> Classify(const FrameRules& rules, const Cie& cie,
+                                           bool fp_was_saved) const;
+
+  bool SavesFramePointer(const FrameRules& rules) const {
+    return rules.registers[machine_.frame_pointer].kind == CfiRule::Kind::kAtCfa;
+  }
 
  private:
   pyro_unwind_rule ClassifySignalFrame(const FrameRules& rules, const Cie& cie) const;
@@ -29,6 +36,9 @@ class RuleClassifier {
   bool SetCfaBase(const RegisterPlus& base, pyro_unwind_rule& rule) const;
   bool SetFramePointer(const FrameRules& rules, const Cie& cie, pyro_unwind_rule& rule) const;
   bool SetReturnAddress(const FrameRules& rules, const Cie& cie, pyro_unwind_rule& rule) const;
+  // True of functions with __builtin_eh_return() once they have saved the registers that carry an
+  // exception.
+  bool SavesException(const FrameRules& rules) const;
   // The offset from the frame pointer, if that is where `saved` says a register is.
   std::optional<int16_t> FramePointerOffset(const CfiRule& saved, const FrameRules& rules,
                                             const Cie& cie) const;

@@ -182,17 +182,19 @@ class TableCompiler {
   bool ReadRows(const Fde& fde) {
     const Cie& cie = info_.cies[fde.cie];
     function_.clear();
+    bool fp_was_saved = false;
     for (machine_.Start(cie, fde); machine_.Next();) {
+      fp_was_saved |= classifier_.SavesFramePointer(machine_.rules());
       if (machine_.end() <= fde.from) continue;
-      const std::optional<uint16_t> rule = RuleFor(machine_.rules(), cie);
+      const std::optional<uint16_t> rule = RuleFor(machine_.rules(), cie, fp_was_saved);
       if (!rule || !builder_.HasRoomFor(function_.size() + 1)) return false;
       function_.push_back({std::max(machine_.begin(), fde.from), machine_.end(), *rule});
     }
     return !machine_.failed();
   }
 
-  std::optional<uint16_t> RuleFor(const FrameRules& rules, const Cie& cie) {
-    const std::optional<pyro_unwind_rule> rule = classifier_.Classify(rules, cie);
+  std::optional<uint16_t> RuleFor(const FrameRules& rules, const Cie& cie, bool fp_was_saved) {
+    const std::optional<pyro_unwind_rule> rule = classifier_.Classify(rules, cie, fp_was_saved);
     if (!rule) return std::nullopt;
     if (rule->kind == PYRO_RULE_EXOTIC) {
       const std::optional<ExoticRule> exotic = MakeExotic(rules, cie);

@@ -267,8 +267,9 @@ class HandWrittenCode {
     pyro_go_on(&walk.cursor, return_address, slot + sizeof(uint64_t), PYRO_END_BAD_RETURN_ADDRESS);
     walk.cursor.has_callee_registers = 0;
     stack.end = EndOf(WalkOn(walk));
+    // Truncated at the limit of frames, that is: what the budget ended is not confirmed.
     const bool rooted = stack.end == StackEnd::kComplete || stack.end == StackEnd::kTruncated;
-    return rooted ? std::optional(std::move(stack)) : std::nullopt;
+    return rooted && !leaf_.view->exhausted() ? std::optional(std::move(stack)) : std::nullopt;
   }
 
   const pyro_walk& leaf_;

@@ -33,8 +33,9 @@ enum pyro_rule_kind {
   PYRO_RULE_PLT,         /* CFA = register + cfa_offset + ((pc & 15) >= cfa_add ? 8 : 0) */
   PYRO_RULE_LEAVING,     /* as PYRO_RULE_REGISTER, in a function that leaves its callers (libgcc's
                           * _Unwind_Resume) and overwrites what they have saved before it does.
-                          * When it has its caller's frame pointer back (PYRO_SAVED_SAME), its return
-                          * address is where it is going: a landing pad, behind no call */
+                          * It has saved the frame pointer in this row or one before. So with
+                          * PYRO_SAVED_SAME it has restored it, and its return address is where it
+                          * is going: a landing pad, behind no call */
   PYRO_RULE_KINDS
 };
 

@@ -113,6 +113,7 @@ class FakeWindows : public WindowSource {
     nearly_full = false;
     return window;
   }
+  bool HasLeftover() const override { return false; }
   Result<void> Deny(uint64_t cgroup) override {
     denied.push_back(cgroup);
     return {};

@@ -120,6 +120,41 @@ TEST_F(DeniedCgroupLive, SamplesNeitherItNorWhatIsBelowIt) {
   inside.End();
 }
 
+// All of them share the bits by which a tick sees whether it has to look.
+TEST_F(DeniedCgroupLive, KeepsOneDeniedAmongManyThatAreAllowedAgain) {
+  const Cgroup cgroup(Name("-one"));
+  Child inside;
+  const Child outside;
+  cgroup.Add(inside);
+  // Without a filter: what is filtered is denied.
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(WithoutColdSamples({.frequency = {499}}));
+  ASSERT_TRUE(sampler);
+  WindowSource& windows = sampler->windows();
+  constexpr uint64_t kOthers = PYRO_MAX_DENIED - 1;
+  const auto made_up = [](uint64_t number) { return uint64_t{1} << 40 | number; };
+  for (uint64_t i = 0; i < kOthers; ++i) ASSERT_TRUE(windows.Deny(made_up(i)).has_value());
+  ASSERT_TRUE(windows.Deny(cgroup.id()).has_value());
+  ASSERT_TRUE(windows.Start().has_value());
+  uint64_t of_inside = 0;
+  const auto look = [&] {
+    uint64_t filtered = 0;
+    uint64_t of_outside = 0;
+    EXPECT_TRUE(WaitFor([&] {
+      const Result<Window> window = windows.Drain();
+      if (!window) return false;
+      filtered += window->accounting.filtered;
+      of_inside += TicksOf(*window, inside);
+      of_outside += TicksOf(*window, outside);
+      return filtered > 20 && of_outside > 20;
+    }));
+  };
+  look();
+  for (uint64_t i = 0; i < kOthers; ++i) windows.Allow(made_up(i));
+  look();
+  EXPECT_EQ(of_inside, 0U);
+  inside.End();
+}
+
 TEST_F(DeniedCgroupLive, DeniesNoMoreThanItCanHold) {
   const std::unique_ptr<Sampler> sampler = LoadOrFail({});
   ASSERT_TRUE(sampler);

@@ -91,6 +91,57 @@ TEST_P(FailingDrainLive, KeepsWindowsOfTwoFrequenciesApart) {
   EXPECT_EQ(sum, windows.accounting());
 }
 
+TEST_F(SamplerLive, RefusesAFilterThatWouldMixWithOneThatCannotBeForgotten) {
+  const Child first;
+  const Child second;
+  const Child third;
+  Sampler::Options options = WithoutColdSamples({.frequency = {499}});
+  options.filter.pids = {first.pid()};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler);
+  WindowSource& windows = sampler->windows();
+  ASSERT_TRUE(windows.Start().has_value());
+  const auto next = [](const Child& child) {
+    SampleFilter filter;
+    filter.pids = {child.pid()};
+    return SamplingChange{.frequency = {}, .filter = filter};
+  };
+  ASSERT_TRUE(windows.Prepare(next(second)));
+  WithoutCommand(BPF_MAP_LOOKUP_BATCH, [&] {
+    EXPECT_TRUE(windows.Drain().has_value());
+    const Result<void> refused = windows.Prepare(next(third));
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code(), ErrorCode::kExhausted);
+  });
+  ASSERT_TRUE(windows.Prepare(next(third)));
+  EXPECT_TRUE(windows.Drain().has_value());
+  EXPECT_TRUE(WaitFor([&] { return windows.accounting().exported >= 20; }));
+  const Result<Window> window = windows.Drain();
+  ASSERT_TRUE(window.has_value());
+  for (const Sample& sample : window->samples) EXPECT_EQ(sample.process.pid, third.pid());
+}
+
+TEST_P(FailingDrainLive, SaysThatAWindowIsLeftOverBeforeAnyChangeIsMade) {
+  const Child child;
+  Sampler::Options options = WithoutColdSamples({.frequency = {499}});
+  options.filter.pids = {child.pid()};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler);
+  WindowSource& windows = sampler->windows();
+  ASSERT_TRUE(windows.Start().has_value());
+  WithoutCommand(GetParam(), [&] { EXPECT_FALSE(windows.Drain().has_value()); });
+  EXPECT_FALSE(windows.HasLeftover()) << "it becomes part of the next";
+  Drain(windows);
+  ASSERT_TRUE(windows.Prepare({.frequency = Hertz{997}, .filter = {}}));
+  WithoutCommand(GetParam(), [&] { EXPECT_FALSE(windows.Drain().has_value()); });
+  EXPECT_TRUE(windows.HasLeftover());
+  ASSERT_TRUE(windows.Prepare({.frequency = Hertz{199}, .filter = {}}));
+  EXPECT_EQ(Drain(windows).frequency, Hertz{499});
+  EXPECT_FALSE(windows.HasLeftover());
+  EXPECT_EQ(Drain(windows).frequency, Hertz{997});
+  EXPECT_EQ(Drain(windows).frequency, Hertz{199});
+}
+
 INSTANTIATE_TEST_SUITE_P(Steps, FailingDrainLive,
                          testing::Values(BPF_MAP_UPDATE_ELEM, BPF_MAP_LOOKUP_AND_DELETE_BATCH),
                          [](const auto& test) {

@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <memory>
-#include <optional>
+#include <set>
+#include <sstream>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "base/unique_fd.h"
 #include "tests/unit/sampler/sampler_live.h"
@@ -76,17 +78,39 @@ void BringUpLoopback() {
   }
 }
 
-// Where the kernel serves softirqs; nothing if it does not tell.
-std::optional<std::pair<uint64_t, uint64_t>> ServingSoftirqs() {
-  std::ifstream symbols("/proc/kallsyms");
-  std::string line;
-  while (std::getline(symbols, line)) {
-    if (!line.ends_with(" handle_softirqs") && !line.ends_with(" __do_softirq")) continue;
-    const uint64_t start = std::stoull(line, nullptr, 16);
-    if (start != 0) return std::pair(start, start + 2048);
+// The kernel's functions by their addresses; none if it does not tell.
+class KernelFunctions {
+ public:
+  KernelFunctions() {
+    std::ifstream symbols("/proc/kallsyms");
+    std::string line;
+    while (std::getline(symbols, line)) {
+      std::istringstream words(line);
+      uint64_t address = 0;
+      char type = 0;
+      std::string name;
+      words >> std::hex >> address >> type >> name;
+      if (address != 0 && (type == 't' || type == 'T')) names_[address].insert(name);
+    }
   }
-  return std::nullopt;
-}
+  bool known() const { return !names_.empty(); }
+  bool IsIn(Frame frame, const std::set<std::string>& functions) const {
+    const auto after = names_.upper_bound(frame.bits());
+    return after != names_.begin() &&
+           std::ranges::any_of(std::prev(after)->second,
+                               [&](auto& name) { return functions.contains(name); });
+  }
+
+ private:
+  std::map<uint64_t, std::set<std::string>> names_;
+};
+
+const std::set<std::string> kServingSoftirqs = {"handle_softirqs", "__do_softirq"};
+const std::set<std::string> kIdling = {
+    "do_idle",          "default_idle",        "default_idle_call", "arch_cpu_idle",
+    "native_safe_halt", "pv_native_safe_halt", "mwait_idle",        "acpi_idle_do_entry",
+    "acpi_safe_halt",   "intel_idle",          "intel_idle_irq",    "poll_idle",
+    "cpu_idle_poll",    "cpuidle_enter_state", "cpu_do_idle",       "haltpoll_enter_idle"};
 
 TEST_F(SamplerLive, TakesSoftirqsOverTheIdleTaskForCpuTime) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two CPUs";
@@ -96,7 +120,7 @@ TEST_F(SamplerLive, TakesSoftirqsOverTheIdleTaskForCpuTime) {
   const Child sender([] { SendForever(); });
   const std::unique_ptr<Sampler> sampler = LoadOrFail(WithoutColdSamples({.frequency = {1999}}));
   ASSERT_TRUE(sampler && sampler->windows().Start());
-  const auto softirqs = ServingSoftirqs();
+  const KernelFunctions functions;
   uint64_t over_idle = 0;
   uint64_t in_softirqs = 0;
   const auto look_at = [&](const Window& window, const Sample& sample) {
@@ -105,12 +129,12 @@ TEST_F(SamplerLive, TakesSoftirqsOverTheIdleTaskForCpuTime) {
     EXPECT_EQ(sample.thread, sample.comm);
     EXPECT_EQ(sample.process.start_time, StartTime(0));
     EXPECT_TRUE(stack.end == StackEnd::kNoUserStack);
-    EXPECT_GT(stack.kernel_frames, 0U);
+    ASSERT_GT(stack.kernel_frames, 0U);
     over_idle += sample.count;
     const auto frames = window.FramesOf(stack);
-    const bool serves = softirqs && std::ranges::any_of(frames, [&](Frame frame) {
-                          return frame.bits() >= softirqs->first && frame.bits() < softirqs->second;
-                        });
+    EXPECT_FALSE(functions.IsIn(frames.front(), kIdling));
+    const bool serves = std::ranges::any_of(
+        frames, [&](Frame frame) { return functions.IsIn(frame, kServingSoftirqs); });
     in_softirqs += serves ? sample.count : 0;
   };
   EXPECT_TRUE(WaitFor([&] {
@@ -121,11 +145,33 @@ TEST_F(SamplerLive, TakesSoftirqsOverTheIdleTaskForCpuTime) {
     }
     return over_idle >= 20 && window->accounting.idle > 0;
   }));
-  if (softirqs) {
+  if (functions.known()) {
     EXPECT_GT(in_softirqs, over_idle / 2);
   }
   RecordProperty("over_idle", static_cast<int>(over_idle));
   RecordProperty("in_softirqs", static_cast<int>(in_softirqs));
+}
+
+TEST_F(SamplerLive, TakesTheIdleTaskItselfForIdle) {
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(WithoutColdSamples({.frequency = {999}}));
+  ASSERT_TRUE(sampler && sampler->windows().Start());
+  const KernelFunctions functions;
+  uint64_t over_idle = 0;
+  uint64_t idle = 0;
+  const bool rests = WaitFor([&] {
+    const Result<Window> window = sampler->windows().Drain();
+    if (!window) return false;
+    idle += window->accounting.idle;
+    for (const Sample& sample : window->samples) {
+      if (sample.process.pid != Pid(0)) continue;
+      over_idle += sample.count;
+      const auto frames = window->FramesOf(window->stacks[sample.stack]);
+      EXPECT_FALSE(!frames.empty() && functions.IsIn(frames.front(), kIdling));
+    }
+    return idle >= 200;
+  });
+  if (!rests) GTEST_SKIP() << "no CPU is ever idle here";
+  EXPECT_LT(over_idle, idle / 4);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frequency and filter change while sampling.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +10,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/sampler/sampler_live.h"
@@ -134,6 +138,26 @@ TEST_F(SamplingChangeLive, FollowsChildrenOfWhatIsWantedNowAndForgetsThoseOfBefo
   Drain();
   EXPECT_TRUE(IsOnly(DrainAfter(20), other));
   ExpectNothingLost();
+}
+
+TEST_F(SamplingChangeLive, ReadsTheKernelsTypesOnlyOnce) {
+  StartWith({.frequency = {99}});
+  SampleFilter filter;
+  filter.cgroups = {1};
+  filter.cgroup_controller = "cpu";
+  ASSERT_TRUE(windows().Prepare({.frequency = {}, .filter = filter}));
+  const std::string nothing = testing::TempDir() + "/nothing_" + std::to_string(::getpid());
+  ASSERT_TRUE(std::filesystem::create_directory(nothing));
+  std::thread([&] {
+    ASSERT_EQ(::unshare(CLONE_FS), 0);
+    ASSERT_EQ(::chroot(nothing.c_str()), 0);
+    EXPECT_TRUE(windows().Prepare({.frequency = {}, .filter = filter}).has_value());
+    filter.cgroup_controller = "no such";
+    const Result<void> refused = windows().Prepare({.frequency = {}, .filter = filter});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().message(), "this kernel has no cgroup controller 'no such'");
+  }).join();
+  std::filesystem::remove(nothing);
 }
 
 TEST_F(SamplingChangeLive, KnowsWhenNobodyWantedIsLeft) {

@@ -19,12 +19,12 @@ struct Case {
   std::string rule;
 };
 
-std::string RuleOf(const DwarfBytes& instructions, const CieSpec& cie = {},
-                   int machine = EM_X86_64) {
+std::string RuleOf(const DwarfBytes& instructions, const CieSpec& cie = {}, int machine = EM_X86_64,
+                   uint64_t offset = 0) {
   MadeObject object = OneFunction(instructions, 0x100, cie);
   object.machine = machine;
   const Result<UnwindTable> table = CompileUnwindTable(object.Open());
-  return table ? RuleTextAt(*table, kText) : table.error().message();
+  return table ? RuleTextAt(*table, kText + offset) : table.error().message();
 }
 
 DwarfBytes Cfa(const DwarfBytes& expression) {
@@ -81,16 +81,68 @@ TEST(RuleClassifier, FollowsRbx) {
   for (const Case& c : cases) EXPECT_EQ(RuleOf(c.instructions), c.rule) << c.name;
 }
 
-// __builtin_eh_return: functions that have it save what carries an exception, rax and rdx or x0 to
-// x3, which no others do.
+// As GCC describes _Unwind_Resume of libgcc, which has __builtin_eh_return.
 TEST(RuleClassifier, TellsFunctionsThatLeaveTheirCallers) {
-  const DwarfBytes saves = {DW_CFA_offset | 0, 4, DW_CFA_offset | 1, 3};
-  EXPECT_EQ(RuleOf(saves), "leaving cfa=r7+8 fp=same ra=[cfa-8] rbx=same");
-  EXPECT_EQ(RuleOf({DW_CFA_offset | 0, 4}), "cfa=r7+8 fp=same ra=[cfa-8] rbx=same");
-  EXPECT_EQ(RuleOf({DW_CFA_offset | 1, 4}), "cfa=r7+8 fp=same ra=[cfa-8] rbx=same");
+  const DwarfBytes resume = {DW_CFA_advance_loc | 5,
+                             DW_CFA_def_cfa_offset,
+                             16,
+                             DW_CFA_offset | 6,
+                             2,
+                             DW_CFA_advance_loc | 3,
+                             DW_CFA_def_cfa_register,
+                             6,
+                             DW_CFA_advance_loc | 8,
+                             DW_CFA_offset | 3,
+                             7,
+                             DW_CFA_offset | 1,
+                             8,
+                             DW_CFA_offset | 0,
+                             9,
+                             DW_CFA_advance_loc | 16,
+                             DW_CFA_def_cfa,
+                             2,
+                             8,
+                             DW_CFA_restore | 6};
+  const auto at = [&](uint64_t offset) { return RuleOf(resume, {}, EM_X86_64, offset); };
+  EXPECT_EQ(at(0), "cfa=r7+8 fp=same ra=[cfa-8] rbx=same");
+  EXPECT_EQ(at(8), "cfa=r6+16 fp=[cfa-16] ra=[cfa-8] rbx=same");
+  EXPECT_EQ(at(16), "leaving cfa=r6+16 fp=[cfa-16] ra=[cfa-8] rbx=[cfa-56]");
+  EXPECT_EQ(at(32), "leaving cfa=r2+8 fp=same ra=[cfa-8] rbx=[cfa-56]");
+}
+
+TEST(RuleClassifier, TellsFunctionsOfArm64ThatLeaveTheirCallers) {
   const CieSpec arm64 = {
       .code_alignment = 4, .return_address = 30, .instructions = {DW_CFA_def_cfa, 31, 0}};
-  EXPECT_EQ(RuleOf(saves, arm64, EM_AARCH64), "leaving cfa=r31+0 fp=same ra=same");
+  const auto at_return = [&](const DwarfBytes& saves) {
+    DwarfBytes bytes = {DW_CFA_def_cfa_offset, 64, DW_CFA_offset | 29, 8, DW_CFA_offset | 30, 7};
+    bytes.Append(saves).Append({DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 0,
+                                DW_CFA_restore | 29, DW_CFA_restore | 30});
+    return RuleOf(bytes, arm64, EM_AARCH64, 16);
+  };
+  const DwarfBytes exception = {DW_CFA_offset | 0, 6, DW_CFA_offset | 1, 5,
+                                DW_CFA_offset | 2, 4, DW_CFA_offset | 3, 3};
+  EXPECT_EQ(at_return(exception), "leaving cfa=r31+0 fp=same ra=same");
+  EXPECT_EQ(at_return({DW_CFA_offset | 0, 6, DW_CFA_offset | 1, 5}), "cfa=r31+0 fp=same ra=same");
+  DwarfBytes more = exception;
+  more.Append({DW_CFA_offset | 4, 2});
+  EXPECT_EQ(at_return(more), "cfa=r31+0 fp=same ra=same");
+}
+
+// With other calling conventions functions save rax and rdx, too.
+TEST(RuleClassifier, DoesNotTakeAFunctionThatPreservesAllRegistersForOneThatLeaves) {
+  // As clang describes __attribute__((preserve_most)).
+  const DwarfBytes preserve_most = {
+      DW_CFA_def_cfa_offset, 80, DW_CFA_offset | 0, 9, DW_CFA_offset | 2,  8,
+      DW_CFA_offset | 1,     7,  DW_CFA_offset | 4, 6, DW_CFA_offset | 5,  5,
+      DW_CFA_offset | 8,     4,  DW_CFA_offset | 9, 3, DW_CFA_offset | 10, 2};
+  const std::string plain = "cfa=r7+80 fp=same ra=[cfa-8] rbx=same";
+  EXPECT_EQ(RuleOf(preserve_most), plain);
+  DwarfBytes with_frame_pointer = preserve_most;
+  with_frame_pointer.Append({DW_CFA_offset | 6, 10});
+  EXPECT_EQ(RuleOf(with_frame_pointer), "cfa=r7+80 fp=[cfa-80] ra=[cfa-8] rbx=same");
+  const DwarfBytes frame_pointer_untouched = {DW_CFA_def_cfa_offset, 80, DW_CFA_offset | 0, 9,
+                                              DW_CFA_offset | 1,     7};
+  EXPECT_EQ(RuleOf(frame_pointer_untouched), plain);
 }
 
 TEST(RuleClassifier, LeavesTheRestToUserSpace) {

@@ -86,6 +86,25 @@ TEST_F(UnwindBudgetTest, SearchesForHandWrittenCallersWithinItsSteps) {
   EXPECT_EQ(view_.questions(), 1000);
 }
 
+TEST_F(UnwindBudgetTest, GuessesNoCallersThatItHasNoStepsLeftToConfirm) {
+  const uint64_t caller = view_.Function(RuleOfKind(PYRO_RULE_EXOTIC));  // number 0
+  view_.AddExotic({.cfa = InRegister(kRsp, 8),
+                   .registers = {20, {.reg = 16, .rule = AtCfa(-8)}},
+                   .return_address = 16});
+  view_.PutCall(caller);
+  FillStack(0x1234);
+  view_.Put(kStack + 200 * 8, caller);
+  view_.Put(kStack + 201 * 8, Bottom());
+  const uint64_t leaf = FakeView::HandWritten();
+  EXPECT_EQ(UnwindFrom(leaf).frames.size(), 3U);
+  const auto needed = static_cast<uint32_t>(view_.questions() + 21);
+  for (uint32_t missing = 1; missing <= 30; ++missing) {
+    const UnwoundStack stack = Unwind(registers_, view_, {.most_steps = needed - missing});
+    EXPECT_THAT(AddressesOf(stack), ElementsAre(leaf)) << missing;
+    EXPECT_EQ(stack.end, StackEnd::kTruncated) << missing;
+  }
+}
+
 TEST_F(UnwindBudgetTest, GivesUpOnAStackFullOfHandWrittenCallers) {
   const uint64_t outer = FakeView::HandWritten() + 0x40;
   view_.PutCall(outer, FakeView::HandWritten() - 0x20);
