@@ -71,11 +71,12 @@ void SamplingLoop::FollowCpus() {
 Result<void> SamplingLoop::Change(const SamplingChange& change) {
   RETURN_IF_ERROR(parts_.source.Prepare(change));
   Count(&Counters::changes);
-  TakeWindow(Why::kAsked);  // if that fails, the change waits for the next attempt
+  BeginWindow();  // if that fails, the change waits for the next attempt
   return {};
 }
 
 uint64_t SamplingLoop::BeginWindow() {
+  if (parts_.source.HasLeftover() && !TakeWindow(Why::kAsked)) return number_ + 2;
   // If that fails, the window under way holds what was before.
   return TakeWindow(Why::kAsked) ? number_ : number_ + 1;
 }
@@ -87,10 +88,8 @@ bool SamplingLoop::TakeWindow(Why why) {
     Count(&Counters::failed_drains);
     parts_.log.Failed("taking a window", window.error());
     not_before_ = After(now.monotonic, kLook);
-    drain_failed_ = true;
     return false;
   }
-  drain_failed_ = false;
   parts_.cold.MoveInto(*window);
   ScaleLateSamples(*window, frequency_);
   frequency_ = window->frequency;
@@ -125,15 +124,19 @@ void SamplingLoop::Finish(std::chrono::steady_clock::time_point until) {
   parts_.source.Stop();
   const auto now = std::chrono::steady_clock::now();
   parts_.cold.Finish(now + (until - now) / 2);
-  // After a failure the sampler hands out first what that left, and by itself if it was at another
-  // frequency.
-  bool taken = drain_failed_ ? false : TakeWindow(Why::kLast);
+  bool taken = TakeLastWindow();
   while (!taken && std::chrono::steady_clock::now() < until) {
     SleepFor(std::chrono::milliseconds(10), {});
-    taken = TakeWindow(Why::kAsked) && TakeWindow(Why::kLast);
+    taken = TakeLastWindow();
   }
   if (!taken) GiveUpLastWindow();
   parts_.out.Close();
+}
+
+// After what a failed attempt has left, which comes by itself.
+bool SamplingLoop::TakeLastWindow() {
+  if (parts_.source.HasLeftover() && !TakeWindow(Why::kAsked)) return false;
+  return TakeWindow(Why::kLast);
 }
 
 // The kernel does not give its maps: what it counted is lost, what user space unwound is not.

@@ -81,6 +81,7 @@ class SamplingLoop {
   enum class Why { kPeriodEnds, kMapsFillUp, kAsked, kLast };
 
   bool TakeWindow(Why why);
+  bool TakeLastWindow();
   void GiveUpLastWindow();
   void AddWhatIsMissing(Window& last) const;
   void HandOut(Window window, std::vector<ConsumerId> ended);
@@ -94,8 +95,7 @@ class SamplingLoop {
   uint64_t number_ = 0;    // of the window under way
   MonotonicTime window_began_;
   MonotonicTime look_for_cpus_;
-  MonotonicTime not_before_;   // no window is taken, because taking one has just failed
-  bool drain_failed_ = false;  // the last time
+  MonotonicTime not_before_;  // no window is taken, because taking one has just failed
   mutable absl::Mutex mutex_;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
 };

@@ -110,10 +110,10 @@ class FakeWindows : public WindowSource {
     window.begin = MonotonicTime(static_cast<uint64_t>(drains));  // later than what was before
     if (prepared.frequency) frequency = *prepared.frequency;
     prepared = {};
-    nearly_full = false;
+    nearly_full = leftover = false;
     return window;
   }
-  bool HasLeftover() const override { return false; }
+  bool HasLeftover() const override { return leftover; }
   Result<void> Deny(uint64_t cgroup) override {
     denied.push_back(cgroup);
     return {};
@@ -135,6 +135,7 @@ class FakeWindows : public WindowSource {
   bool stopped = false;
   bool nearly_full = false;
   bool refuse_changes = false;
+  bool leftover = false;
   std::chrono::nanoseconds until_full{std::chrono::hours(1)};
   Hertz frequency{99};
   SamplingChange prepared;

@@ -180,11 +180,19 @@ TEST_F(SamplingLoopTest, TriesTheLastWindowAgainAndEndsAllPeriods) {
   source_.fail_drains = 2;
   Finish();
   EXPECT_TRUE(source_.stopped);
-  EXPECT_EQ(SamplesOf(line_.Pop()->window), 3U);
-  const std::optional<TakenWindow> rest = line_.Pop();
-  EXPECT_EQ(SamplesOf(rest->window), 0U);
-  EXPECT_THAT(rest->ended, ElementsAre(1));
+  const std::optional<TakenWindow> taken = line_.Pop();
+  EXPECT_EQ(SamplesOf(taken->window), 3U);
+  EXPECT_THAT(taken->ended, ElementsAre(1));
   EXPECT_FALSE(line_.Pop().has_value());
+}
+
+TEST_F(SamplingLoopTest, TakesWhatAFailedAttemptLeftBeforeItEndsAWindow) {
+  source_.leftover = true;
+  EXPECT_EQ(loop_.BeginWindow(), 2U);
+  EXPECT_EQ(source_.drains, 2);
+  source_.leftover = true;
+  Finish();
+  EXPECT_EQ(source_.drains, 4);
 }
 
 TEST_F(SamplingLoopTest, HandsOutALastWindowThoughTheKernelDoesNotGiveItsMaps) {
