@@ -92,7 +92,7 @@ class SamplingLoop {
   uint64_t handed_out_ = 0;  // samples, in windows so far
   MonotonicTime window_began_;
   MonotonicTime look_for_cpus_;
-  MonotonicTime not_before_;  // no window is taken, because taking one has just failed
+  MonotonicTime not_before_;   // no window is taken, because taking one has just failed
   bool drain_failed_ = false;  // the last time
   mutable absl::Mutex mutex_;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
