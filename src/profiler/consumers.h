@@ -17,18 +17,18 @@
 
 namespace pyrometer {
 
-// Who is attached: when their periods end, and a thread for each. Thread-safe.
+// The attached consumers: when their periods end, and a thread for each. Thread-safe.
 class Consumers {
  public:
-  // Windows that wait for one consumer: a minute or two, beyond which the oldest goes.
+  // Windows queued for one consumer, a minute or two; beyond that the oldest is dropped.
   static constexpr size_t kWaitingWindows = 16;
 
   explicit Consumers(std::chrono::nanoseconds longest_window) : schedule_(longest_window) {}
 
-  // `consumer` outlives its attachment. It gets the windows from number `first` on.
+  // `consumer` must outlive its attachment. It gets the windows from number `first` on.
   ConsumerId Attach(WindowConsumer& consumer, const WindowPeriod& period, const Moment& now,
                     uint64_t first);
-  // Returns when the consumer is done with what it has got.
+  // Returns when the consumer has consumed what is in its queue.
   void Detach(ConsumerId id);
   bool empty() const;
 
@@ -36,14 +36,15 @@ class Consumers {
   std::vector<ConsumerId> EndPeriods(const Moment& now);
   std::vector<ConsumerId> EndAll() const;
 
-  // Window number `number` to everybody; `ended`: whose periods end with it. Never waits.
+  // Queues window `number` for every consumer; `ended` are those whose periods end with it. Never
+  // waits.
   void Offer(uint64_t number, const std::shared_ptr<const NamedWindow>& window,
              std::span<const ConsumerId> ended, const Accounting& missed);
 
-  // No more windows. True if by `until` everybody is done with what there was.
+  // No more windows will be offered. True if all consumers have emptied their queues by `until`.
   bool Close(std::chrono::steady_clock::time_point until);
 
-  ConsumerCounters counters() const;  // of all that are attached
+  ConsumerCounters counters() const;  // sums over the attached consumers
 
  private:
   struct Attached {
