@@ -20,11 +20,11 @@ class ProcessKnowledge {
  public:
   virtual ~ProcessKnowledge() = default;
 
-  // Turns a user address into an object frame if the sample's process had the same file mapped there
-  // as long as the sample was seen, according to all events up to window.end. Frames in anonymous
-  // memory, at places that changed meanwhile and of unknown processes stay addresses. A return
-  // address in no executable mapping ends its stack (StackEnd::kBadReturnAddress). The leaf stays,
-  // except in the middle of an exec, when the user registers are still the old program's
+  // Turns a user address into an object frame if the sample's process had the same file mapped
+  // there as long as the sample was seen, according to all events up to window.end. Frames in
+  // anonymous memory, at places that changed meanwhile and of unknown processes stay addresses. A
+  // return address in no executable mapping ends its stack (StackEnd::kBadReturnAddress). The leaf
+  // stays, except in the middle of an exec, when the user registers are still the old program's
   // (kNoUserStack). Processes that share a stack which means something different in each get stacks
   // of their own, and so does each process with user addresses in it (Stack::process).
   // Opens files that the window needs and that are no longer held, if a process still maps them; a
@@ -34,15 +34,15 @@ class ProcessKnowledge {
   virtual ResolvedWindow Resolve(Window window) = 0;
 
   // What program `exec` of `process` had mapped executable at `when`, according to all events up to
-  // then. An unknown living process is read from /proc. Nothing if it can no longer be known. Cheap:
-  // it copies, and reads events only if `when` is later than those already read.
+  // then. An unknown living process is read from /proc. Nothing if it can no longer be known.
+  // Cheap: it copies, and reads events only if `when` is later than those already read.
   virtual std::optional<ProgramMappings> MappingsAt(const ProcessKey& process, ExecId exec,
                                                     MonotonicTime when) = 0;
 
   // To be called when the kernel side found that `process` has other executable memory than was
-  // published. Applies all events up to now, reads its /proc/PID/maps and publishes it again. Allows
-  // each process a burst of 20, then one a second; more are refused and counted. Does nothing if the
-  // process is unknown or gone, or its pid belongs to another by now.
+  // published. Applies all events up to now, reads its /proc/PID/maps and publishes it again.
+  // Allows each process a burst of 20, then one a second; more are refused and counted. Does
+  // nothing if the process is unknown or gone, or its pid belongs to another by now.
   virtual void Recheck(const ProcessKey& process) = 0;
 
   // Nothing if there is no such object.

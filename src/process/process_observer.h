@@ -15,15 +15,16 @@ namespace pyrometer {
 struct SeenProcess {
   ProcessKey key;
   std::string_view comm;
-  // Where its cgroup and environment can be read while it lives; null if already gone or unreadable.
+  // Where its cgroup and environment can be read while it lives; null if already gone or
+  // unreadable.
   const ProcessDirectory* directory = nullptr;
   // Its parent's labels at the fork; null also if the parent is unknown.
   LabelSet inherited;
 };
 
-// Is told of processes and what they map while they live, for example to label them or to find their
-// runtime. Called with the tracker's lock held, on its thread or a caller's, one call at a time: it
-// must not wait for anything but files of /proc, nor call the tracker back.
+// Is told of processes and what they map while they live, for example to label them or to find
+// their runtime. Called with the tracker's lock held, on its thread or a caller's, one call at a
+// time: it must not wait for anything but files of /proc, nor call the tracker back.
 class ProcessObserver {
  public:
   virtual ~ProcessObserver() = default;
@@ -33,9 +34,9 @@ class ProcessObserver {
   // from then on, also after its end; ProcessTracker::SetLabels() replaces them.
   virtual LabelSet OnProcess(const SeenProcess& process) = 0;
 
-  // Called when a living process has `object` mapped executable for the first time since its fork or
-  // exec, after OnProcess(). `mapping` is the part at the lowest address. Mappings that existed for
-  // milliseconds only may be left out.
+  // Called when a living process has `object` mapped executable for the first time since its fork
+  // or exec, after OnProcess(). `mapping` is the part at the lowest address. Mappings that existed
+  // for milliseconds only may be left out.
   virtual void OnMapping(const ProcessKey& process, const ObjectMapping& mapping,
                          const ObjectInfo& object) = 0;
 };

@@ -38,7 +38,8 @@ class ProcessTracker final : public ProcessKnowledge {
     // How long ended processes and replaced mappings stay known: two windows.
     std::chrono::nanoseconds keep = std::chrono::seconds(20);
     // How many files to keep open, so that they stay readable when deleted or when their process is
-    // gone. 0: a third of RLIMIT_NOFILE, at most 2048. As many again may be open for windows under way.
+    // gone. 0: a third of RLIMIT_NOFILE, at most 2048. As many again may be open for windows under
+    // way.
     size_t held_files = 0;
     ProcessObserver* observer = nullptr;  // optional; must outlive the tracker
   };
@@ -64,8 +65,8 @@ class ProcessTracker final : public ProcessKnowledge {
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
   ProcessCounters counters() const override;
 
-  // Replaces the labels that ProcessObserver::OnProcess() returned, for windows resolved from now on:
-  // labels may become known late. Does nothing if the process is already forgotten.
+  // Replaces the labels that ProcessObserver::OnProcess() returned, for windows resolved from now
+  // on: labels may become known late. Does nothing if the process is already forgotten.
   void SetLabels(const ProcessKey& process, LabelSet labels);
 
  private:

@@ -20,8 +20,8 @@ struct ObjectRef {
   ObjectFile file;                         // null: gone, never opened, or the vDSO
 };
 
-// A window with object frames and everything needed to name them, so that naming asks nobody, however
-// late it runs. Holds files open.
+// A window with object frames and everything needed to name them, so that naming asks nobody,
+// however late it runs. Holds files open.
 struct ResolvedWindow {
   Window window;
   // Every object that a frame of `window` lies in.

@@ -34,16 +34,16 @@ class MappingUpload {
     uint64_t refused = 0;    // processes that did not fit, since the beginning
   };
 
-  // `pool` is the map's memory, `processes_fd` the map of pyro_process by pid. `tables` must outlive
-  // this.
+  // `pool` is the map's memory, `processes_fd` the map of pyro_process by pid. `tables` must
+  // outlive this.
   MappingUpload(std::span<pyro_mapping> pool, int processes_fd, TableUpload& tables)
       : pool_(pool),
         processes_fd_(processes_fd),
         tables_(tables),
         free_(static_cast<uint32_t>(pool.size())) {}
 
-  // `exec_pages`: see pyro_process. False if the pool or the process map is full; the process is then
-  // unknown to the kernel side.
+  // `exec_pages`: see pyro_process. False if the pool or the process map is full; the process is
+  // then unknown to the kernel side.
   bool Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
                std::span<const PublishedMapping> mappings, MonotonicTime now);
   void Withdraw(Pid pid, MonotonicTime now);

@@ -29,9 +29,9 @@ class PerfEvents {
   PerfEvents(const PerfEvents&) = delete;
   PerfEvents& operator=(const PerfEvents&) = delete;
 
-  // Opens events on CPUs that came online and closes those of CPUs that went offline. The first call
-  // starts sampling. A CPU that cannot be sampled is counted and tried again at the next call; the
-  // call fails only if no CPU can be sampled.
+  // Opens events on CPUs that came online and closes those of CPUs that went offline. The first
+  // call starts sampling. A CPU that cannot be sampled is counted and tried again at the next call;
+  // the call fails only if no CPU can be sampled.
   Result<void> FollowCpus();
 
   // No tick happens after this.

@@ -50,8 +50,8 @@ class RowChunks {
   // `memory` must outlive this.
   RowChunks(ChunkMemory& memory, size_t max_chunks) : memory_(memory), max_chunks_(max_chunks) {}
 
-  // Allocates room for `rows` and writes them there. Errors: kExhausted if the budget does not allow
-  // it, kMalformed if there are more than kMostRows; else the kernel's.
+  // Allocates room for `rows` and writes them there. Errors: kExhausted if the budget does not
+  // allow it, kMalformed if there are more than kMostRows; else the kernel's.
   Result<Range> Store(std::span<const pyro_unwind_row> rows, MonotonicTime now);
 
   // The rows are no longer referred to; their room is reused after kReaderQuarantine.
