@@ -184,7 +184,7 @@ Result<ParsedCommand> Grammar::ParsedRecord(const std::optional<Words>& after_da
     // "--" after the first word of the COMMAND is one of its own arguments.
     if (!command.empty()) command.emplace_back("--");
     command.insert(command.end(), after_dashes->begin(), after_dashes->end());
-    if (command.empty()) return Fail(ErrorCode::kInvalid, "no command given after --");
+    if (command.empty()) return Fail(ErrorCode::kInvalid, "no command after --");
   }
   if (!command.empty() && command.front().empty()) {
     return Fail(ErrorCode::kInvalid, "the name of the command is empty");
