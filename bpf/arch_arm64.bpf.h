@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the kernel side has to know of arm64.
+ * What the kernel side needs to know about arm64.
  */
 #ifndef PYROMETER_ARCH_ARM64_BPF_H
 #define PYROMETER_ARCH_ARM64_BPF_H
@@ -14,7 +14,7 @@ struct pyro_pt_regs {
   __u32 pad;
 };
 
-/* Of what the kernel leaves at the very top of a task's kernel stack: longer than what we read. */
+/* What the kernel leaves at the very top of a task's kernel stack; longer than what we read. */
 static __always_inline __u32 pyro_entry_registers_size(void)
 {
   return bpf_core_type_size(struct pt_regs);
@@ -57,8 +57,8 @@ struct task_struct___arm64 {
 /* include/linux/preempt.h: set while a softirq is being served. */
 #define PYRO_SOFTIRQ_OFFSET 0x100
 
-/* True if what was interrupted, while the idle task is current, is the work of a softirq. (Before
- * 6.1 softirqs run on the stack of the task they interrupted, so that the stack does not tell.) */
+/* True if the tick, while the idle task is current, interrupted a softirq. (Before 6.1 softirqs run
+ * on the stack of the task they interrupted, so the stack does not tell.) */
 static __always_inline bool pyro_serves_interrupt(struct bpf_perf_event_data *ctx)
 {
   struct task_struct___arm64 *idle = (struct task_struct___arm64 *)bpf_get_current_task();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the kernel side has to know of x86_64.
+ * What the kernel side needs to know about x86_64.
  */
 #ifndef PYROMETER_ARCH_X86_BPF_H
 #define PYROMETER_ARCH_X86_BPF_H
@@ -13,7 +13,7 @@ struct pyro_pt_regs {
       sp, ss;
 };
 
-/* Of what the kernel leaves at the very top of a task's kernel stack, at a system call. */
+/* What the kernel leaves at the very top of a task's kernel stack at a system call. */
 static __always_inline __u32 pyro_entry_registers_size(void)
 {
   return sizeof(struct pyro_pt_regs);
@@ -47,11 +47,11 @@ static __always_inline void pyro_from_entry(const struct pyro_pt_regs *regs, __u
   out->after_call = (__s64)regs->orig_ax >= 0;
 }
 
-/* True if what was interrupted, while the idle task is current, is the work of an interrupt: of a
- * softirq, or of an interrupt that lets others in. All of that runs on the CPU's interrupt stack,
- * in every kernel since 5.8 (arch/x86/include/asm/irq_stack.h), and the idle task never does. The
- * preempt count would say it, too, but lies in a per-CPU variable that has had three names and is
- * only found with CONFIG_KALLSYMS_ALL. */
+/* True if the tick, while the idle task is current, interrupted the work of an interrupt: a
+ * softirq, or an interrupt handler that enabled interrupts. All of that runs on the CPU's interrupt
+ * stack in every kernel since 5.8 (arch/x86/include/asm/irq_stack.h), and the idle task never does.
+ * The preempt count would tell as well, but lies in a per-CPU variable that has had three names and
+ * is only found with CONFIG_KALLSYMS_ALL. */
 static __always_inline bool pyro_serves_interrupt(struct bpf_perf_event_data *ctx)
 {
   struct task_struct *idle = (struct task_struct *)bpf_get_current_task();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Call instructions, seen from the return address behind them. Bytes that only look like one are
- * taken for one.
+ * Recognizes the call instruction before a return address. Bytes that only look like a call count
+ * as one.
  */
 #ifndef PYROMETER_CALL_SITE_BPF_H
 #define PYROMETER_CALL_SITE_BPF_H

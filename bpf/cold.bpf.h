@@ -9,20 +9,20 @@
 #include "registers.bpf.h"
 #include "unwinder.bpf.h"
 
-/* At most so many a second, CPU and kind of event, in all and of one process (by a hash of its
- * pid); set at load. */
+/* Limits per second, CPU and kind of event: in total, and for one process (by a hash of its pid);
+ * set at load. */
 const volatile __u32 cold_per_second = 0;
 const volatile __u32 cold_per_second_of_process = 0;
 
-/* With so much waiting to be read, whoever waits for samples is woken; set at load. */
+/* Unread bytes at which the reader of samples is woken; set at load. */
 const volatile __u32 cold_wakeup_bytes = 0;
 
-/* By enum pyro_cold_reason, and those that had to stay in the kernel; read by user space. */
+/* Counts by enum pyro_cold_reason, and of samples refused; read by user space. */
 __u64 cold_shipped[PYRO_COLD_REASONS] = {};
 __u64 cold_refused = 0;
 
-/* Counts one more cold sample of the key's process, if the limits allow it. Seconds are 2^30 ns
- * here. */
+/* Counts another cold sample of the key's process if the limits allow it. A second is 2^30 ns here.
+ */
 static __always_inline bool pyro_may_ship(const struct pyro_sample_key *key, __u64 now_ns)
 {
   const __u32 event = key->event;
@@ -45,7 +45,8 @@ static __always_inline bool pyro_may_ship(const struct pyro_sample_key *key, __u
   return true;
 }
 
-/* Reads the stack from `sp` on, page by page as far as it goes. Returns the number of bytes. */
+/* Reads the stack from `sp` upwards, page by page, as far as possible. Returns the number of bytes.
+ */
 static __always_inline __u32 pyro_copy_stack(struct pyro_cold_buffer *buffer, __u64 sp)
 {
   __u32 size = 0;
@@ -60,8 +61,8 @@ static __always_inline __u32 pyro_copy_stack(struct pyro_cold_buffer *buffer, __
   return size > PYRO_COLD_STACK_BYTES ? PYRO_COLD_STACK_BYTES : size;
 }
 
-/* Ships the sample of `walk`, whose kernel frames are in its stack. False if that was not allowed
- * or there was no room. */
+/* Ships the sample of `walk`, whose kernel frames are in its stack. False if a limit was reached or
+ * there was no room. */
 static __always_inline bool pyro_ship(struct bpf_perf_event_data *ctx, struct pyro_walk *walk,
                                       __u32 reason)
 {

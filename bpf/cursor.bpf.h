@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where the unwinder stands.
+ * The unwinder's position.
  */
 #ifndef PYROMETER_CURSOR_BPF_H
 #define PYROMETER_CURSOR_BPF_H
 
 #include "pyrometer/abi/sampler.h"
 
-/* Words of the user stack that are read in one go. */
+/* Words of the user stack that are read at a time. */
 #define PYRO_STACK_WINDOW 128
 
-/* One frame: what is known of the registers when it was interrupted, or has called. */
+/* One frame: the registers, as far as known, when it was interrupted or made its call. */
 struct pyro_cursor {
   __u64 pc; /* to look up: interrupted pc, or the return address minus one */
   __u64 sp;

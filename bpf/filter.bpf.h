@@ -12,16 +12,16 @@
  * css_set.subsys. Written by user space before the generation is in use. */
 volatile __u32 cgroup_hierarchies[PYRO_FILTER_GENERATIONS] = {};
 
-/* Generations that ask for pids: with none, the fork program has nothing to do. Those that are no
- * longer in use are not passed on. Written by user space. */
+/* Generations that want pids: with none, the fork program has nothing to do. A child does not
+ * inherit generations that are no longer in use. Written by user space. */
 volatile __u32 pid_generations = 0;
 
-/* Number of denied cgroups: with none, a tick does not look. Written by user space, as is a bit for
+/* Number of denied cgroups: with none, a tick does not check. User space writes it, and a bit for
  * each (PYRO_DENIED_BIT). */
 volatile __u32 denied = 0;
 volatile __u64 denied_bits[PYRO_DENIED_BITS / 64] __attribute__((aligned(64))) = {};
 
-/* Children of wanted processes that found wanted_pids full. */
+/* Children of wanted processes that did not fit into wanted_pids. */
 volatile __u64 missed_children = 0;
 
 /* Levels of cgroups that are looked at, from the task's own upwards. The kernel lets them be nested
@@ -34,7 +34,7 @@ volatile __u64 missed_children = 0;
 #define PYRO_HAS_TYPED_TASK \
   bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
 
-/* The task's cgroup of version 2. */
+/* The task's version 2 cgroup. */
 static __always_inline struct cgroup *pyro_cgroup(void)
 {
   if (PYRO_HAS_TYPED_TASK) {
@@ -45,7 +45,7 @@ static __always_inline struct cgroup *pyro_cgroup(void)
   return BPF_CORE_READ(task, cgroups, dfl_cgrp);
 }
 
-/* Its cgroup of a hierarchy of version 1. */
+/* The task's cgroup in a version 1 hierarchy. */
 static __always_inline struct cgroup *pyro_v1_cgroup(__u32 subsystem)
 {
   struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -72,7 +72,7 @@ static __always_inline struct cgroup *pyro_parent_cgroup(struct cgroup *cgroup, 
   return typed ? parent->cgroup : BPF_CORE_READ(parent, cgroup);
 }
 
-/* True if the task is in a denied cgroup, or below one. */
+/* True if the task is in or below a denied cgroup. */
 static __always_inline bool pyro_denied(void)
 {
   if (!denied) return false;
@@ -93,7 +93,7 @@ static __always_inline bool pyro_names(const __u8 *generations, __u32 generation
   return generations && (*generations >> generation & 1);
 }
 
-/* True if `cgroup`, or one that it is below, is among those that the generation wants. */
+/* True if the generation wants `cgroup` or one of its ancestors. */
 static __always_inline bool pyro_below_wanted(struct cgroup *cgroup, __u32 generation, bool typed)
 {
   for (int depth = 0; depth < PYRO_MAX_CGROUP_DEPTH && cgroup; ++depth) {
@@ -111,7 +111,7 @@ static __always_inline bool pyro_in_wanted_cgroup(__u32 generation)
   return pyro_below_wanted(pyro_cgroup(), generation, PYRO_HAS_TYPED_TASK);
 }
 
-/* By the filter of `active`. */
+/* True if the filter of `active` wants the sample. */
 static __always_inline bool pyro_wanted(const struct pyro_sample_key *key, __u32 active)
 {
   if (!(active & PYRO_ACTIVE_FILTERS)) return true;
@@ -126,7 +126,7 @@ static __always_inline bool pyro_wanted(const struct pyro_sample_key *key, __u32
   return active & PYRO_ACTIVE_CGROUPS && pyro_in_wanted_cgroup(generation);
 }
 
-/* Children of wanted processes are wanted. */
+/* Makes the children of wanted processes wanted. */
 static __always_inline void pyro_want_child(__u32 parent_pid, __u32 child_pid)
 {
   const __u32 generations = pid_generations;

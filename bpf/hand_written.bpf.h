@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The callers of code that was written by hand and has no rules. Part of unwinder.bpf.h, which
- * reads it in where its steps are known.
+ * Finds the callers of hand-written code, which has no rules. Part of unwinder.bpf.h, which
+ * includes it after its steps are defined.
  */
 #ifndef PYROMETER_HAND_WRITTEN_BPF_H
 #define PYROMETER_HAND_WRITTEN_BPF_H
 
-/* True if a call instruction lies in front of `return_address`. */
+/* True if a call instruction precedes `return_address`. */
 static __always_inline bool pyro_follows_call(struct pyro_walk *walk, __u64 return_address)
 {
   __u8 code[PYRO_CALL_SITE_BYTES];
@@ -14,7 +14,7 @@ static __always_inline bool pyro_follows_call(struct pyro_walk *walk, __u64 retu
   return pyro_is_call(code);
 }
 
-/* Whether a word can be the return address of the cursor's frame after a step by `rule`. */
+/* Whether a word can be the return address of the cursor's frame, after a step by `rule`. */
 static __always_inline bool pyro_leads_on(struct pyro_walk *walk,
                                           const struct pyro_unwind_rule *rule)
 {
@@ -30,13 +30,13 @@ static __always_inline bool pyro_leads_on(struct pyro_walk *walk,
   return place == PYRO_PLACE_OBJECT && pyro_follows_call(walk, return_address);
 }
 
-/* The words above the stack pointer in which the return address of hand-written code is looked
- * for: such functions (codecs, cryptography, _init) push some registers, make room for some values,
- * and nobody says how much. */
+/* How many words above the stack pointer are searched for the return address of hand-written code.
+ * Such functions (codecs, cryptography, _init) push registers and reserve room for values, and do
+ * not say how much. */
 #define PYRO_SCAN_WORDS 128
-/* How far such a function reaches behind the target of the call that leads to it. */
+/* How far such a function may extend beyond the target of the call that leads to it. */
 #define PYRO_LONGEST_FUNCTION 65536
-/* How many of them call each other. */
+/* How many of them may call each other. */
 #define PYRO_MAX_HAND_WRITTEN 4
 
 enum pyro_candidate {
@@ -46,12 +46,12 @@ enum pyro_candidate {
                           * taken either, or this frame might be left out */
 };
 
-/* Whether the word at `slot`, which is `word`, is the return address of the cursor's frame, a
- * function without any rule. It must lie behind a call instruction, in a function with a rule; and
- * this rule must say that the function is the outermost, or lead to a return address that lies
- * behind a call instruction too, or in anonymous memory. Or it lies in hand-written code again,
- * behind a direct call that leads to the cursor's pc or less than PYRO_LONGEST_FUNCTION before it.
- * What earlier calls left on the stack hardly passes that, for the stack it belonged to is gone. */
+/* Whether `word`, at `slot`, is the return address of the cursor's frame, a function without any
+ * rule. It must follow a call instruction in a function with a rule, and this rule must either say
+ * that the function is the outermost or lead to a return address that also follows a call
+ * instruction or is in anonymous memory. Or it lies in hand-written code again, after a direct call
+ * to the cursor's pc or to less than PYRO_LONGEST_FUNCTION before it. Leftovers of earlier calls
+ * hardly pass this test, because the stack they belonged to is gone. */
 static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, __u64 word)
 {
   struct pyro_cursor *cursor = &walk->cursor;
@@ -82,7 +82,7 @@ static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, _
   cursor->if_nowhere = PYRO_END_BAD_RETURN_ADDRESS;
   cursor->hand_written = hand_written;
   if (hand_written || pyro_leads_on(walk, rule)) return PYRO_CANDIDATE_TAKEN;
-  /* The caller needs its frame pointer, which the function has pushed first. */
+  /* The caller needs its frame pointer, which the function pushed first. */
   if (slot > sp && rule->cfa_register == PYRO_REGISTER_FP &&
       pyro_read_word(walk, slot - sizeof(__u64), &cursor->fp) && pyro_leads_on(walk, rule))
     return PYRO_CANDIDATE_TAKEN;

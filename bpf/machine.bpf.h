@@ -7,8 +7,8 @@
 
 #include <linux/types.h>
 
-/* Bytes in front of a return address that tell whether a call led there; the longest indirect call
- * of x86_64 has 7 and a prefix. */
+/* Bytes before a return address that tell whether they are a call; the longest indirect call of
+ * x86_64 has 7 and a prefix. */
 #define PYRO_CALL_SITE_BYTES 8
 
 #if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)

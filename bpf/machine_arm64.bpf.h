@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the unwinder has to know of arm64.
+ * What the unwinder needs to know about arm64.
  */
 #ifndef PYROMETER_MACHINE_ARM64_BPF_H
 #define PYROMETER_MACHINE_ARM64_BPF_H
@@ -12,16 +12,16 @@
 #define PYRO_REGISTER_LR 30
 #define PYRO_REGISTER_SP 31
 #define PYRO_SIGNAL_REGISTERS 312
-/* Those that a called function need not preserve: x0 to x18. */
+/* Registers that a called function need not preserve: x0 to x18. */
 #define PYRO_VOLATILE_REGISTERS 0x0007ffffU
 
-/* Without its pointer authentication code, which lies above the 48 bits of a user address. */
+/* Removes the pointer authentication code, which lies above the 48 bits of a user address. */
 static __always_inline __u64 pyro_strip(__u64 address)
 {
   return address & ((1ULL << 48) - 1);
 }
 
-/* Arm Architecture Reference Manual: BL; BLR, also BLRAA and its kind. */
+/* Arm Architecture Reference Manual: BL; BLR, and BLRAA and its variants. */
 static __always_inline __u32 pyro_last_instruction(const __u8 *code)
 {
   return (__u32)code[4] | (__u32)code[5] << 8 | (__u32)code[6] << 16 | (__u32)code[7] << 24;

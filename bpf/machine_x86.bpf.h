@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the unwinder has to know of x86_64.
+ * What the unwinder needs to know about x86_64.
  */
 #ifndef PYROMETER_MACHINE_X86_BPF_H
 #define PYROMETER_MACHINE_X86_BPF_H
@@ -13,10 +13,10 @@
 #define PYRO_REGISTER_RBX 3
 #define PYRO_SIGNAL_REGISTERS 40
 #define PYRO_SIGNAL_WORDS 17
-/* Those that a called function need not preserve: rax, rdx, rcx, rsi, rdi, r8 to r11. */
+/* Registers that a called function need not preserve: rax, rdx, rcx, rsi, rdi, r8 to r11. */
 #define PYRO_VOLATILE_REGISTERS 0x0f37U
 
-/* An address without what is no part of it: here, nothing. */
+/* Removes what is not part of an address: nothing on x86_64. */
 static __always_inline __u64 pyro_strip(__u64 address)
 {
   return address;
@@ -28,7 +28,7 @@ static __always_inline bool pyro_is_direct_call(const __u8 *code)
   return code[3] == 0xe8;
 }
 
-/* Where it leads. */
+/* The target of a direct call. */
 static __always_inline __u64 pyro_call_target(const __u8 *code, __u64 return_address)
 {
   const __u32 distance =
@@ -49,7 +49,7 @@ static __always_inline __u32 pyro_length_of_ff(__u8 modrm, __u8 sib)
   return 2 + has_sib + displacement;
 }
 
-/* FF /2, whatever bytes it ends in: its displacement may look like a call itself. */
+/* FF /2, whatever its last bytes: its displacement may look like a call itself. */
 static __always_inline bool pyro_is_indirect_call(const __u8 *code)
 {
   for (__u32 length = 2; length < PYRO_CALL_SITE_BYTES; ++length) {

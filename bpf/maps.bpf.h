@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * All maps of the sampler. Each says who writes, who reads, how it is bounded and what happens
- * when it is full. Sizes marked "set at load" come from user space.
+ * All maps of the sampler: for each, who writes and reads it, its bound, and what happens when it
+ * is full. User space sets the sizes marked "set at load".
  */
 #ifndef PYROMETER_MAPS_BPF_H
 #define PYROMETER_MAPS_BPF_H
@@ -36,8 +36,8 @@ struct pyro_medium_map medium_0 SEC(".maps"), medium_1 SEC(".maps");
 struct pyro_large_map large_0 SEC(".maps"), large_1 SEC(".maps");
 
 /* The two halves, by index; `active` says which one is written. User space drains the other.
- * Updating any of these outer maps waits (synchronize_rcu) for the programs that still use the
- * old half, so no count is lost or seen twice. */
+ * Updating any of these outer maps waits (synchronize_rcu) for programs that still use the old
+ * half, so no count is lost or seen twice. */
 #define PYRO_OUTER(name, inner_type, half_0, half_1) \
   struct {                                           \
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);        \
@@ -61,9 +61,9 @@ struct {
   __type(value, __u64);
 } outcomes SEC(".maps");
 
-/* Where a stack is put together: too large for the BPF stack, and keeping the state of the walk
+/* Scratch memory for assembling a stack: too large for the BPF stack, and keeping the walk's state
  * in a map value lets the verifier's loop states converge. Private to one run: one for each CPU
- * and, as one can interrupt another, kind of program (enum pyro_event_kind). */
+ * and, because one can interrupt another, each kind of program (enum pyro_event_kind). */
 struct pyro_walk {
   struct pyro_stack_large stack;
   __u64 window[PYRO_STACK_WINDOW]; /* a piece of the user stack */
@@ -93,8 +93,8 @@ struct {
 
 /* Processes whose mappings are known, by thread group id. Written by user space, and by the fork
  * program, which gives a child its parent's entry; read by the sampling program, guarded by start
- * time and exec id. Set at load; when full, a process stays unknown and its frames are kept as
- * user addresses, to be resolved from the history in user space. */
+ * time and exec id. Set at load; when full, a process stays unknown and its frames stay user
+ * addresses, which user space resolves from its history. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
@@ -102,8 +102,8 @@ struct {
   __type(value, struct pyro_process);
 } processes SEC(".maps");
 
-/* The mapping arrays of all processes, one after the other, in one directly addressable value: a
- * search needs no helper call. Written by user space through mmap, in regions that no process
+/* The mapping arrays of all processes, one after another in one directly addressable value, so that
+ * a search needs no helper call. Written by user space through mmap, in regions that no process
  * entry refers to yet; read by the sampling program. When full, processes stay unknown. */
 struct pyro_mapping_pool {
   struct pyro_mapping mappings[PYRO_MAPPING_POOL];
@@ -117,9 +117,9 @@ struct {
   __type(value, struct pyro_mapping_pool);
 } mapping_pool SEC(".maps");
 
-/* Unwind tables (abi/unwind.h), each of the first three one directly addressable value. Written by
- * user space through mmap; read by the sampling program, which sets pyro_table_page.used. What does
- * not fit is not loaded, and its samples are unwound in user space. */
+/* Unwind tables (abi/unwind.h); each of the first three is one directly addressable value. Written
+ * by user space through mmap; read by the sampling program, which sets pyro_table_page.used. What
+ * does not fit is not loaded; user space unwinds its samples. */
 struct pyro_object_tables {
   struct pyro_object_table tables[PYRO_MAX_TABLES];
 };
@@ -143,9 +143,9 @@ PYRO_TABLE_MAP(object_tables, struct pyro_object_tables);
 PYRO_TABLE_MAP(table_pages, struct pyro_table_pages);
 PYRO_TABLE_MAP(unwind_rules, struct pyro_unwind_rules);
 
-/* Chunks of rows: each an inner map that user space makes when it is needed and removes when it is
- * not, so that memory is taken for what is mapped on the machine and not for what might be, up to
- * the budget of user space. Both lookups are inlined by the verifier. */
+/* Chunks of rows. User space makes each inner map when it is needed and removes it afterwards, so
+ * that memory follows what is mapped on the machine, up to user space's budget. The verifier
+ * inlines both lookups. */
 struct pyro_chunk_map {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 1);
@@ -163,15 +163,15 @@ struct {
 
 /* Samples for user space to unwind: struct pyro_cold_sample and its stack. Written by the sampling
  * program, which wakes the reader when cold_wakeup_bytes wait; read by user space. Set at load;
- * when full, a sample keeps what can be walked in the kernel and says so. */
+ * when full, a sample keeps what the kernel side can unwind and is marked. */
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 1 << 20);
 } cold_samples SEC(".maps");
 
-/* Where such a sample is put together, by CPU and kind of program: too large for a per-CPU map,
- * whose values have at most 32 KiB. The stack is read in pieces up to the next page, so a piece may
- * reach beyond. Set at load: the number of possible CPUs times PYRO_EVENT_KINDS. */
+/* Scratch memory for assembling such a sample, by CPU and kind of program: too large for a per-CPU
+ * map, whose values have at most 32 KiB. The stack is read in pieces up to the next page, so a
+ * piece may reach beyond. Set at load: the number of possible CPUs times PYRO_EVENT_KINDS. */
 #define PYRO_COLD_PIECE 4096
 
 struct pyro_cold_buffer {
@@ -186,8 +186,8 @@ struct {
   __type(value, struct pyro_cold_buffer);
 } cold_buffers SEC(".maps");
 
-/* How many of them this CPU has shipped in the running second, in total and by pid (those that
- * fall on one counter share it), by kind of program. Written by the sampling program only. */
+/* How many of them this CPU has shipped in the current second, in total and by pid (pids with the
+ * same hash share a counter), by kind of program. Written by the sampling program only. */
 #define PYRO_COLD_COUNTERS 256
 
 struct pyro_cold_rates {
@@ -208,9 +208,9 @@ struct {
 } cold_rates SEC(".maps");
 
 /* Filters: each value is a bit mask of the generations that want the key. Written by user space;
- * the fork program gives the children of a wanted process its mask, the exit program removes the
- * dead. When full, a further child is not sampled and counted in `missed_children`; user space says
- * that the filter is too large. */
+ * the fork program copies a wanted process's mask to its children, the exit program removes exited
+ * processes. When full, a child is not sampled and counted in `missed_children`, and user space
+ * reports that the filter is too large. */
 #define PYRO_WANTED_MAP(name, key_type, entries) \
   struct {                                       \
     __uint(type, BPF_MAP_TYPE_HASH);             \
@@ -228,7 +228,7 @@ PYRO_WANTED_MAP(wanted_comms, struct pyro_comm, 1024);
 PYRO_WANTED_MAP(wanted_cgroups, __u64, 1024); /* kernfs ids of the cgroups' directories */
 
 /* Cgroups of version 2, by kernfs id, whose tasks and those of the cgroups below them are not
- * sampled. Written by user space, which says when it is full; read by the sampling program. */
+ * sampled. Written by user space, which reports when it is full; read by the sampling program. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, PYRO_MAX_DENIED);

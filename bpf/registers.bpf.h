@@ -14,7 +14,7 @@ struct pyro_interrupted {
   __u8 after_call; /* pc follows the instruction that is being executed (a system call) */
 };
 
-/* Of a task's kernel stack, but for KASAN; set at load. */
+/* Size of a task's kernel stack without KASAN; set at load. */
 const volatile __u32 kernel_stack_size = 16384;
 
 /* THREAD_SIZE: KASAN, whose kernels have this member, doubles it. */
@@ -32,8 +32,8 @@ static __always_inline __u32 pyro_kernel_stack_size(void)
 #error "unknown architecture"
 #endif
 
-/* bpf_task_pt_regs() is there since 5.15. Before, the entry registers are found where the entry
- * code leaves them: at the very top of the kernel stack. */
+/* bpf_task_pt_regs() exists since 5.15. Before, the entry registers are read where the entry code
+ * leaves them: at the very top of the kernel stack. */
 static __always_inline bool pyro_read_entry_registers(struct pyro_pt_regs *out)
 {
   if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {

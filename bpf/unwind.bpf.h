@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The user stack in the kernel: what the unwinder (unwinder.bpf.h) reads and looks up here, and the
- * loop around it.
+ * Unwinds the user stack in the kernel: what the unwinder (unwinder.bpf.h) reads and looks up here,
+ * and the loop around it.
  */
 #ifndef PYROMETER_UNWIND_BPF_H
 #define PYROMETER_UNWIND_BPF_H
@@ -69,8 +69,8 @@ static __always_inline __u32 pyro_search_rows(const struct pyro_unwind_chunk *ch
   return chunk->rows[base & (PYRO_CHUNK_ROWS - 1)].rule;
 }
 
-/* The rule for an ELF address by the table numbered `index`. PYRO_PLACE_UNKNOWN if it is not
- * there; no rule if it is code for which there are frame pointers. */
+/* The rule for an ELF address in table number `index`. PYRO_PLACE_UNKNOWN if it is not loaded; no
+ * rule for code that has frame pointers. */
 static __always_inline int pyro_find_in_table(__u32 index, __u64 address,
                                               const struct pyro_unwind_rule **rule)
 {
@@ -108,15 +108,15 @@ static __always_inline int pyro_find_in_table(__u32 index, __u64 address,
   return PYRO_PLACE_OBJECT;
 }
 
-/* Where it is not known what lies at an address: its frame stays an address, and a frame pointer
- * is all there is to go by. */
+/* For an address whose content is unknown: its frame stays an address, and there is only the frame
+ * pointer to follow. */
 static __always_inline int pyro_unknown_place(const struct pyro_walk *walk)
 {
   return walk->stay ? PYRO_PLACE_OBJECT : PYRO_PLACE_UNKNOWN;
 }
 
-/* Also normalizes the frame, into walk->frame: an object frame if its mapping is known, and if it
- * has room for the address. */
+/* Also normalizes the frame into walk->frame: an object frame if the mapping is known and the
+ * address fits. */
 static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
                                           const struct pyro_unwind_rule **rule)
 {
@@ -148,7 +148,7 @@ static __always_inline void pyro_push_frame(struct pyro_walk *walk)
   walk->user_frames++;
 }
 
-/* Several frames per call share its lookups. The more, the more the verifier has to follow. */
+/* Several frames per call share its lookups; more frames mean more work for the verifier. */
 #define PYRO_FRAMES_PER_CALL 4
 
 /* Walks PYRO_FRAMES_PER_CALL frames on, for a program of kind `event`. Returns what the last
@@ -180,14 +180,14 @@ __attribute__((noinline)) int pyro_try_word(__u32 event, __u32 index)
   if (!walk) return PYRO_CANDIDATE_UNSURE;
   index &= PYRO_STACK_WINDOW - 1;
   const __u64 word = walk->window[index];
-  /* Most words are no addresses of code. */
+  /* Most words are not code addresses. */
   if (word < walk->lowest_code || word >= walk->highest_code) return PYRO_CANDIDATE_NONE;
   return pyro_try_caller(walk, walk->window_start + index * sizeof(__u64), word);
 }
 
 PYRO_STATIC_ASSERT(PYRO_SCAN_WORDS <= PYRO_STACK_WINDOW, "the window holds all words to try");
 
-/* Looks for the caller of hand-written code, and makes the cursor stand there. */
+/* Searches for the caller of hand-written code, and moves the cursor there. */
 static __always_inline bool pyro_find_caller(struct pyro_walk *walk)
 {
   walk->window_start = walk->cursor.sp;
@@ -202,8 +202,8 @@ static __always_inline bool pyro_find_caller(struct pyro_walk *walk)
   return false;
 }
 
-/* Walks the user stack from where the walk of `event` stands. Returns enum pyro_stack_end, or where
- * it cannot go on by itself PYRO_WALK_UNKNOWN, PYRO_WALK_EXOTIC or PYRO_WALK_HAND_WRITTEN. */
+/* Walks the user stack from the cursor of `event`'s walk. Returns enum pyro_stack_end or, if it
+ * cannot go on, PYRO_WALK_UNKNOWN, PYRO_WALK_EXOTIC or PYRO_WALK_HAND_WRITTEN. */
 static __always_inline int pyro_walk_user(__u32 event)
 {
   for (int frames = 0; frames <= PYRO_MAX_USER_FRAMES; frames += PYRO_FRAMES_PER_CALL) {
@@ -220,9 +220,9 @@ static __always_inline int pyro_start_walk(struct bpf_perf_event_data *ctx, stru
   struct pyro_cursor *cursor = &walk->cursor;
   struct pyro_interrupted interrupted;
   if (!pyro_user_registers(ctx, cursor->registers, &interrupted)) return PYRO_END_NO_REGISTERS;
-  /* A thread that the kernel has started in a process (io_uring since 5.12, vhost since 6.4) has
-   * the memory of that, and is no PF_KTHREAD; but it never was in user mode, and copy_thread()
-   * leaves it these two. */
+  /* A thread that the kernel has started in a process (io_uring since 5.12, vhost since 6.4) shares
+   * its memory and is not PF_KTHREAD; but it never was in user mode, and copy_thread() leaves it
+   * these two. */
   if (!interrupted.pc && !cursor->registers[PYRO_REGISTER_SP]) return PYRO_END_NO_USER_STACK;
   pyro_start(cursor, interrupted.pc, interrupted.after_call);
   walk->window_start = PYRO_NO_WINDOW;

@@ -5,9 +5,9 @@
  *
  * A frame's caller is found by call frame information (an unwind table's rule). Where none covers
  * the pc, it is found by a validated frame pointer; if the leaf was written by hand, by a return
- * address that pyro_try_caller takes from the stack. Else the stack ends, with a reason.
+ * address that pyro_try_caller finds on the stack. Otherwise the stack ends, with a reason.
  *
- * Whoever includes this has defined struct pyro_walk, with these members:
+ * The includer must define struct pyro_walk with these members:
  *   struct pyro_cursor cursor;
  *   __u64 window[PYRO_STACK_WINDOW]; __u64 window_start;   a piece of the user stack
  *   __u32 user_frames;
@@ -23,23 +23,23 @@
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/abi/unwind.h"
 
-/* No single frame that is found by its frame pointer is larger than that. */
+/* The largest frame that a frame pointer may span. */
 #define PYRO_MAX_FRAME_SIZE (8ULL << 20)
 /* The lowest address that the kernel lets anyone map by default (vm.mmap_min_addr). */
 #define PYRO_MIN_USER_ADDRESS 4096ULL
 /* Five levels of page tables: 2^56; nothing of user space lies above. */
 #define PYRO_MAX_USER_ADDRESS (1ULL << 56)
-/* Where the window starts when it holds nothing: so high that no user address lies in it. */
+/* Start of an empty window: so high that no user address lies in it. */
 #define PYRO_NO_WINDOW (1ULL << 63)
 
 /* What a step returns if it was not the last one; else it returns enum pyro_stack_end. */
 #define PYRO_WALK_ON (-1)
-/* This frame's place is not known here; the frame has not been pushed. */
+/* The frame's place is unknown here; the frame has not been pushed. */
 #define PYRO_WALK_UNKNOWN (-2)
 /* Its rule is PYRO_RULE_EXOTIC; the frame has been pushed. */
 #define PYRO_WALK_EXOTIC (-3)
-/* It is the leaf, in code that was written by hand and has neither rule nor (probably) frame
- * pointer; the frame has been pushed. pyro_try_caller may find its caller. */
+/* It is the leaf, in hand-written code with neither a rule nor (probably) a frame pointer; the
+ * frame has been pushed. pyro_try_caller may find its caller. */
 #define PYRO_WALK_HAND_WRITTEN (-4)
 
 /* What pyro_find_rule says of an address. */
@@ -51,7 +51,7 @@ enum pyro_place {
                          * PYRO_RULE_NONE: code without any, in a file that has rules elsewhere */
 };
 
-/* Reads `size` bytes of the user's memory; 0 if it could. */
+/* Reads `size` bytes of user memory; 0 on success. */
 static __always_inline long pyro_read_user(struct pyro_walk *walk, void *out, __u32 size,
                                            __u64 address);
 /* The same for the text at an address. */
@@ -65,15 +65,16 @@ static __always_inline void pyro_push_frame(struct pyro_walk *walk);
 
 static __always_inline bool pyro_in_window(const struct pyro_walk *walk, __u64 address)
 {
-  /* What a program has in its registers may be no user address. */
+  /* A program's registers may not hold a user address. */
   return address < PYRO_MAX_USER_ADDRESS &&
          address - walk->window_start <= sizeof(walk->window) - sizeof(__u64);
 }
 
-/* Makes the window hold [low, high + 8), if they are as near to each other as usual.
+/* Makes the window hold [low, high + 8), if they are close enough to each other.
  *
- * A helper call costs about 50 ns and little more for 1024 bytes than for 8, and stacks are read
- * upwards: so a window of the stack is read at a time and the next frames mostly come out of it. */
+ * A helper call costs about 50 ns, and little more for 1024 bytes than for 8. Stacks are read
+ * upwards, so a window of the stack is read at a time, and mostly serves the next frames as well.
+ */
 static __always_inline void pyro_look_at_stack(struct pyro_walk *walk, __u64 low, __u64 high)
 {
   if (pyro_in_window(walk, low) && pyro_in_window(walk, high)) return;
@@ -94,11 +95,11 @@ static __always_inline bool pyro_read_word(struct pyro_walk *walk, __u64 address
   return pyro_read_user(walk, out, sizeof(*out), address) == 0;
 }
 
-/* The value of `reg` in the cursor's frame, for its CFA; false if it is not known.
+/* The value of `reg` in the cursor's frame, for its CFA; false if it is unknown.
  *
- * A function that has its CFA in a register which calls may change has call frame information that
- * is only true if what it calls leaves that register alone. Hand-written code does so: OpenSSL's
- * AES-GCM calls its inner loop with the CFA in RAX. So the leaf's value is good for its caller. */
+ * If a function keeps its CFA in a register that calls may change, its call frame information is
+ * only true if its callees leave that register alone. Hand-written code does this: OpenSSL's
+ * AES-GCM calls its inner loop with the CFA in RAX. So the leaf's value is valid for its caller. */
 static __always_inline bool pyro_register(const struct pyro_cursor *cursor, __u32 reg, __u64 *out)
 {
   if (reg == PYRO_REGISTER_SP) {
@@ -121,7 +122,7 @@ static __always_inline bool pyro_register(const struct pyro_cursor *cursor, __u3
          (cursor->has_callee_registers && ((PYRO_VOLATILE_REGISTERS >> reg) & 1));
 }
 
-/* Makes the cursor, whose `registers` are those of a thread, stand where that was interrupted.
+/* Moves the cursor, whose `registers` are those of a thread, to where that was interrupted.
  * `after_call`: `pc` follows the instruction that is being executed (a system call). */
 static __always_inline void pyro_start(struct pyro_cursor *cursor, __u64 pc, bool after_call)
 {
@@ -140,28 +141,28 @@ static __always_inline void pyro_start(struct pyro_cursor *cursor, __u64 pc, boo
   cursor->leaving = 0;
 }
 
-/* How the stack ends where the cursor's frame has a null as return address or frame pointer. That
- * marks the outermost frame, but for
- * - a leaf: it is in the middle of something (glibc's swapcontext, when it has just switched
- *   stacks), or uses the register for something else;
- * - JIT code, of which nobody knows what it does with the register;
+/* How the stack ends if the cursor's frame has a null return address or frame pointer. That marks
+ * the outermost frame, except for
+ * - a leaf: it may be in the middle of something (glibc's swapcontext after the switch), or use
+ *   the register for something else;
+ * - JIT code, which may use the register for anything;
  * - the callers of a function that is leaving them.
- * `else_end`: the reason to give then. */
+ * `else_end` is the reason in these cases. */
 static __always_inline int pyro_end_by_null(const struct pyro_cursor *cursor, int else_end)
 {
   const bool anything = cursor->has_registers || cursor->leaving || else_end == PYRO_END_JIT;
   return anything ? else_end : PYRO_END_COMPLETE;
 }
 
-/* Where a step leads: the caller's frame. Returns PYRO_WALK_ON or how the stack ended;
- * `if_nowhere`: how, if the return address is none. */
+/* Moves the cursor to the caller's frame. Returns PYRO_WALK_ON or how the stack ended: with
+ * `if_nowhere` if the return address is invalid. */
 static __always_inline int pyro_go_on(struct pyro_cursor *cursor, __u64 return_address, __u64 sp,
                                       int if_nowhere)
 {
   const __u64 address = pyro_strip(return_address);
   if (!address) return pyro_end_by_null(cursor, if_nowhere);
   if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS) return if_nowhere;
-  /* The address to look up is that of the call, not of what follows it. */
+  /* Look up the address of the call, not of what follows it. */
   cursor->pc = address - 1;
   cursor->sp = sp;
   cursor->has_callee_registers = cursor->has_registers;
@@ -171,7 +172,8 @@ static __always_inline int pyro_go_on(struct pyro_cursor *cursor, __u64 return_a
   return PYRO_WALK_ON;
 }
 
-/* The canonical frame address by `rule`; enum pyro_stack_end if there is none, else PYRO_WALK_ON.
+/* The canonical frame address by `rule`. Returns PYRO_WALK_ON, or enum pyro_stack_end if there is
+ * none.
  */
 static __always_inline int pyro_cfa(struct pyro_walk *walk, const struct pyro_unwind_rule *rule,
                                     __u64 *out)
@@ -241,15 +243,15 @@ static __always_inline int pyro_step_by_rule(struct pyro_walk *walk,
     cursor->fp_known = 0;
   if (rule->kind == PYRO_RULE_LEAVING) {
     cursor->leaving = 1;
-    /* No call lies in front of a landing pad, and what does may have another rule. */
+    /* No call precedes a landing pad, and what does may have another rule. */
     return_address += rule->fp == PYRO_SAVED_SAME;
   }
   return pyro_go_on(cursor, return_address, cfa, PYRO_END_BAD_RETURN_ADDRESS);
 }
 
 /* One step by the frame pointer: {saved frame pointer, return address} lie at it, on x86_64 and
- * arm64 alike. The chain ends with a null in either (pyro_end_by_null). `nothing`: the reason to
- * give if there is no valid frame pointer. */
+ * arm64 alike. The chain ends with a null in either (pyro_end_by_null). `nothing` is the reason
+ * if there is no valid frame pointer. */
 static __always_inline int pyro_step_by_frame_pointer(struct pyro_walk *walk, int nothing)
 {
   struct pyro_cursor *cursor = &walk->cursor;
@@ -305,8 +307,8 @@ static __always_inline int pyro_step_signal(struct pyro_walk *walk)
 
 #include "hand_written.bpf.h"
 
-/* The cursor's frame is taken, and the cursor goes to its caller. Returns PYRO_WALK_ON or another
- * of its kind, or enum pyro_stack_end if the stack ended. */
+/* Pushes the cursor's frame and moves the cursor to its caller. Returns PYRO_WALK_ON or another
+ * value of its enum, or enum pyro_stack_end if the stack ended. */
 static __always_inline int pyro_step(struct pyro_walk *walk)
 {
   struct pyro_cursor *cursor = &walk->cursor;

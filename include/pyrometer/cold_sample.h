@@ -14,7 +14,7 @@
 
 namespace pyrometer {
 
-// A tick that the kernel side could not unwind: all it takes to do that in user space.
+// A sample that the kernel side could not unwind, with all it takes to unwind it in user space.
 struct ColdSample {
   ProcessKey process;
   ExecId exec;
@@ -22,7 +22,7 @@ struct ColdSample {
   std::string thread;  // of the thread
   MonotonicTime when;
   EventKind event = EventKind::kCpuClock;
-  uint32_t exec_pages = 0;  // mm->exec_vm then; see pyro_process
+  uint32_t exec_pages = 0;  // mm->exec_vm at that moment; see pyro_process
   std::vector<Frame> kernel_frames;
   Address pc;
   bool after_call = false;                           // pc follows a system call instruction

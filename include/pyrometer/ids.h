@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strong types for what is otherwise all the same integer. Explicit, ordered, hashable, and
-// without arithmetic: conversions are named functions of the type that knows.
+// Strong types for ids, addresses and times. Explicit, ordered, hashable, without arithmetic;
+// conversions are named functions of the type that has what they need.
 #pragma once
 
 #include <array>
@@ -41,12 +41,12 @@ using FileOffset = StrongValue<struct FileOffsetTag, uint64_t>;
 using ElfAddress = StrongValue<struct ElfAddressTag, uint64_t>;
 using KernelAddress = StrongValue<struct KernelAddressTag, uint64_t>;
 
-// A file (or the vDSO) that is mapped executable somewhere; dense, from 1. 0 means none.
+// A file (or the vDSO) that was mapped executable; numbered from 1 without gaps. 0: none.
 using ObjectId = StrongValue<struct ObjectIdTag, uint32_t>;
 
 // When the thread group leader started, in clock ticks (10 ms) since boot: field 22 of
-// /proc/PID/stat, and start_boottime / 10 ms in the kernel. With the pid it names a process
-// for good: a pid is not reused within one tick.
+// /proc/PID/stat, and start_boottime / 10 ms in the kernel. With the pid it identifies a process
+// uniquely: a pid is not reused within one tick.
 using StartTime = StrongValue<struct StartTimeTag, uint64_t>;
 
 // Low 32 bits of the kernel's self_exec_id: changes at every exec, inherited at fork.
@@ -76,7 +76,7 @@ struct ProcessKey {
   }
 };
 
-// A GNU build id: 1 to 20 bytes (SHA-1, MD5, or what --build-id=0x... says). Empty: unknown.
+// A GNU build id: 1 to 20 bytes (SHA-1, MD5, or given by --build-id=0x...). Empty: unknown.
 class BuildId {
  public:
   static constexpr size_t kMaxSize = 20;

@@ -8,7 +8,8 @@
 
 namespace pyrometer {
 
-// A symbol that came or went while the kernel ran: a BPF program, a trampoline, a page of kprobes.
+// A kernel symbol that was added or removed at run time: a BPF program, a trampoline, a page of
+// kprobes.
 struct KernelSymbolEvent {
   KernelAddress address;
   uint32_t size = 0;

@@ -8,7 +8,7 @@
 
 namespace pyrometer {
 
-// Names and values by which people look for a profile: sorted by name, each name once.
+// Names and values for finding profiles: sorted by name, each name once.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 // The labels of a process, shared by all its samples. Null: none.

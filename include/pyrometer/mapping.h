@@ -8,8 +8,8 @@
 
 namespace pyrometer {
 
-// An executable range of a process, in the terms in which frames are normalized.
-// An address `a` in it has the object address `a - bias` (modulo 2^64).
+// An executable range of a process, in the terms that frames are normalized to. An address `a` in
+// it has the object address `a - bias` (modulo 2^64).
 struct ObjectMapping {
   Address start;
   Address end;      // exclusive
@@ -21,11 +21,11 @@ struct ObjectMapping {
   bool operator==(const ObjectMapping&) const = default;
 };
 
-// A mapping as the kernel side is told of it.
+// A mapping as published to the kernel side.
 struct PublishedMapping {
   ObjectMapping mapping;
-  // Its content changed before while the program ran, and may have changed again by now: what is
-  // there at a moment only user space can say.
+  // Its content has changed before while the program ran, and may have changed again by now. Only
+  // user space can tell what was there at a given moment.
   bool shifting = false;
   bool operator==(const PublishedMapping&) const = default;
 };
@@ -40,7 +40,7 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-// What is learnt of an object at first sight, from its headers alone (cheap: some preads).
+// What is read of an object when it is first seen, from its headers alone (a few preads).
 struct ObjectFacts {
   BuildId build_id;               // empty: it has none
   std::vector<Segment> segments;  // PT_LOADs in file order; empty: not an ELF file

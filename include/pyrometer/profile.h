@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A named profile: the value that symbolizing makes and that every output format is written from.
+// A named profile: made from symbolized windows; every output format is written from it.
 #pragma once
 
 #include <chrono>
@@ -14,27 +14,27 @@
 
 namespace pyrometer {
 
-// Where code comes from: decides colours, suffixes and pprof mappings.
+// Where code comes from; decides colours, suffixes and pprof mappings.
 enum class CodeOrigin : uint8_t { kUser, kKernel, kJit, kUnknown };
 
-// How good a location's name is; better ones are greater. A name may become better later: when a
-// perf map is written on, or a module's symbols are read.
+// How good a location's name is; greater is better. A name may improve later, when a perf map grows
+// or a module's symbols are read.
 enum class NameQuality : uint8_t {
   kMadeUp,  // "libfoo.so+0x1234", "[unknown]"
   kSymbol,  // a function's
 };
 
-// The file (or pseudo file) that a location lies in. Shared by its locations.
+// The file (or pseudo file) that locations lie in. Shared by them.
 struct CodeObject {
   std::string path;    // "/usr/lib/libfoo.so", "[vdso]", "[kernel.kallsyms]", "//anon", ...
-  BuildId build_id;    // empty: none known
+  BuildId build_id;    // empty: unknown
   uint64_t start = 0;  // ELF vaddr range covered by its executable segments; 0,0 if unknown
   uint64_t limit = 0;
   uint64_t file_offset = 0;    // of `start`
   bool has_functions = false;  // names below are from symbols, not made up
 };
 
-// One function at a location. Several of them at one location are inlined into each other.
+// One function at a location. If a location has several, they are inlined into each other.
 struct Line {
   std::string function;     // demangled; or made up: "libfoo.so+0x1234", "[unknown]"
   std::string system_name;  // as in the symbol table; equal to `function` if not mangled
@@ -53,8 +53,8 @@ struct Location {
 using LocationRef = std::shared_ptr<const Location>;
 
 // A window whose frames have names: `locations` runs parallel to `window.frames`.
-// Equal frames (of one process, where they are user addresses) have the same LocationRef within a
-// window, and from window to window while nothing new is known of them.
+// Equal frames (if they are user addresses: of the same process) have the same LocationRef within a
+// window, and across windows as long as nothing new is known of them.
 struct NamedWindow {
   Window window;
   std::vector<LocationRef> locations;
@@ -69,24 +69,24 @@ struct ProfileSample {
   ProcessKey process;
   std::string comm;
   std::string thread;
-  LabelSet labels = nullptr;    // of its process; null where they are the profile's
+  LabelSet labels = nullptr;    // of its process; null if they are in Profile::labels
   std::vector<uint32_t> stack;  // indices into Profile::locations, leaf first (kernel before user)
   StackEnd end = StackEnd::kNoUserStack;
   uint64_t count = 0;  // in the unit of Profile::value_types[0]
-  uint64_t value = 0;  // of value_types[1]; a tick is worth a period of the window it came in
+  uint64_t value = 0;  // in that of value_types[1]; a tick is worth a period of its window
 };
 
-// Samples of one kind of event over one stretch of time, independent of any output format.
+// Samples of one kind of event over a period of time, independent of any output format.
 struct Profile {
-  // By the wall clock: from the first window's begin to the last one's end.
+  // Wall clock: the begin of the first window and the end of the last.
   std::chrono::system_clock::time_point begin;
   std::chrono::system_clock::time_point end;
-  std::chrono::nanoseconds duration{};  // of sampling: windows may be missing between the two
-  Hertz frequency;                      // of the last window; 0: there was none
+  std::chrono::nanoseconds duration{};  // of sampling; less than end - begin if windows are missing
+  Hertz frequency;                      // of the last window; 0: no windows
   EventKind event = EventKind::kCpuClock;
-  // What ProfileSample::count and ::value mean; the last one is what one usually looks at.
+  // What ProfileSample::count and ::value mean; the last one is usually of interest.
   std::vector<ValueType> value_types = ValueTypeList(EventKind::kCpuClock);
-  // Of all its windows, even if it holds the samples of one label set only.
+  // Of all its windows, even if it has the samples of only one label set.
   Accounting accounting;
   Labels labels;  // of every sample
   std::vector<LocationRef> locations;

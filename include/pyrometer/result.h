@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way to fail: Result<T> holds a value or an Error.
+// How functions fail: Result<T> holds a value or an Error.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,19 +11,19 @@
 
 namespace pyrometer {
 
-// What kind of failure it is, as far as a caller may want to act on it. Each also decides the
-// program's exit status, see src/cli.
+// The kind of failure, as far as a caller may act on it. It also decides the program's exit status,
+// see src/cli.
 enum class ErrorCode {
   kInternal,              // a bug, or a failure with no better name
   kInvalid,               // the user's input or configuration is wrong
-  kNotFound,              // what was asked for does not exist (any more)
+  kNotFound,              // does not exist (any more)
   kPermission,            // privileges are missing
   kUnsupported,           // this kernel or machine cannot do it
-  kMalformed,             // foreign bytes (ELF, perf-map, /proc) are not what they should be
+  kMalformed,             // input (ELF, perf map, /proc) is not in its format
   kIo,                    // the operating system failed to read or write
   kExhausted,             // a limit or budget was reached
   kCommandNotFound,       // the command to be profiled does not exist
-  kCommandNotExecutable,  // ... or is nothing that can be executed
+  kCommandNotExecutable,  // ... or cannot be executed
 };
 
 // A failure: a code, and a message that says what failed, on what, and what the user can do.
@@ -35,7 +35,7 @@ class [[nodiscard]] Error {
   ErrorCode code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  // The same failure, with what was being done put before the message.
+  // The same failure, with `context` put before the message.
   Error With(std::string_view context) && {
     return Error(code_, fmt::format("{}: {}", context, message_));
   }
@@ -63,7 +63,7 @@ Error Fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
 #define PYROMETER_CONCAT_(a, b) a##b
 #define PYROMETER_CONCAT(a, b) PYROMETER_CONCAT_(a, b)
 
-// Leaves the function with the error of `expression`, a Result, if it has one.
+// Returns the error of `expression`, a Result, from the function if it has one.
 #define RETURN_IF_ERROR(expression)                                              \
   do {                                                                           \
     if (auto&& pyrometer_result = (expression); !pyrometer_result.has_value()) { \
@@ -71,7 +71,7 @@ Error Fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
     }                                                                            \
   } while (false)
 
-// `ASSIGN_OR_RETURN(const Foo foo, MakeFoo());`: declares or assigns, or leaves with the error.
+// `ASSIGN_OR_RETURN(const Foo foo, MakeFoo());`: declares or assigns, or returns the error.
 #define ASSIGN_OR_RETURN(target, expression) \
   PYROMETER_ASSIGN_OR_RETURN_(PYROMETER_CONCAT(pyrometer_result_, __LINE__), target, expression)
 #define PYROMETER_ASSIGN_OR_RETURN_(result, target, expression) \

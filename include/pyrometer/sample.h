@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sampler hands on: one window of samples, still without names.
+// The output of the sampler: one window of samples, not yet named.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +18,18 @@
 
 namespace pyrometer {
 
-// How the walk of a user stack ended; the values are enum pyro_stack_end of abi/sampler.h.
+// How unwinding a user stack ended; the values are those of enum pyro_stack_end (abi/sampler.h).
 enum class StackEnd : uint8_t {
-  kNoUserStack,  // thread of the kernel, or exiting process
+  kNoUserStack,  // kernel thread, or exiting process
   kComplete,
-  kTruncated,         // the frame limit was reached, or the end of the stack bytes at hand
-  kNoUnwindInfo,      // a file's code without call frame information, nor a valid frame pointer
-  kJit,               // the same in code that is no file's
-  kUnreadable,        // the stack's memory was not to be had
-  kBadReturnAddress,  // a return address that lies in no executable memory
-  kBadCfa,            // the call frame information leads nowhere
-  kUnsupported,       // it asks for a register that is not known
-  kNotReady,          // mappings or tables were not known yet, and too many such samples at a time
+  kTruncated,         // reached the frame limit, or the end of the copied stack bytes
+  kNoUnwindInfo,      // a file's code with neither call frame information nor a valid frame pointer
+  kJit,               // the same in code that is in no file
+  kUnreadable,        // the stack's memory could not be read
+  kBadReturnAddress,  // a return address in no executable memory
+  kBadCfa,            // call frame information that leads to no valid frame
+  kUnsupported,       // call frame information that needs a register whose value is not known
+  kNotReady,          // mappings or tables were not known yet, and too many such samples at once
   kNoRegisters,
 };
 inline constexpr size_t kStackEnds = 11;
@@ -69,31 +69,31 @@ constexpr bool IsCut(StackEnd end) {
 }
 
 // Frames live in Window::frames: `kernel_frames` of them, then `user_frames`, each leaf first.
-// Processes share equal stacks; once the window is resolved, all but those in which user addresses
-// are left, which mean something else in every process.
+// Processes share equal stacks. Once the window is resolved, stacks that still have user addresses
+// are not shared, since an address means something else in every process.
 struct Stack {
   uint32_t first_frame = 0;
   uint16_t kernel_frames = 0;
   uint16_t user_frames = 0;
   StackEnd end = StackEnd::kNoUserStack;
-  // Whose it is alone. Set when the window is resolved, if it has user addresses.
+  // The only process that has it. Set when the window is resolved, if it has user addresses.
   std::optional<ProcessKey> process = std::nullopt;
 };
 
-// What is sampled; the values are enum pyro_event_kind of abi/sampler.h.
+// What is sampled; the values are those of enum pyro_event_kind (abi/sampler.h).
 enum class EventKind : uint8_t {
-  kCpuClock,  // CPU time: a tick of each CPU's clock, each worth a period
+  kCpuClock,  // CPU time: a tick of each CPU's clock, worth one period
 };
 inline constexpr size_t kEventKinds = 1;
 
-// What a number of a profile means: "samples" in "count", "cpu" in "nanoseconds".
+// The meaning of a number in a profile: "samples" in "count", "cpu" in "nanoseconds".
 struct ValueType {
   std::string_view type;
   std::string_view unit;
   constexpr bool operator==(const ValueType&) const = default;
 };
 
-// How many there were, and what they are worth.
+// The numbers of a sample: how many events, and what they are worth.
 constexpr std::array<ValueType, 2> ValueTypesOf(EventKind event) {
   switch (event) {
     case EventKind::kCpuClock:
@@ -112,15 +112,15 @@ struct Sample {
   uint64_t count = 0;
   MonotonicTime first_seen;
   MonotonicTime last_seen;  // not before first_seen
-  // Its object frames were looked up for the moment at which it was taken; else the kernel side
-  // named them, by what it had been told.
+  // True if user space looked up its object frames for the moment it was taken; else the kernel
+  // side did, from the mappings published to it.
   bool looked_up = false;
   Hertz frequency{};  // 0: the window's; another if it was taken before and unwound late
   EventKind event = EventKind::kCpuClock;
   LabelSet labels = nullptr;  // of the process; attached when the window is resolved
 };
 
-// Where every tick of the sampling program went, since the recording began or in one window.
+// What became of every tick of the sampling program, since the recording began or in one window.
 // ticks == exported + idle + filtered + sum(lost), exactly.
 struct Accounting {
   enum Lost : uint8_t {
@@ -129,7 +129,7 @@ struct Accounting {
     kNoMemory,
     kMapBusy,
     kInternal,
-    kWindowDropped,  // by user space, which could not keep up with naming
+    kWindowDropped,  // by user space: naming or a consumer could not keep up
     kLostReasons
   };
 
@@ -137,7 +137,7 @@ struct Accounting {
   uint64_t idle = 0;
   uint64_t filtered = 0;
   std::array<uint64_t, kLostReasons> lost{};
-  // Ticks the kernel never delivered: perf's count / period, less the ticks above.
+  // Ticks the kernel never delivered: perf's count / period, minus the ticks above.
   uint64_t undelivered = 0;
 
   uint64_t TotalLost() const {
@@ -162,7 +162,7 @@ struct Accounting {
     rest.idle -= other.idle;
     rest.filtered -= other.filtered;
     for (size_t i = 0; i < lost.size(); ++i) rest.lost[i] -= other.lost[i];
-    // What is due runs a little ahead of what was counted, and may be caught up with.
+    // Due ticks are counted slightly before delivered ones, so the difference may shrink.
     rest.undelivered -= std::min(undelivered, other.undelivered);
     return rest;
   }
@@ -190,15 +190,15 @@ constexpr std::string_view Name(Accounting::Lost reason) {
 }
 
 // All samples between two swaps of the kernel's maps. Every stage takes one and returns a
-// richer one; it is complete in itself, so that no stage asks an earlier one again.
+// richer one. It is self-contained, so no stage asks an earlier one again.
 struct Window {
   MonotonicTime begin;
   MonotonicTime end;
   std::chrono::system_clock::time_point wall_begin;
   std::chrono::system_clock::time_point wall_end;
-  Hertz frequency;  // of all of it
-  // Where the ticks of this window went: `exported` are the samples in it. A sample that user space
-  // unwound counts in the window with which it comes, which may be the one after it was taken.
+  Hertz frequency;  // throughout the window
+  // What became of its ticks: `exported` are the samples in it. Samples that user space unwound may
+  // have been taken in an earlier window; they count in the window with which they come.
   Accounting accounting;
   std::vector<Frame> frames;
   std::vector<Stack> stacks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sampler shall do; also what may change while it does.
+// What to sample, and what can change while sampling.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace pyrometer {
 
-// Which tasks are sampled: those that match any of the lists; all, if every list is empty.
+// Which tasks are sampled: those that match any of the lists; all if every list is empty.
 struct SampleFilter {
   std::vector<Pid> pids;           // with the children they fork from now on
   std::vector<std::string> comms;  // process or thread names, cut to 15 bytes as the kernel does
@@ -20,7 +20,7 @@ struct SampleFilter {
   std::string cgroup_controller;
 };
 
-// What is to be different from the next window on; nothing: as before.
+// What changes with the next window; what is not set stays.
 struct SamplingChange {
   std::optional<Hertz> frequency;
   std::optional<SampleFilter> filter;

@@ -8,19 +8,19 @@ namespace pyrometer {
 
 // Where profiles go: a file, a server, a store.
 //
-// Send is called by one thread at a time, not always by the same one; `profile` may be read by
-// other sinks meanwhile. It may take as long as the sink's own timeouts allow: whoever cannot wait
-// puts an Outbox (src/export) in front.
+// Send is called by one thread at a time, not always the same one; other sinks may read `profile`
+// meanwhile. It may take as long as the sink's own timeouts allow; a caller that cannot wait puts
+// an Outbox (src/export) in front.
 class ProfileSink {
  public:
   virtual ~ProfileSink() = default;
 
-  // Delivers all of `profile` or fails. What a failure leaves at the destination is the sink's to
-  // say.
+  // Delivers all of `profile` or fails. The sink documents what a failure leaves at the
+  // destination.
   virtual Result<void> Send(const Profile& profile) = 0;
 
-  // Makes a Send that is under way, and any later one, fail soon rather than wait on. From any
-  // thread. Nothing to do for sinks whose Send never waits for long.
+  // Makes a Send under way, and any later one, fail soon instead of waiting. Any thread. Sinks
+  // whose Send never waits for long need not implement it.
   virtual void Cancel() {}
 };
 

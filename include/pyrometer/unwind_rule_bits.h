@@ -10,7 +10,7 @@
 
 namespace pyrometer {
 
-// All of a rule as two words, to compare and to hash: it has no padding.
+// All of a rule as two words, for comparing and hashing: it has no padding.
 struct UnwindRuleBits {
   static UnwindRuleBits Of(const pyro_unwind_rule& rule) {
     static_assert(std::has_unique_object_representations_v<pyro_unwind_rule>);

@@ -8,7 +8,7 @@
 
 namespace pyrometer {
 
-// CLOCK_MONOTONIC now: the clock of BPF samples and of our perf events.
+// CLOCK_MONOTONIC now: the clock of BPF samples and our perf events.
 inline MonotonicTime MonotonicNow() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -25,12 +25,12 @@ inline MonotonicTime Before(MonotonicTime when, std::chrono::nanoseconds time) {
   return MonotonicTime(when.value() > ns ? when.value() - ns : 0);
 }
 
-// What passes from `from` to `to`; negative if `to` is the earlier one.
+// The time from `from` to `to`; negative if `to` is earlier.
 inline std::chrono::nanoseconds Between(MonotonicTime from, MonotonicTime to) {
   return std::chrono::nanoseconds(static_cast<int64_t>(to.value() - from.value()));
 }
 
-// What time it is, for those whose tests have a time of their own. Thread-safe.
+// The current time; tests derive clocks of their own. Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;

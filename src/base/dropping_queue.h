@@ -12,8 +12,8 @@
 
 namespace pyrometer {
 
-// Hands values from thread to thread, in order, at most `capacity` at a time, and never makes the
-// one who pushes wait: a full queue drops its oldest value and counts it. Thread-safe.
+// A bounded queue between threads. Push never waits: a full queue drops its oldest value and counts
+// it. Thread-safe.
 template <typename T>
 class DroppingQueue {
  public:
@@ -22,7 +22,7 @@ class DroppingQueue {
   // REQUIRES: capacity > 0.
   explicit DroppingQueue(size_t capacity) : capacity_(capacity) {}
 
-  // What had to be dropped: the oldest value, or `value` itself once the queue is closed.
+  // Returns the value dropped, if any: the oldest, or `value` itself once the queue is closed.
   std::optional<T> Push(T value) {
     const std::lock_guard lock(mutex_);
     std::optional<T> dropped;
@@ -37,21 +37,21 @@ class DroppingQueue {
     return dropped;
   }
 
-  // Waits for a value. Nothing once the queue is closed and empty.
+  // Waits for a value. Returns nothing once the queue is closed and empty.
   std::optional<T> Pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !items_.empty() || closed_; });
     return TakeFirst();
   }
 
-  // The same, but nothing at the deadline, either.
+  // The same, but also returns nothing at the deadline.
   std::optional<T> Pop(Deadline deadline) {
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, deadline, [this] { return !items_.empty() || closed_; });
     return TakeFirst();
   }
 
-  // Nothing more goes in; what is in still comes out.
+  // Accepts no more values; those in the queue can still be popped.
   void Close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;

@@ -8,10 +8,10 @@
 
 namespace pyrometer {
 
-// What read(2) gives of a perf event with PERF_FORMAT_TOTAL_TIME_ENABLED.
+// What read(2) returns for a perf event with PERF_FORMAT_TOTAL_TIME_ENABLED.
 struct EventReading {
   uint64_t value = 0;
-  uint64_t enabled_ns = 0;  // that it could count
+  uint64_t enabled_ns = 0;  // how long it could count
 
   // All 0 if it cannot be read.
   static EventReading Of(int fd) {
@@ -21,8 +21,8 @@ struct EventReading {
   }
 };
 
-// Tells when the event of one CPU has stopped for good: a CPU that goes disables its events, and
-// they stay so when it comes back, also after a suspension (kernel/events/core.c,
+// Tells when the event of one CPU has stopped for good: a CPU that goes offline disables its
+// events, and they stay disabled when it comes back, also after a suspend (kernel/events/core.c,
 // perf_event_exit_cpu).
 class StoppedEvent {
  public:

@@ -11,15 +11,15 @@
 
 namespace pyrometer {
 
-// Neither waits for a FIFO's writer or a lease's holder, nor becomes the terminal of anybody.
+// Do not wait for a FIFO's writer or a lease's holder, nor acquire a controlling terminal.
 inline constexpr int kForeignFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 // `fd` if it is a regular file, else kInvalid; `name` is for the message.
 Result<UniqueFd> OnlyRegular(UniqueFd fd, const std::string& name);
 
-// Opens a regular file for reading; `path` and symbolic links in it are taken inside `root`, a
-// directory, and lead nowhere else: not through /proc either.
-// Errors: kNotFound, kPermission, kInvalid if it is not a regular file.
+// Opens a regular file for reading. `path` and symbolic links in it are resolved inside the
+// directory `root` and cannot lead out of it, not even through /proc. Errors: kNotFound,
+// kPermission, kInvalid if it is not a regular file.
 Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags = 0);
 
 // A directory likewise, for OpenInRoot only.

@@ -18,9 +18,9 @@ class logger;
 
 namespace pyrometer {
 
-// What went wrong and is gone on with, for whoever runs the program: one line on standard error.
-// What goes wrong again and again is told once in `quiet` for each `what`, with how often it was
-// meanwhile. For the edges only, where an error ends; all below returns it. Thread-safe.
+// Reports failures that the program survives, one line each on standard error. Repeated failures
+// are reported once per `quiet` for each `what`, with how often they occurred. Only for the
+// outermost callers, where an error ends; everything below returns it. Thread-safe.
 class Log {
  public:
   static constexpr std::chrono::seconds kQuiet{30};
@@ -43,7 +43,7 @@ class Log {
   const std::chrono::nanoseconds quiet_;
   const std::shared_ptr<spdlog::logger> logger_;
   std::mutex mutex_;
-  std::map<std::string, Trouble, std::less<>> troubles_;  // as many as there are callers
+  std::map<std::string, Trouble, std::less<>> troubles_;  // by `what`, of which callers have few
 };
 
 }  // namespace pyrometer

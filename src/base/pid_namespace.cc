@@ -46,16 +46,17 @@ Result<void> CheckPidNamespace(const Procfs& procfs) {
   }
   if (ours != kInitialNamespace) {
     return Fail(ErrorCode::kUnsupported,
-                "this is not the host's pid namespace, so process ids here are not those that the "
-                "kernel samples by; run in the host's: `hostPID: true` in Kubernetes, `docker run "
-                "--pid=host`");
+                "this is not the host's pid namespace, so process ids here differ from those that "
+                "the kernel samples by; run in the host's: `hostPID: true` in Kubernetes, `docker "
+                "run --pid=host`");
   }
   // Cannot be read while nobody is in that namespace yet.
   const std::string of_children = procfs.root + "/self/ns/pid_for_children";
   if (Exists(of_children) && ReadLink(of_children) != ours) {
-    return Fail(ErrorCode::kUnsupported,
-                "our children would be in another pid namespace, in which case the kernel lets us "
-                "have no threads; after `unshare --pid`, say `--fork`, too");
+    return Fail(
+        ErrorCode::kUnsupported,
+        "our children would be in another pid namespace, and then the kernel lets us create "
+        "no threads; with `unshare --pid`, also use `--fork`");
   }
   return {};
 }

@@ -8,8 +8,8 @@ namespace pyrometer {
 
 // Fails unless process ids mean the same to us, to our children, to /proc and to the kernel side:
 // unless we are in the initial pid namespace and see its /proc. The kernel side knows processes by
-// their ids there. To be asked before the first thread: none can be made if our children would be
-// elsewhere.
+// their ids there. Call this before starting threads: the kernel refuses them if our children would
+// be in another namespace.
 //
 // Ids of another namespace cannot be translated for good: a /proc of that namespace shows none of
 // the kernel's, and with the host's /proc the kernel still tells of mappings, execs and exits by

@@ -8,8 +8,8 @@
 
 namespace pyrometer {
 
-// Turns SIGINT and SIGTERM into something to wait for. They are blocked in the calling thread and
-// in threads started later, so make it first thing; the old mask comes back with its end.
+// Makes SIGINT and SIGTERM readable from a descriptor. They are blocked in the calling thread and
+// in threads started later, so create this first. The destructor restores the old mask.
 class StopSignals {
  public:
   static Result<StopSignals> Block();
@@ -20,7 +20,7 @@ class StopSignals {
   // Readable when a signal has come.
   int fd() const { return fd_.get(); }
 
-  // Makes it unreadable again, until the next signal.
+  // Consumes the signal: fd() is not readable until the next one.
   void Take() const;
 
  private:

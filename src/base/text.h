@@ -18,7 +18,7 @@ inline std::vector<std::string_view> Split(std::string_view text, char separator
   }
 }
 
-// Without white space (blanks, tabs, line ends) at both ends.
+// `text` without white space (blanks, tabs, line ends) at both ends.
 inline std::string_view Trim(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r\n";
   const size_t first = text.find_first_not_of(kBlank);
@@ -26,7 +26,7 @@ inline std::string_view Trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-// The path of a file, without what the kernel adds when it is unlinked (fs/d_path.c).
+// The path of a file without the suffix that the kernel adds when it is unlinked (fs/d_path.c).
 inline std::string_view WithoutDeleted(std::string_view path) {
   constexpr std::string_view kDeleted = " (deleted)";
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());

@@ -32,7 +32,7 @@ SplitWords SplitAtDashes(int argc, const char* const* argv) {
   return {Words(words.begin(), dashes), Words(std::next(dashes), words.end())};
 }
 
-// CLI11's layout, without its "..." behind each list option, and with the COMMAND of record.
+// CLI11's layout, without its "..." after each list option, and with the COMMAND of record.
 class HelpLayout : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -46,12 +46,12 @@ class HelpLayout : public CLI::Formatter {
   }
 };
 
-// An option with one value each time it is given. By itself CLI11 would take all further words for
+// An option with one value each time it is given. By default CLI11 would take all further words as
 // values of a list, and split "[a,b]".
 template <typename T>
 CLI::Option* AddValue(CLI::App& app, const char* names, T& target, const char* help) {
   CLI::Option* const option = app.add_option(names, target, help)->allow_extra_args(false);
-  // As in most programs the last of several words counts, where one is wanted.
+  // As in most programs, the last value counts if one is wanted and several are given.
   if (option->get_expected_max() == 1) {
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
@@ -93,61 +93,62 @@ Grammar::Grammar() {
   app_.add_flag("--version", version_flag_, "Print the version");
   AddRecord();
   AddDoctor();
-  version_ = app_.add_subcommand("version", "Print the version and what the program is made of");
+  version_ = app_.add_subcommand("version", "Print the version, build type and libbpf version");
 }
 
 void Grammar::AddRecord() {
   RecordOptions& to = record_options_;
-  record_ = app_.add_subcommand("record", "Record a profile, once, and write it");
+  record_ = app_.add_subcommand("record", "Record a profile and write it");
   record_->footer(kRecordFooter);
   record_->prefix_command();  // the first word that is no option begins the COMMAND
   AddTargets();
-  AddValue(*record_, "-d,--duration", to.duration, "For so long: 10s, 1m30s, 500ms")
+  AddValue(*record_, "-d,--duration", to.duration, "How long to record: 10s, 1m30s, 500ms")
       ->type_name("TIME");
   AddValue(*record_, "-F,--frequency", to.frequency,
-           "Samples per second and CPU, 1 to 10000; default 99")
+           "Samples per second on each CPU, 1 to 10000; default 99")
       ->type_name("HZ");
   AddValue(*record_, "--unwind-memory", to.unwind_memory,
-           "Kernel memory for unwind tables, at most; 1MiB to 256MiB, default 64MiB")
+           "Limit on kernel memory for unwind tables, 1MiB to 256MiB; default 64MiB")
       ->type_name("SIZE");
-  AddValue(*record_, "-o,--output", to.outputs, "Write there; may be repeated")->type_name("FILE");
+  AddValue(*record_, "-o,--output", to.outputs, "Write the profile to this file; may be repeated")
+      ->type_name("FILE");
   AddValue(*record_, "--format", to.format,
-           "pprof, folded, html or text: for -, and for names that do not tell")
+           "pprof, folded, html or text; for - and for names without a known ending")
       ->type_name("FORMAT");
-  AddValue(*record_, "--label", to.labels, "Put this label on every sample; may be repeated")
+  AddValue(*record_, "--label", to.labels, "Add this label to every sample; may be repeated")
       ->type_name("NAME=VALUE");
   record_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames");
-  record_->add_flag("-q,--quiet", to.quiet, "No progress line");
+  record_->add_flag("-q,--quiet", to.quiet, "Show no progress line");
   record_->add_flag("--stats{text}", to.stats,
-                    "Print every counter to standard error at the end; --stats=json for programs");
+                    "Print every counter to standard error at the end; --stats=json prints JSON");
 }
 
 void Grammar::AddTargets() {
   RecordOptions& to = record_options_;
   constexpr const char* kTargets = "Targets (each may be repeated)";
-  AddValue(*record_, "-p,--pid", to.pids, "Processes, with the children they fork from then on")
+  AddValue(*record_, "-p,--pid", to.pids, "These processes, and the children they fork from now on")
       ->type_name("PID[,PID]...")
       ->group(kTargets);
-  AddValue(*record_, "--comm", to.comms, "Processes or threads of this name (15 bytes count)")
+  AddValue(*record_, "--comm", to.comms, "Processes or threads of this name (its first 15 bytes)")
       ->type_name("NAME")
       ->group(kTargets);
-  AddValue(*record_, "-G,--cgroup", to.cgroups, "What runs in this cgroup or below it")
+  AddValue(*record_, "-G,--cgroup", to.cgroups, "Everything in this cgroup or below it")
       ->type_name("PATH")
       ->group(kTargets);
   AddValue(*record_, "--container", to.containers,
-           "What runs in this container: its id, or its first 12 or more digits")
+           "Everything in this container: its id, or the first 12 or more digits of it")
       ->type_name("ID")
       ->group(kTargets);
 }
 
 void Grammar::AddDoctor() {
-  doctor_ = app_.add_subcommand("doctor", "Tell what this kernel and these privileges allow");
+  doctor_ = app_.add_subcommand("doctor", "Check what this kernel and these privileges allow");
   doctor_->footer(kDoctorFooter);
-  doctor_->add_flag("--json", examination_.json, "For programs: JSON");
+  doctor_->add_flag("--json", examination_.json, "Print JSON");
 }
 
-// What CLI11 reads otherwise than anybody means it: after "--output=" it takes the next word for
-// the value, and "++" ends a subcommand.
+// Refuses what CLI11 reads differently than users mean it: after "--output=" it takes the next word
+// as the value, and "++" ends a subcommand.
 Result<void> RefuseOddWords(std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "++") return Fail(ErrorCode::kInvalid, "'++' has no meaning here");
@@ -169,7 +170,7 @@ Result<ParsedCommand> Grammar::Parse(const SplitWords& words) {
   }
   if (doctor_->parsed()) return ParsedCommand(examination_);
   if (version_->parsed() || version_flag_) return ParsedCommand(ShowVersion{});
-  return Fail(ErrorCode::kInvalid, "what shall it do? record, doctor or version; see --help");
+  return Fail(ErrorCode::kInvalid, "no subcommand given: record, doctor or version; see --help");
 }
 
 Result<ParsedCommand> Grammar::ParsedRecord(const std::optional<Words>& after_dashes) {
@@ -183,7 +184,7 @@ Result<ParsedCommand> Grammar::ParsedRecord(const std::optional<Words>& after_da
     // "--" after the first word of the COMMAND is one of its own arguments.
     if (!command.empty()) command.emplace_back("--");
     command.insert(command.end(), after_dashes->begin(), after_dashes->end());
-    if (command.empty()) return Fail(ErrorCode::kInvalid, "there is no command after --");
+    if (command.empty()) return Fail(ErrorCode::kInvalid, "no command after --");
   }
   if (!command.empty() && command.front().empty()) {
     return Fail(ErrorCode::kInvalid, "the name of the command is empty");

@@ -5,7 +5,7 @@
 
 namespace pyrometer {
 
-// The contract with scripts: README.md of this module, `pyrometer record --help`.
+// Scripts rely on these; documented in this module's README.md and `pyrometer record --help`.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;

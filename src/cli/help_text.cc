@@ -11,42 +11,41 @@ Examples:
   pyrometer record -o build.html -- make -j8
   pyrometer doctor                              what works here, and what is missing
 
-'pyrometer SUBCOMMAND --help' tells more.)";
+'pyrometer SUBCOMMAND --help' explains each in full.)";
 
 const char* const kRecordFooter = R"(
 Which processes:
-  Without a target, every process of the machine, and the kernel. Targets add up: a sample is taken
-  if any of them matches. A COMMAND is recorded with all its descendants; it cannot be combined
-  with other targets. Everything from the first word that is no option on, or after --, belongs to
-  it.
+  Without a target: every process of the machine, and the kernel. With several targets, whatever
+  matches any of them is sampled. A COMMAND is recorded with all its descendants; it cannot be
+  combined with other targets. It begins at the first word that is not an option, or after --.
 
 When it ends:
   After --duration, at Ctrl-C (or SIGTERM), when the COMMAND ends, or when all processes given by
-  --pid are gone, whatever comes first. What was sampled until then is written. A COMMAND that
-  still runs is sent SIGTERM at Ctrl-C; after --duration it runs on, and its end is waited for.
+  --pid have exited, whichever comes first. What was sampled until then is written. Ctrl-C also
+  sends SIGTERM to a COMMAND that still runs; after --duration it runs on, and record waits for it.
 
 Outputs:
   NAME.pb.gz   pprof, for 'go tool pprof', Pyroscope, Parca and others
-  NAME.folded  collapsed stacks, one a line, for flamegraph.pl and others
+  NAME.folded  collapsed stacks, one per line, for flamegraph.pl and others
   NAME.html    a flame graph: one page that needs nothing else
-  NAME.txt     the functions that took most time
-  -            standard output: text, or what --format says
-  Without --output: text on standard output. A file is replaced by a whole one or not at all;
-  symbolic links, devices and pipes are written in place.
+  NAME.txt     the functions that took the most time
+  -            standard output: text, or the format given by --format
+  Without --output: text on standard output. Files are replaced atomically; symbolic links, devices
+  and pipes are written in place.
 
 On standard error, at the end:
   samples=N idle=N filtered=N lost=N (reason=N ...) undelivered=N processes=N stacks=N truncated=N (reason=N ...)
-  Every tick of the clock is in one of the first four; 'undelivered' are those that the kernel or
-  a hypervisor never delivered. --stats adds every counter of the profiler, one a line, each with
-  what it means.
+  Every clock tick counts in exactly one of the first four. 'undelivered' counts ticks that the
+  kernel or a hypervisor never delivered, 'truncated' samples whose user stack stops early. --stats
+  adds every counter of the profiler, one per line, with its meaning.
 
 Exit status:
-  0            the recording is written
-  1            it failed while running; also: no such process, cgroup or container
+  0            the recording was written
+  1            failed while running; also: no such process, cgroup or container
   2            wrong usage
-  3            the kernel or the privileges refuse; 'pyrometer doctor' tells what to do
-  With a COMMAND: its exit status, 128+N if signal N killed it; 127 if it was not found, 126 if it
-  cannot be executed.
+  3            the kernel or missing privileges prevent it; see 'pyrometer doctor'
+  With a COMMAND: its exit status, or 128+N if signal N killed it; 127 if it was not found, 126 if
+  it cannot be executed.
 
 Examples:
   pyrometer record -d 10s                               print the machine's hottest functions
@@ -59,8 +58,8 @@ Examples:
   pyrometer record -d 10s --format folded | flamegraph.pl > cpu.svg)";
 
 const char* const kDoctorFooter = R"(
-Tries out what recording needs, and says of each part whether it is there (ok), missing with a loss
-(warn) or missing and indispensable (fail), and what to do about it. Changes nothing.
+Tests everything that recording needs and says what to do about what is missing. Changes nothing.
+Each check is ok, a restriction (warn), fatal (fail), or unknown without more privileges (?).
 
 Exit status: 0 if recording works here, 3 if not.)";
 

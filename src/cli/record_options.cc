@@ -30,8 +30,7 @@ Result<Pid> ParsePid(std::string_view text) {
   uint32_t pid = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
   if (error != std::errc() || end != text.data() + text.size() || pid < 1 || pid > kHighestPid) {
-    return Fail(ErrorCode::kInvalid, "'{}' is not a process id; those are 1 to {}", text,
-                kHighestPid);
+    return Fail(ErrorCode::kInvalid, "'{}' is not a process id; give 1 to {}", text, kHighestPid);
   }
   return Pid(pid);
 }
@@ -39,7 +38,7 @@ Result<Pid> ParsePid(std::string_view text) {
 Result<StatsFormat> ParseStatsFormat(std::string_view text) {
   if (text == "text") return StatsFormat::kText;
   if (text == "json") return StatsFormat::kJson;
-  return Fail(ErrorCode::kInvalid, "'{}' is no format of --stats; those are text and json", text);
+  return Fail(ErrorCode::kInvalid, "'{}' is not a format of --stats; choose text or json", text);
 }
 
 Result<void> SetTargets(const RecordOptions& options, RecordConfig& config) {
@@ -69,7 +68,7 @@ Result<void> CheckTargets(const RecordConfig& config) {
                            !config.cgroups.empty() || !config.containers.empty();
   if (config.command.empty() || !has_targets) return {};
   return Fail(ErrorCode::kInvalid,
-              "a command ('{}') and --pid, --comm, --cgroup or --container do not go together; "
+              "a command ('{}') cannot be combined with --pid, --comm, --cgroup or --container; "
               "record one or the other",
               config.command.front());
 }

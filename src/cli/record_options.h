@@ -10,7 +10,7 @@
 
 namespace pyrometer {
 
-// The options of `record` as words, before anybody has looked at what they say.
+// The options of `record` as words, not yet parsed.
 struct RecordOptions {
   std::vector<std::string> pids;
   std::vector<std::string> comms;
@@ -28,8 +28,8 @@ struct RecordOptions {
   std::vector<std::string> command;
 };
 
-// What they mean. Errors: kInvalid for a word that cannot be understood, and for options that do
-// not go together.
+// Parses them. Errors: kInvalid for a word that cannot be understood, and for options that cannot
+// be combined.
 Result<RecordConfig> MakeRecordConfig(const RecordOptions& options);
 
 }  // namespace pyrometer

@@ -9,13 +9,13 @@
 
 namespace pyrometer {
 
-// What the command line starts. main.cc passes the real ones.
+// What the command line starts; main.cc passes the real functions.
 struct Commands {
   std::function<Result<int>(const RecordConfig&)> record;
   std::function<DoctorReport()> examine;
 };
 
-// Where it prints. File descriptors, so that a failed write is seen.
+// Where to print. File descriptors, so that failed writes are noticed.
 struct Streams {
   int out = 1;
   int error = 2;
@@ -23,8 +23,8 @@ struct Streams {
   bool colour = false;
 };
 
-// Does what argv says and returns the exit status of the program. Errors are printed as one line
-// on streams.error.
+// Carries out argv and returns the program's exit status. Prints an error as one line on
+// streams.error.
 int Run(int argc, const char* const* argv, const Commands& commands, const Streams& streams);
 
 }  // namespace pyrometer

@@ -8,7 +8,7 @@
 
 namespace pyrometer {
 
-// Fewer digits would name other people's containers by chance; it is also what `docker ps` prints.
+// Fewer digits could match other containers by chance; `docker ps` prints this many.
 inline constexpr size_t kShortestContainerId = 12;
 
 // A container id as tools print it: 64 hex digits or the first 12 or more of them, an ECS task's

@@ -22,7 +22,7 @@ Result<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
   }
   const std::chrono::nanoseconds nanoseconds = absl::ToChronoNanoseconds(duration);
   if (nanoseconds.count() <= 0) {
-    return Fail(ErrorCode::kInvalid, "a duration of {} is no time at all", text);
+    return Fail(ErrorCode::kInvalid, "a duration of {} is too short", text);
   }
   return nanoseconds;
 }

@@ -8,7 +8,7 @@
 
 namespace pyrometer {
 
-// Above it, one sample in a hundred microseconds, the sampling itself is most of what is seen.
+// Above this (one sample per 100 microseconds) most samples would show the sampling itself.
 inline constexpr Hertz kHighestFrequency{10'000};
 
 // "99": samples per second and CPU, 1 to kHighestFrequency. Errors: kInvalid.

@@ -35,7 +35,7 @@ Result<Label> ParseLabel(std::string_view text) {
                 "label name '{}' may only have letters, digits and '_', and no digit first", name);
   }
   if (std::ranges::find(kReserved, name) != kReserved.end()) {
-    return Fail(ErrorCode::kInvalid, "label name '{}' is taken: every sample carries its own {}",
+    return Fail(ErrorCode::kInvalid, "label name '{}' is reserved: every sample carries its own {}",
                 name, name);
   }
   if (value.empty()) return Fail(ErrorCode::kInvalid, "label '{}' has no value", name);

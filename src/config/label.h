@@ -13,12 +13,12 @@ namespace pyrometer {
 
 using Label = std::pair<std::string, std::string>;
 
-// "name=value". A name is [a-zA-Z_][a-zA-Z0-9_]* and none that the recorder sets itself (pid, comm,
-// thread); a value is not empty, is valid UTF-8 (protobuf demands it) and has no control
+// "name=value". A name is [a-zA-Z_][a-zA-Z0-9_]* and not one that the recorder sets itself (pid,
+// comm, thread). A value is not empty, is valid UTF-8 (protobuf requires it) and has no control
 // characters. Errors: kInvalid.
 Result<Label> ParseLabel(std::string_view text);
 
-// All of them, in their order; a name that comes twice is an error.
+// All of them, in order; a repeated name is an error.
 Result<std::vector<Label>> ParseLabels(std::span<const std::string> texts);
 
 }  // namespace pyrometer

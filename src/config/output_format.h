@@ -16,13 +16,13 @@ namespace pyrometer {
 Result<OutputFormat> ParseOutputFormat(std::string_view name);
 std::string_view Name(OutputFormat format);
 
-// What the name of a file tells: .pb.gz, .folded, .html, .txt; nothing for any other.
+// The format by a file name's ending: .pb.gz, .folded, .html, .txt; nothing for any other.
 std::optional<OutputFormat> FormatOfPath(std::string_view path);
 
-// The outputs for `paths` ("-" is standard output). A telling name decides; `format` decides for
-// the others, and standard output is text without it. No paths but a format: standard output.
-// Errors: kInvalid for a name that does not tell while there is no `format`, and for one output
-// given twice.
+// The outputs for `paths` ("-" is standard output). A known ending decides the format; for
+// other names `format` does, and standard output is text without it. With a format but no paths,
+// the output is standard output. Errors: kInvalid for a name without a known ending if there is no
+// `format`, and for an output given twice.
 Result<std::vector<OutputFile>> ChooseOutputs(std::span<const std::string> paths,
                                               std::optional<OutputFormat> format);
 

@@ -21,15 +21,15 @@ struct OutputFile {
   OutputFormat format = OutputFormat::kPprof;
 };
 
-// What one `pyrometer record` shall do; made by src/cli from the command line.
+// What to record; made by src/cli from the command line of `pyrometer record`.
 struct RecordConfig {
-  // Targets; with none of them and no command, the whole machine. A sample is taken if any matches.
+  // Targets: samples are taken of what matches any. Without targets and command: the whole machine.
   std::vector<Pid> pids;             // with their future children
   std::vector<std::string> comms;    // process or thread names
   std::vector<std::string> cgroups;  // paths, absolute or below the cgroup mount; with descendants
   std::vector<std::string> containers;  // ids or unique prefixes of at least 12 hex digits
 
-  // Until then, or Ctrl-C, or the command's end. Nothing: no limit.
+  // The recording ends after this, or at Ctrl-C or the command's end. Nothing: no limit.
   std::optional<std::chrono::nanoseconds> duration;
   Hertz frequency{99};
   bool kernel_stacks = true;

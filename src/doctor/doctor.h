@@ -15,8 +15,8 @@ namespace pyrometer {
 
 struct MachineFacts;
 
-// kUnknown: missing privileges, which have a check of their own, hide it. kWarn: recording works,
-// but something is lost. kFail: it does not work.
+// kUnknown: cannot be found out without privileges, which have a check of their own. kWarn:
+// recording works, with restrictions. kFail: it does not work.
 enum class CheckStatus { kOk, kUnknown, kWarn, kFail };
 std::string_view Name(CheckStatus status);
 
@@ -39,10 +39,10 @@ struct DoctorReport {
 // Looks at this machine. Never fails: what cannot be read is itself a finding.
 DoctorReport RunDoctor(const Procfs& procfs);
 
-// Judges `facts`, without looking at anything else.
+// Judges `facts`, looking at nothing else.
 DoctorReport Examine(const MachineFacts& facts);
 
-// For people: a line for each check, and below it what to know and do unless all is well. With
+// For people: a line for each check, followed by its meaning and advice if it warns or fails. With
 // `colour`, in ANSI colours.
 std::string ToText(const DoctorReport& report, bool colour);
 

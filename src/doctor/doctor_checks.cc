@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the facts mean. Each function judges one thing.
+// Judges the facts; one function per check.
 #include <fmt/format.h>
 #include <linux/capability.h>
 
@@ -20,7 +20,7 @@ constexpr Hertz kDefaultFrequency{99};
 // Of kernel.perf_event_paranoid, as the kernel's own sources have it.
 constexpr int64_t kHighestParanoia = 2;
 
-// A judgement between two: what follows from `good`.
+// `check` with its status: ok, without advice, if `good`, else `otherwise`.
 Check Judge(bool good, CheckStatus otherwise, Check check) {
   check.status = good ? CheckStatus::kOk : otherwise;
   if (good) check.advice.clear();
@@ -65,43 +65,43 @@ Check CheckBtf(const MachineFacts& facts) {
       facts.kernel.btf == Support::kYes, CheckStatus::kFail,
       {.name = "btf",
        .found = facts.kernel.btf == Support::kYes ? "present" : "no /sys/kernel/btf/vmlinux",
-       .meaning = "the sampling program is fitted to the running kernel by its BTF",
+       .meaning = "BTF is needed to adapt the sampling program to the running kernel",
        .advice = "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y (in a container, "
                  "mount /sys)"});
 }
 
-// What the kernel must or should be able to do.
+// What the kernel must or should support.
 struct Feature {
   const char* name;
   Support KernelFeatures::*support;
   CheckStatus otherwise;
   const char* what;
-  const char* meaning;  // of its absence, or of what it is for
+  const char* meaning;  // what its absence costs, or what it is for
 };
 constexpr std::array<Feature, 11> kFeatures = {{
     {"perf_event_program", &KernelFeatures::perf_event_program, CheckStatus::kFail,
-     "BPF programs on perf events", "samples are taken by such a program"},
+     "BPF programs on perf events", "such a program takes the samples"},
     {"cpu_clock", &KernelFeatures::cpu_clock, CheckStatus::kFail, "cpu-clock events on whole CPUs",
-     "each CPU's clock event starts a sample"},
+     "a clock event on each CPU triggers the samples"},
     {"map_in_map", &KernelFeatures::map_in_map, CheckStatus::kFail, "BPF maps in maps",
-     "a window is closed by exchanging maps in a map"},
+     "windows end by exchanging maps in a map"},
     {"batch_operations", &KernelFeatures::batch_operations, CheckStatus::kFail,
      "BPF map batch operations", "windows are read in batches"},
     {"raw_tracepoint", &KernelFeatures::raw_tracepoint, CheckStatus::kFail, "raw tracepoints",
-     "forks and exits are followed by raw tracepoints"},
+     "forks and exits are followed through raw tracepoints"},
     {"task_iterator", &KernelFeatures::task_iterator, CheckStatus::kFail, "BPF task iterator",
-     "running processes are listed by it at the start"},
+     "running processes are listed with it at the start"},
     {"ring_buffer", &KernelFeatures::ring_buffer, CheckStatus::kFail, "BPF ring buffer",
-     "stacks that cannot be walked in the kernel reach the agent through it"},
+     "stacks that cannot be unwound in the kernel reach user space through it"},
     {"perf_link", &KernelFeatures::perf_link, CheckStatus::kOk, "BPF links on perf events",
      "before 5.15 programs are attached by ioctl instead; nothing is lost"},
     {"task_pt_regs", &KernelFeatures::task_pt_regs, CheckStatus::kOk, "bpf_task_pt_regs",
-     "before 5.15 user registers are found from the kernel stack's size; nothing is lost"},
+     "before 5.15 user registers are found by the kernel stack's size; nothing is lost"},
     {"mmap2_build_id", &KernelFeatures::mmap2_build_id, CheckStatus::kWarn,
      "build ids in mmap events",
-     "before 5.12 build ids are read from the files, which may be gone with a short-lived process"},
+     "before 5.12 build ids are read from the files; those of short-lived processes may be gone"},
     {"cycles", &KernelFeatures::cycles, CheckStatus::kOk, "hardware cycle counter",
-     "not used: samples are taken by the software clock"},
+     "not used: a software clock triggers the samples"},
 }};
 
 std::string_view Word(Support support) {
@@ -124,14 +124,14 @@ Check CheckFeature(const Feature& feature, const MachineFacts& facts) {
               .advice = ""};
   if (support == Support::kDenied && !MaySample(facts)) {
     check.status = CheckStatus::kUnknown;
-    check.meaning = "cannot be tried without the capabilities above";
+    check.meaning = "cannot be tested without the capabilities above";
     return check;
   }
   if (support == Support::kDenied && feature.support == &KernelFeatures::cpu_clock &&
       facts.perf_event_paranoid.value_or(0) > kHighestParanoia) {
     check.advice = fmt::format(
-        "sysctl -w kernel.perf_event_paranoid={0} (levels above {0} are a distribution's own, and "
-        "some of them demand CAP_SYS_ADMIN)",
+        "sysctl -w kernel.perf_event_paranoid={0} (levels above {0} are added by distributions, "
+        "and some of them require CAP_SYS_ADMIN)",
         kHighestParanoia);
   } else if (support == Support::kDenied) {
     check.advice =
@@ -139,7 +139,7 @@ Check CheckFeature(const Feature& feature, const MachineFacts& facts) {
         "container, security modules)";
   } else if (feature.otherwise == CheckStatus::kFail) {
     check.advice =
-        "boot a distribution's kernel, or build yours with CONFIG_BPF_SYSCALL, "
+        "boot a distribution kernel, or build yours with CONFIG_BPF_SYSCALL, "
         "CONFIG_BPF_EVENTS and CONFIG_PERF_EVENTS";
   }
   return Judge(support == Support::kYes, feature.otherwise, std::move(check));
@@ -158,12 +158,12 @@ Check CheckCapabilities(const MachineFacts& facts) {
       {"CAP_BPF", CAP_BPF, CAP_SYS_ADMIN, "programs cannot be loaded"},
       {"CAP_PERFMON", CAP_PERFMON, CAP_SYS_ADMIN, "CPUs cannot be sampled"},
       {"CAP_SYS_PTRACE", CAP_SYS_PTRACE, CAP_SYS_PTRACE,
-       "what was mapped before, in other users' processes, stays unknown"},
+       "what other users' processes mapped before the start stays unknown"},
       {"CAP_SYSLOG", CAP_SYSLOG, CAP_SYSLOG, "kernel functions may stay unnamed"},
       {"CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE,
-       "unreadable programs stay unnamed"},
+       "functions of programs you may not read stay unnamed"},
       {"CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,
-       "deleted programs stay unnamed"},
+       "functions of deleted programs stay unnamed"},
   }};
   Check check{.name = "capabilities", .found = "", .meaning = "", .advice = ""};
   std::string missing;
@@ -172,8 +172,8 @@ Check CheckCapabilities(const MachineFacts& facts) {
     missing += fmt::format("{}{}", missing.empty() ? "" : " ", need.name);
     check.meaning += fmt::format("{}{}", check.meaning.empty() ? "" : "; ", need.lost);
   }
-  check.found = missing.empty() ? "all that are needed" : "missing: " + missing;
-  if (missing.empty()) check.meaning = "samples, mappings, files and kernel symbols are in reach";
+  check.found = missing.empty() ? "all needed ones" : "missing: " + missing;
+  if (missing.empty()) check.meaning = "samples, mappings, files and kernel symbols are accessible";
   check.advice =
       "run as root, or grant them (systemd: AmbientCapabilities=; container: "
       "securityContext.capabilities.add)";
@@ -186,7 +186,7 @@ Check CheckUserNamespace(const MachineFacts& facts) {
                {.name = "user_namespace",
                 .found = facts.initial_user_namespace ? "the initial one" : "not the initial one",
                 .meaning = "capabilities count only in the initial user namespace",
-                .advice = "run outside of rootless containers and of unshare -U"});
+                .advice = "do not run in a rootless container or under unshare -U"});
 }
 
 Check CheckParanoid(const MachineFacts& facts) {
@@ -196,7 +196,7 @@ Check CheckParanoid(const MachineFacts& facts) {
   return {.name = "perf_event_paranoid",
           .found = level,
           .meaning = HasOr(facts, CAP_PERFMON, CAP_SYS_ADMIN)
-                         ? "does not matter: CAP_PERFMON is above it"
+                         ? "does not matter: CAP_PERFMON overrides it"
                          : "does not matter: BPF programs need CAP_PERFMON at any level",
           .advice = ""};
 }
@@ -230,8 +230,8 @@ Check CheckLockdown(const MachineFacts& facts) {
                {.name = "lockdown",
                 .found = found,
                 .meaning = tight ? "the kernel lets nobody read its memory, so stacks cannot be "
-                                   "walked"
-                                 : "does not hinder sampling",
+                                   "unwound"
+                                 : "does not affect sampling",
                 .advice = "boot with lockdown=integrity, or without lockdown"});
 }
 
@@ -242,7 +242,7 @@ Check CheckMemlock(const MachineFacts& facts) {
   if (version && *version >= kMemlockUnused) {
     return {.name = "memlock",
             .found = found,
-            .meaning = "does not matter: since 5.11 BPF maps count as the memory of the cgroup",
+            .meaning = "does not matter: since 5.11 BPF maps are charged to the memory cgroup",
             .advice = ""};
   }
   const bool enough = !facts.memlock_limit || *facts.memlock_limit >= kEnoughMemlock ||
@@ -250,12 +250,12 @@ Check CheckMemlock(const MachineFacts& facts) {
   return Judge(enough, CheckStatus::kFail,
                {.name = "memlock",
                 .found = found,
-                .meaning = "before 5.11 BPF maps count as locked memory",
+                .meaning = "before 5.11 BPF maps are charged as locked memory",
                 .advice = "ulimit -l unlimited (systemd: LimitMEMLOCK=infinity), or grant "
                           "CAP_SYS_RESOURCE"});
 }
 
-// --- surroundings ---
+// --- environment ---
 
 Check CheckSampleRate(const MachineFacts& facts) {
   const bool known = facts.sample_rate_limit.has_value();
@@ -268,24 +268,24 @@ Check CheckSampleRate(const MachineFacts& facts) {
                               "throttle it; the default is {}",
                               kDefaultFrequency.value),
        .advice = "sysctl -w kernel.perf_event_max_sample_rate=100000 (the kernel lowers it "
-                 "by itself when sampling takes too long), or give a lower --frequency"});
+                 "when sampling takes too long), or give a lower --frequency"});
 }
 
 Check CheckCgroups(const MachineFacts& facts) {
   bool v1 = false;
   bool v2 = false;
   for (const CgroupMount& mount : facts.cgroups) {
-    if (!mount.IsNamed()) (mount.v2 ? v2 : v1) = true;  // others cannot be filtered by
+    if (!mount.IsNamed()) (mount.v2 ? v2 : v1) = true;  // others cannot be filtered on
   }
   const char* const found = v1 && v2 ? "v1 and v2 (hybrid)"
                             : v2     ? "v2"
                             : v1     ? "v1"
-                                     : "none that can be used";
+                                     : "none that is usable";
   return Judge(v1 || v2, CheckStatus::kWarn,
                {.name = "cgroups",
                 .found = found,
                 .meaning = v1 && v2   ? "--cgroup and --container look in v2 first, then in v1"
-                           : v1 || v2 ? "--cgroup and --container find their targets"
+                           : v1 || v2 ? "--cgroup and --container work"
                                       : "--cgroup and --container find nothing",
                 .advice = "mount /sys/fs/cgroup (into the container)"});
 }
@@ -296,9 +296,9 @@ Check CheckPidNamespace(const MachineFacts& facts) {
                 .found = facts.initial_pid_namespace ? "the host's" : "not the host's",
                 .meaning = facts.initial_pid_namespace
                                ? "all processes are visible"
-                               : "processes outside of this container, and all pids, are not what "
-                                 "/proc shows: most frames stay unnamed",
-                .advice = "share the host's (docker run --pid=host; Kubernetes: hostPID: true)"});
+                               : "record refuses to run: /proc shows neither all processes nor the "
+                                 "pids that the kernel uses",
+                .advice = "use the host's (docker run --pid=host; Kubernetes: hostPID: true)"});
 }
 
 Check CheckDebugFiles(const MachineFacts& facts) {
@@ -308,9 +308,9 @@ Check CheckDebugFiles(const MachineFacts& facts) {
   return {.name = "debug_files",
           .found = std::move(found),
           .meaning =
-              "not needed: programs are unwound and named by what they carry themselves. Debug "
-              "files help to unwind those that carry little; names are not taken from them, "
-              "and debuginfod is not asked",
+              "not needed: programs themselves carry what unwinds and names them. Debug files "
+              "help to unwind those that carry little; they are not used for names, and "
+              "debuginfod is not asked",
           .advice = ""};
 }
 
@@ -318,8 +318,8 @@ Check CheckBpfStats(const MachineFacts& facts) {
   return Judge(!facts.bpf_stats, CheckStatus::kWarn,
                {.name = "bpf_stats",
                 .found = facts.bpf_stats ? "on" : "off",
-                .meaning = facts.bpf_stats ? "every run of every BPF program is timed, which makes "
-                                             "samples dearer"
+                .meaning = facts.bpf_stats ? "the kernel times every run of every BPF program, "
+                                             "which makes samples more expensive"
                                            : "BPF programs run untimed",
                 .advice = "sysctl -w kernel.bpf_stats_enabled=0"});
 }

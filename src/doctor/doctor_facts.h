@@ -15,7 +15,7 @@ namespace pyrometer {
 
 enum class Lockdown { kNone, kIntegrity, kConfidentiality };
 
-// Everything that the doctor's judgement rests on.
+// Everything that Examine() judges.
 struct MachineFacts {
   KernelFeatures kernel;
   std::optional<uint64_t> capabilities;  // the effective set, bit CAP_x each
@@ -33,7 +33,7 @@ struct MachineFacts {
   bool bpf_stats = false;       // kernel.bpf_stats_enabled
 };
 
-// Where the facts lie that are in neither /proc nor /sys.
+// Where to find the facts that are in neither /proc nor /sys.
 struct DebugSources {
   std::string build_id_directory = "/usr/lib/debug/.build-id";
   std::string debuginfod_urls;

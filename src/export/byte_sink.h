@@ -7,13 +7,13 @@
 
 namespace pyrometer {
 
-// A place for bytes: a file, a pipe.
+// A destination for bytes: a file, a pipe.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
 
-  // Delivers all of `bytes`, a whole document, or fails. What a failure leaves there is the sink's
-  // to say.
+  // Delivers all of `bytes`, a whole document, or fails. The sink documents what a failure leaves
+  // there.
   virtual Result<void> Write(std::string_view bytes) = 0;
 };
 

@@ -8,17 +8,16 @@
 
 namespace pyrometer {
 
-// A file that is replaced as a whole by each Write: never half old and half new, never half
-// written.
+// A file that each Write replaces as a whole: never half written, nor half old and half new.
 //
 // A regular file (or none yet) is written under another name in the same directory and renamed,
 // with mode 0644 less the umask. A symbolic link, a device or a FIFO is opened and written instead:
 // renaming would replace the link or device, and following a link by hand would bypass the kernel's
 // protection of links in /tmp. If that fails and a file is behind it, the file is left empty.
-// There is no fsync: a profile is not worth waiting for the disk.
+// It does not fsync: a profile is not worth waiting for the disk.
 class FileSink final : public ByteSink {
  public:
-  // Fails early where Write could only fail: kNotFound for a missing directory, kPermission for one
+  // Fails early where Write would fail: kNotFound for a missing directory, kPermission for one
   // that cannot be written, kInvalid for an empty path or a directory. Creates nothing.
   static Result<FileSink> Open(std::string path);
 

@@ -18,7 +18,7 @@
 namespace pyrometer {
 
 // What became of the profiles offered to an outbox:
-// offered == sent + failures + dropped + those that wait or are under way.
+// offered == sent + failures + dropped + those waiting or being sent.
 struct OutboxCounts {
   uint64_t offered = 0;
   uint64_t sent = 0;
@@ -27,14 +27,14 @@ struct OutboxCounts {
   std::string last_error;  // the message of the last failure; "" if there was none
 };
 
-// A queue and a thread in front of one sink, so that a slow, stuck or failing sink holds back
-// neither whoever makes the profiles nor the other sinks. A full queue drops its oldest profile; a
-// profile that the sink fails to send is given up. Thread-safe, but for Close.
+// A queue and a thread in front of one sink, so that a slow, stuck or failing sink delays neither
+// the producer of the profiles nor other sinks. A full queue drops its oldest profile; a profile
+// that the sink fails to send is given up. Thread-safe, except for Close.
 class Outbox {
  public:
   // REQUIRES: capacity, in profiles, > 0.
   Outbox(std::unique_ptr<ProfileSink> sink, size_t capacity);
-  // Drops what waits.
+  // Drops what is in the queue.
   ~Outbox();
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
@@ -42,7 +42,7 @@ class Outbox {
   // Never waits. The profile is shared, since several outboxes get the same one.
   void Offer(std::shared_ptr<const Profile> profile);
 
-  // Sends what waits until `deadline`, then drops the rest, cancels a Send that is under way and
+  // Sends what is in the queue until `deadline`, then drops the rest, cancels a Send under way and
   // waits for it to return. Profiles offered from now on are dropped.
   void Close(std::chrono::steady_clock::time_point deadline);
 

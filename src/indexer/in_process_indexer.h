@@ -5,7 +5,7 @@
 
 namespace pyrometer {
 
-// Reads in this process. Has no state: any number of threads may use it.
+// Reads in this process. Stateless: any number of threads may use it.
 class InProcessIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int fd) override;

@@ -10,13 +10,13 @@
 
 namespace pyrometer {
 
-// The one way to learn something from a file of a profiled program. A descriptor goes in, values
-// come out, and no path is known here: whoever does it needs no file system and no privileges.
+// The only way to read files of profiled programs. A descriptor goes in, values come out; no paths,
+// so an implementation needs neither a file system nor privileges.
 class Indexer {
  public:
   virtual ~Indexer() = default;
 
-  // Descriptors are open for reading and stay the caller's, in all of them.
+  // In all methods descriptors are open for reading and stay the caller's.
 
   // Build id and segments; no segments if the file is not an ELF file. Costs a few reads, 3 to 6
   // µs. Errors: kUnsupported for ELF files of other machines; kMalformed; kIo.

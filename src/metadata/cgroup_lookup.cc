@@ -56,13 +56,13 @@ Result<CgroupTarget> TargetAt(const fs::path& path, const CgroupMount& mount) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return SystemError(errno, path.string());
   if (!S_ISDIR(status.st_mode)) {
-    return Fail(ErrorCode::kInvalid, "cgroup {}: is a file; a cgroup is a directory",
+    return Fail(ErrorCode::kInvalid, "cgroup {}: is a file; cgroups are directories",
                 path.string());
   }
   if (mount.IsNamed()) {
     return Fail(
         ErrorCode::kUnsupported,
-        "cgroup {}: is in a hierarchy without controllers ({}), which cannot be filtered by",
+        "cgroup {}: is in a hierarchy without controllers ({}), which cannot be used as a filter",
         path.string(), mount.controller);
   }
   return CgroupTarget{path.string(), status.st_ino, mount.v2, SubsystemOf(mount)};
@@ -158,8 +158,7 @@ Result<CgroupTarget> FindCgroup(const Procfs& procfs, const std::string& path) {
     }
   }
   if (mounts.empty()) return Fail(ErrorCode::kNotFound, "cgroup {}: no cgroups are mounted", path);
-  return Fail(ErrorCode::kNotFound, "cgroup {}: there is none of that name in {}", path,
-              Places(mounts));
+  return Fail(ErrorCode::kNotFound, "cgroup {}: no such cgroup in {}", path, Places(mounts));
 }
 
 Result<CgroupTarget> FindContainer(const Procfs& procfs, const std::string& id) {
@@ -167,7 +166,7 @@ Result<CgroupTarget> FindContainer(const Procfs& procfs, const std::string& id) 
   for (const CgroupMount& mount : mounts) {
     const std::map<std::string, fs::path> found = CollectContainers(mount.path, id, mounts);
     if (found.size() > 1) {
-      return Fail(ErrorCode::kInvalid, "container {}: several ids begin so: {} and {}", id,
+      return Fail(ErrorCode::kInvalid, "container {}: several ids begin with this: {} and {}", id,
                   found.begin()->first, std::next(found.begin())->first);
     }
     if (found.size() == 1) return TargetAt(found.begin()->second, mount);

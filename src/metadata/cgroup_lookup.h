@@ -10,7 +10,7 @@
 
 namespace pyrometer {
 
-// A cgroup in the form in which the kernel side can compare it.
+// A cgroup in the form that the kernel side compares.
 struct CgroupTarget {
   std::string path;  // of its directory
   uint64_t id = 0;   // the directory's inode, which is the kernel's id of the cgroup
@@ -21,19 +21,19 @@ struct CgroupTarget {
 
 // The cgroup that a user names by `path`: a directory in a cgroup file system ("/sys/fs/cgroup/
 // system.slice/ssh.service"), or a path below a hierarchy's root, with or without a leading '/' as
-// in /proc/PID/cgroup; the v2 hierarchy is asked first.
+// in /proc/PID/cgroup; the v2 hierarchy is searched first.
 // Errors: kNotFound, also for a path that leads out of the cgroup file systems; kInvalid for a
 // file; kUnsupported for a cgroup that exists only in a hierarchy without controllers, which the
-// kernel side cannot tell.
+// kernel side cannot query.
 Result<CgroupTarget> FindCgroup(const Procfs& procfs, const std::string& path);
 
 // The outermost cgroup of the container with this id, or prefix of an id. Errors: kNotFound;
 // kInvalid for a prefix that several containers share; kUnsupported as above.
 Result<CgroupTarget> FindContainer(const Procfs& procfs, const std::string& id);
 
-// The container id that the last component of a cgroup path carries, as every runtime writes it:
+// The container id in the last component of a cgroup path, as any runtime writes it:
 // "docker-<id>.scope", "cri-containerd-<id>.scope", "<id>", "x.slice:cri-containerd:<id>"; "" if
-// it carries none, or belongs to a runtime's monitor process and not to the container.
+// there is none, or if the cgroup is that of a runtime's monitor process.
 std::string_view ContainerIdOf(std::string_view name);
 
 }  // namespace pyrometer

@@ -15,13 +15,13 @@ struct CgroupMount {
   bool v2 = false;
   std::string controller;  // v1: "cpu", "cpu,cpuacct", "name=systemd", ...; v2: ""
 
-  // A v1 hierarchy without controllers: it groups processes for systemd, say, and no more.
+  // A v1 hierarchy without controllers: it only groups processes, for example for systemd.
   bool IsNamed() const { return controller.starts_with("name="); }
   bool operator==(const CgroupMount&) const = default;
 };
 
-// Each hierarchy once, v2 first, then v1 in the order of their use to us: the controllers that
-// containers are always in, and named hierarchies, which BPF cannot see, last.
+// Each hierarchy once, by usefulness: v2, then v1, first the controllers that containers are always
+// in, last the named hierarchies, which BPF cannot see.
 Result<std::vector<CgroupMount>> ReadCgroupMounts(const Procfs& procfs);
 
 }  // namespace pyrometer

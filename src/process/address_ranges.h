@@ -7,18 +7,18 @@
 
 namespace pyrometer {
 
-// A set of addresses of a program, as ranges that do not touch. Its memory is bounded: of too many
-// ranges the two nearest become one, and what lies between them belongs to the set then.
+// A set of addresses of a program, as ranges that do not touch. Its memory is bounded: if there are
+// too many ranges, the two nearest are merged, and the set then includes what lies between them.
 // Thread-compatible.
 class AddressRanges {
  public:
-  // `end` is exclusive; nothing happens if it is not above `start`.
+  // `end` is exclusive; does nothing if it is not above `start`.
   void Add(Address start, Address end);
 
   bool Contains(Address address) const;
 
-  // Where what Contains() says of `address` ends: the next border of the set above it, and `limit`
-  // if that comes first.
+  // Up to where Contains() answers as for `address`: the next border of the set above it, or
+  // `limit` if that comes first.
   Address EndOfStretch(Address address, Address limit) const;
 
   void Clear() { ranges_.clear(); }

@@ -16,7 +16,7 @@
 namespace pyrometer {
 
 // Executable memory, and whether the kernel counts its pages in mm->exec_vm (mm/internal.h,
-// is_exec_mapping()): what is writable too, or a stack, is not counted.
+// is_exec_mapping()): memory that is also writable, or a stack, is not counted.
 struct CodeMapping {
   ObjectMapping mapping;
   bool counted = true;
@@ -32,19 +32,19 @@ struct Period {
 // What was at an address in a period of time.
 struct AddressContent {
   Address address;
-  // The content was one and the same in the whole period. If not, no one can tell which tick
-  // found what.
+  // True if the content was the same throughout the period. If not, nobody can tell what each tick
+  // found.
   bool is_sure = false;
-  std::optional<ObjectMapping> mapping;  // that content, if it is sure; nothing: unmapped
+  std::optional<ObjectMapping> mapping;  // that content, if sure; nothing: unmapped
 };
 
-// The executable mappings of one program, as they were at any moment still of interest.
-// The kernel reports what is mapped and never what is unmapped: a mapping lasts until another
-// one takes its place, or until all mappings are read anew. Thread-compatible.
+// The executable mappings of one program at every moment that samples may still ask about. The
+// kernel reports what is mapped, never what is unmapped: a mapping lasts until another one takes
+// its place, or until all mappings are read again. Thread-compatible.
 class AddressSpace {
  public:
-  // `mapping` replaced whatever lay in its range at `when`; what older mappings have beyond it
-  // stays. A `when` before an earlier call's counts as that call's. Empty mappings are ignored.
+  // `mapping` replaced whatever lay in its range at `when`; older mappings keep what lies outside
+  // of it. A `when` before an earlier call's counts as that call's. Empty mappings are ignored.
   // False if it changed nothing.
   bool Map(const CodeMapping& mapping, MonotonicTime when);
 
@@ -55,48 +55,48 @@ class AddressSpace {
   // What covered `address` at `when`; nothing if it was unmapped then.
   std::optional<ObjectMapping> At(Address address, MonotonicTime when) const;
 
-  // What covered `address` at every moment of `period`, if that can be told.
+  // What covered `address` throughout `period`, if that can be told.
   AddressContent ContentIn(const Period& period, Address address) const;
 
-  // The kernel side acts on the present content since `now`, and on nothing older.
+  // From `now` on the kernel side uses the present content and nothing older.
   void NoteTold(MonotonicTime now);
 
-  // True if the kernel side may have acted on mappings that had ended, at some moment of `period`.
-  // Costs next to nothing.
+  // True if, at some moment of `period`, the kernel side may have used mappings that had ended.
+  // Nearly free.
   bool WasOutdated(const Period& period) const;
 
-  // What the kernel side took for `address` of `object` in `period`, if it may have acted on a
-  // mapping that had ended; nothing if it was right.
+  // What really was at the place that the kernel side took for `address` of `object` in `period`,
+  // if it may have used a mapping that had ended; nothing if it was right.
   std::optional<AddressContent> FindOutdated(ObjectId object, ElfAddress address,
                                              const Period& period) const;
 
-  // All there was at one moment.
+  // All mappings at one moment.
   struct Picture {
     std::vector<ObjectMapping> mappings;  // ascending, not overlapping, equal neighbours made one
     uint64_t counted_bytes = 0;           // of those that are CodeMapping::counted
   };
   Picture At(MonotonicTime when) const;
-  // After the last change.
+  // As of the last change.
   Picture Current() const { return At(latest_); }
 
-  // Where the content changed while the program ran: something else took the place of a mapping,
-  // or a mapped file was found gone. Who acts on what was there a moment ago may be wrong again.
+  // Where the content changed while the program ran: something else took the place of a mapping, or
+  // a mapped file was found gone. Knowledge of such a range may be outdated again at any moment.
   // Anonymous memory that goes does not count: a JIT that keeps its code either writable or
-  // executable does that all the time, and it comes back as what it was.
+  // executable does that all the time, and it comes back unchanged.
   const AddressRanges& shifting() const { return shifting_; }
 
-  // Adds all objects that are or, as far as it is remembered, were mapped.
+  // Adds all objects that are mapped or, as far as remembered, were.
   void AddObjects(absl::flat_hash_set<ObjectId>& objects) const;
 
-  // What happened until now was not this program's doing.
+  // Forgets shifting(): what happened until now was another program's doing.
   void ForgetShifting() { shifting_.Clear(); }
 
-  // What a child gets at fork: the present, and of the past what the kernel side had not been told
-  // of at `when`, for the child has inherited that too. Costs next to nothing until one of the two
-  // changes.
+  // What a child gets at fork: the present mappings, and those past ones whose end the kernel side
+  // had not been told of at `when`, which the child inherits as well. Nearly free until one of the
+  // two changes.
   AddressSpace Fork(MonotonicTime when) const;
 
-  // Drops what no sample taken at or after `horizon` can ask for.
+  // Drops what no sample taken at or after `horizon` can need.
   void Forget(MonotonicTime horizon);
 
   bool empty() const { return !current_ || current_->empty(); }
@@ -111,14 +111,14 @@ class AddressSpace {
     CodeMapping code;
     MonotonicTime since;
     MonotonicTime until;            // ascending in past_, as is the next
-    MonotonicTime told = kNotTold;  // from then on no tick can have taken it for the present
+    MonotonicTime told = kNotTold;  // from then on no tick can have used it
   };
   using Past = std::vector<PastSpan>;            // nearly always empty
   using Spans = absl::btree_map<Address, Span>;  // by start; not overlapping
 
   Spans& Writable();
   std::vector<Span> Overlapping(Address start, Address end) const;
-  // Null if nothing is there by now.
+  // Null if nothing is there now.
   const Span* CurrentAt(Address address) const;
   bool Unmap(Address start, Address end);
   void Cut(const Span& span, Address start, Address end);
@@ -126,7 +126,7 @@ class AddressSpace {
   Past::const_iterator FirstAlive(MonotonicTime when) const;
   bool IsElsewhere(const ObjectMapping& mapping, ElfAddress address, MonotonicTime when) const;
 
-  std::shared_ptr<Spans> current_;  // shared with forked children until somebody writes
+  std::shared_ptr<Spans> current_;  // shared with forked children; copied on write
   Past past_;
   AddressRanges shifting_;
   MonotonicTime latest_;

@@ -16,8 +16,8 @@ class BootClock {
   // With the machine's suspended time up to now.
   static BootClock Now();
 
-  // Of a process whose fork was reported at `when`: its start, or the tick after, since the kernel
-  // takes the start time some 20 us before it reports the fork.
+  // The start time of a process whose fork was reported at `when`, or one tick later, since the
+  // kernel takes the start time some 20 us before it reports the fork.
   StartTime ToStartTime(MonotonicTime when) const;
 
  private:

@@ -8,12 +8,12 @@
 
 namespace pyrometer {
 
-// Brings events of several rings into the order of their times.
+// Sorts events of several rings by time.
 //
-// An event may be released once every ring has been read at a moment not before its time: then
-// no ring can still hold an earlier one that it depends on. (The kernel publishes a fork before
-// the child runs, and what changes one address space happens under its lock, so a cause is in
-// its ring before its effect gets a time.) Thread-compatible.
+// An event can be released once every ring has been read at or after its time: then no ring can
+// still hold an earlier event that it depends on. (The kernel publishes a fork before the child
+// runs, and what changes one address space happens under its lock, so a cause is in its ring before
+// its effect gets a time.) Thread-compatible.
 class EventMerger {
  public:
   void Add(ProcessEvent event) { pending_.push_back(std::move(event)); }
@@ -24,7 +24,7 @@ class EventMerger {
   // Events that are later than the last horizon.
   bool has_pending() const { return !pending_.empty(); }
 
-  // Released events that were earlier than ones released before: unrelated to them, but counted.
+  // Events released after later ones; unrelated to those, but counted.
   uint64_t late() const { return late_; }
 
  private:

@@ -16,22 +16,22 @@
 
 namespace pyrometer {
 
-// Open files of objects, so that what is deleted or belongs to an ended process stays readable.
-// Beyond its budget it lets go of the one not used for longest. What somebody else shares stays
-// open until he lets go too; in all there are never more than twice the budget.
-// Thread-compatible; the files may be let go on any thread.
+// Open files of objects, so that deleted files and those of ended processes stay readable. Beyond
+// the budget the least recently used file is released. A file that others share stays open until
+// they release it too; in all there are never more than twice the budget. Thread-compatible; files
+// may be released on any thread.
 class HeldFiles {
  public:
   explicit HeldFiles(size_t budget) : budget_(budget) {}
 
-  // Closes `fd` at once if too many files that are not held any more are still shared.
+  // Closes `fd` at once if too many files that are no longer held here are still shared.
   void Hold(ObjectId object, UniqueFd fd);
 
   // Null if it is not held. Counts as use.
   ObjectFile Find(ObjectId object);
 
-  // Lets go of all that is not `in_use`; returns what that was. A file that stays open keeps its
-  // disk space after its deletion and its file system busy.
+  // Releases all files that are not `in_use`, and returns which. (An open file keeps its disk space
+  // after deletion, and its file system busy.)
   std::vector<ObjectId> CloseUnused(const absl::flat_hash_set<ObjectId>& in_use);
 
  private:
@@ -39,7 +39,7 @@ class HeldFiles {
     ObjectId object;
     ObjectFile file;
   };
-  using Files = std::list<File>;  // last used first
+  using Files = std::list<File>;  // most recently used first
 
   ObjectFile Share(UniqueFd fd) const;
 

@@ -23,29 +23,28 @@ class KernelEvents {
   struct Options {
     Procfs procfs;
     PerfRing::Options ring;
-    int wake_fd = -1;  // when it is readable, Wait() returns; must outlive the events
+    int wake_fd = -1;  // Wait() returns when it is readable; must outlive the events
   };
   struct Batch {
     std::vector<ProcessEvent> events;
     uint64_t malformed = 0;
-    MonotonicTime horizon;  // all events up to then are in this batch or were in earlier ones
+    MonotonicTime horizon;  // all events up to then are in this batch or an earlier one
     // True: later events wait in the rings or were read too early to be ordered; read again.
     bool more = false;
   };
 
-  // Errors: kPermission, kUnsupported if no CPU gives events.
+  // Errors: kPermission, kUnsupported if no CPU delivers events.
   static Result<KernelEvents> Open(Options options);
 
   // Every event up to a moment after the call began. Never waits.
   Batch Read();
 
-  // Opens the streams of CPUs that came and closes those of CPUs that went, though they may be
-  // back. True if a CPU came: what happened on it before is unknown.
+  // Opens the streams of CPUs that came online and closes those of CPUs that went offline, even if
+  // they are back. True if a CPU came: what happened on it before is unknown.
   Result<bool> Rescan();
 
-  // Returns when a ring has enough unread bytes, at options.wake_fd, or after `timeout`. Like
-  // WaitForAny(), it belongs to the thread that calls Rescan(), and may be called while another
-  // thread is in Read().
+  // Returns when a ring has enough unread bytes, options.wake_fd is readable, or after `timeout`.
+  // Call it, like WaitForAny(), on the thread that calls Rescan(); another thread may be in Read().
   void Wait(std::chrono::milliseconds timeout) const;
 
   // Returns true at once if any record is unread, or when one is being written or options.wake_fd
@@ -55,9 +54,9 @@ class KernelEvents {
   uint64_t late() const { return merger_.late(); }
 
  private:
-  // A CPU's records, and a second stream of the same whose ring holds next to nothing. It is not
-  // read, and as soon as it is full it costs nothing; emptied, it tells of the next record. (50
-  // wakeups a second cost 0.3 % of a core on a virtual machine.)
+  // A CPU's records, and a second stream of the same (the bell) whose ring holds next to nothing.
+  // The bell is not read; once full it costs nothing, and once emptied it reports the next record.
+  // (50 wakeups a second cost 0.3 % of a core on a virtual machine.)
   struct Cpu {
     PerfRing ring;
     std::optional<PerfRing> bell;
@@ -68,7 +67,7 @@ class KernelEvents {
   bool HasUnread() const;
 
   Options options_;
-  // Edge-triggered both: what is readable is reported once.
+  // Both edge-triggered: what is readable is reported once.
   UniqueFd epoll_;  // rings and wake_fd
   UniqueFd any_;    // bells and wake_fd
   std::vector<Cpu> cpus_;

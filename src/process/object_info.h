@@ -10,10 +10,10 @@
 
 namespace pyrometer {
 
-// What is known of a mapped file (or the vDSO) without opening it again.
+// What is known of a mapped file (or the vDSO) without opening it.
 struct ObjectInfo {
   std::string path;  // as its process named it, in that process's root; "[vdso]"; "/memfd:name"
-  BuildId build_id;  // empty: it has none, or none is known
+  BuildId build_id;  // empty: none, or unknown
   std::vector<Segment> segments;  // empty: not an ELF file, or never opened
   bool is_vdso = false;
   // False if the file was gone before it could be opened: nothing can be read from it, and
@@ -21,7 +21,7 @@ struct ObjectInfo {
   bool was_opened = false;
 };
 
-// An object's file, for pread only (the offset is shared). It stays open as long as anybody has it.
+// An object's file, for pread only (the offset is shared). Open as long as anybody holds it.
 using ObjectFile = std::shared_ptr<const UniqueFd>;
 
 }  // namespace pyrometer

@@ -6,13 +6,13 @@
 
 namespace pyrometer {
 
-// Reads what must be known of a mapped file at first sight.
+// Reads what must be known of a mapped file when it is first seen.
 class ObjectInspector {
  public:
   virtual ~ObjectInspector() = default;
 
-  // `fd` is a regular file, open for reading; it stays the caller's. A file that is no ELF file
-  // gives facts without segments; an error means that its bytes could not be had or understood.
+  // `fd` is a regular file, open for reading; it stays the caller's. A file that is not ELF gives
+  // facts without segments; an error means that its bytes could not be read or understood.
   // One call at a time, on any thread.
   virtual Result<ObjectFacts> Inspect(int fd) = 0;
 };

@@ -22,7 +22,7 @@
 
 namespace pyrometer {
 
-// The two ways to the file behind one mapping. An invalid fd: this way leads nowhere.
+// The two ways to open the file behind a mapping. Each returns an invalid fd if it fails.
 class FileFinder {
  public:
   virtual ~FileFinder() = default;
@@ -32,13 +32,13 @@ class FileFinder {
   virtual UniqueFd OpenPath() = 0;
 };
 
-// Which file is which object. Thread-compatible.
+// Assigns object ids to files. Thread-compatible.
 //
 // Two mappings are of the same object if they lead to the same unchanged file (device, inode,
 // ctime). Opening a file for every mapping would be slow, and impossible once its process is gone,
-// so names are remembered: (root, path, build id or inode). A build id alone names nothing: anyone
-// can write any build id into a file. A name is only remembered when its path was seen to lead to
-// the very file that was mapped; so a process can mislead us about itself and about nobody else.
+// so names are remembered: (root, path, build id or inode). A build id alone is no name: anyone can
+// write any build id into a file. A name is remembered only if its path was seen to lead to the
+// very file that was mapped, so a process can mislead us about itself only.
 class ObjectTable {
  public:
   struct Options {
@@ -48,15 +48,15 @@ class ObjectTable {
   };
 
   static constexpr ObjectId kVdso{1};
-  // The vDSO of 32-bit processes on a 64-bit kernel: another file, and never ours to read.
+  // The vDSO of 32-bit processes on a 64-bit kernel: a different file, which we cannot read.
   static constexpr ObjectId kCompatVdso{2};
 
   ObjectTable(const Options& options, ObjectInspector& inspector);
 
-  // The object that `file` names for a process with this root; opens it if need be, and accepts
-  // only a file with the build id, or else the inode, that the mapping had. What cannot be opened
-  // is an object without facts, until another mapping of that name leads to it.
-  // ObjectId(0): no file that could have symbols (code written to a memfd), or no id is left.
+  // The object that `file` names for a process with this root. Opens it if necessary, and accepts
+  // only a file with the build id, or else the inode, of the mapping. A file that cannot be opened
+  // is an object without facts, until another mapping of that name leads to it. ObjectId(0): not a
+  // file that could have symbols (code written to a memfd), or no id is left.
   ObjectId Identify(const RootIdentity& root, const MappedFile& file, FileFinder& finder);
 
   // True if Identify() will answer without opening anything.
@@ -67,18 +67,18 @@ class ObjectTable {
   // Null if there is no such object. Valid until the next Identify().
   const ObjectInfo* Find(ObjectId id) const;
 
-  // Likewise, to share; null if there is no such object.
+  // The same, to share; null if there is no such object.
   std::shared_ptr<const ObjectInfo> Share(ObjectId id) const;
 
   // The held file, null if it is not held (any more); a duplicate of it, else kNotFound.
   ObjectFile Held(ObjectId id) { return held_.Find(id); }
   Result<UniqueFd> OpenHeld(ObjectId id);
 
-  // Takes `fd` as the object's file again if it is the same unchanged file; false if not.
+  // Holds `fd` as the object's file again if it is the same unchanged file; false if it is not.
   bool Reopen(ObjectId id, UniqueFd fd);
 
-  // Lets go of the files of objects that are not `in_use`. Whoever maps one again makes it held
-  // again.
+  // Closes the files of objects that are not `in_use`. The next mapping of such an object opens its
+  // file again.
   void CloseUnused(const absl::flat_hash_set<ObjectId>& in_use);
 
   size_t size() const { return objects_.size(); }
@@ -107,7 +107,7 @@ class ObjectTable {
       return H::combine(std::move(h), n.root, n.file);
     }
   };
-  // Renamed: through a mapping that shows a file of another name by now.
+  // kRenamed: through a mapping whose file has another name by now.
   enum class Way { kMapping, kRenamed, kPath };
 
   static std::optional<FileIdentity> IdentityOf(int fd);

@@ -10,10 +10,10 @@
 
 namespace pyrometer {
 
-// Where a process's JIT compiler writes the names of its functions. It is taken while the process
-// lives and still works afterwards: /tmp itself is held and not the root, because a mount in a
-// mount namespace is gone from the root when the last process in there has exited. Immutable: any
-// number of threads may use it.
+// Where a process's JIT compiler writes the names of its functions. Opened while the process lives,
+// it still works afterwards: it holds /tmp itself and not the root, because mounts of a mount
+// namespace vanish from the root when its last process exits. Immutable: any number of threads may
+// use it.
 class PerfMapDirectory {
  public:
   static Result<PerfMapDirectory> Of(const ProcessDirectory& directory);
@@ -22,7 +22,7 @@ class PerfMapDirectory {
   bool IsSame(const PerfMapDirectory& other) const;
 
   // /tmp/perf-PID.map in the process's root. Errors: kNotFound; kPermission if it belongs to
-  // neither the process's user nor root; kInvalid if it is no regular file.
+  // neither the process's user nor root; kInvalid if it is not a regular file.
   Result<UniqueFd> Open() const;
 
  private:

@@ -16,7 +16,7 @@ inline constexpr uint64_t kSampleIdFields = (1U << 1) | (1U << 2) | (1U << 7);  
 inline constexpr size_t kSampleIdSize = 24;
 
 // Reads one record of a perf ring, header included, as perf_event_open(2) describes them.
-// Nothing: a record that tells nothing here (another type, a pid that has no name in our pid
+// Nothing: a record that is irrelevant here (another type, a pid that does not exist in our pid
 // namespace). Errors: kMalformed.
 Result<std::optional<ProcessEvent>> ParsePerfRecord(std::span<const std::byte> record);
 

@@ -30,20 +30,20 @@ class PerfRing {
     uint64_t malformed = 0;
   };
 
-  // Takes half the ring, down to the minimum, where the limit on locked memory refuses more; leaves
-  // out build ids before Linux 5.12. Errors: kPermission, kUnsupported, kNotFound: no such CPU.
+  // Halves the ring, down to the minimum, where the limit on locked memory allows no more; does
+  // without build ids before Linux 5.12. Errors: kPermission, kUnsupported, kNotFound: no such CPU.
   static Result<PerfRing> Open(unsigned cpu, const Options& options);
 
   // Moves every record that is there into `merger`.
   Tally Drain(EventMerger& merger);
 
-  // Makes room without looking at what was there.
+  // Discards everything unread.
   void Discard();
 
-  // True if nothing can come any more: the CPU went since the last call, though it may be back.
+  // True if no more records can come: the CPU went offline since the last call, even if it is back.
   bool HasStopped() { return stopped_.HasStopped(fd_.get()); }
 
-  // True if there is a record that was not drained. Any thread.
+  // True if there is an unread record. Any thread.
   bool HasUnread() const;
 
   int fd() const { return fd_.get(); }

@@ -14,24 +14,24 @@
 
 namespace pyrometer {
 
-// One process as /proc shows it. Not one moment's picture: each part may be later than `read_at`,
-// which is when reading began.
+// One process as /proc shows it. Not a snapshot: reading began at `read_at`, and each part may be
+// later.
 struct ScannedProcess {
   ProcessKey key;
   MonotonicTime read_at;
   std::string comm;
   bool kernel_thread = false;
   std::vector<Tid> threads;
-  std::optional<std::vector<ProcMapping>> mappings;  // nothing: they could not be read now
+  std::optional<std::vector<ProcMapping>> mappings;  // nothing: unreadable now
 };
 
-// Errors: kNotFound if it vanished meanwhile or has ended and only waits for its parent; any other:
-// it lives and cannot be read now.
+// Errors: kNotFound if it vanished meanwhile or is a zombie; any other: it lives and cannot be read
+// now.
 Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid);
 
-// Reads every process of `procfs`, ascending, and hands each on while its directory is open.
-// Processes that vanish meanwhile are left out. Returns those that live and could not be read.
-// Errors: of the listing itself.
+// Reads every process of `procfs`, ascending, and passes each to `visit` while its directory is
+// open. Processes that vanish meanwhile are left out. Returns those that live but could not be
+// read. Errors: those of the listing itself.
 using ScanVisitor = std::function<void(ScannedProcess process, const ProcessDirectory& directory)>;
 Result<std::vector<Pid>> ScanProcesses(const Procfs& procfs, const ScanVisitor& visit);
 

@@ -29,8 +29,8 @@ struct ProcMapping {
   FileMapping range;
   MappedFile file;
 };
-// The executable ones; lines that make no sense are left out, and so is what lies in the kernel's
-// half ([vsyscall]).
+// The executable lines; malformed lines and addresses in the kernel's half ([vsyscall]) are left
+// out.
 std::vector<ProcMapping> ParseProcMaps(std::string_view maps);
 
 // Of /proc/PID/status.

@@ -5,7 +5,7 @@
 
 namespace pyrometer {
 
-// What happened since the tracker started. Each event is counted once, where it is decided.
+// What happened since the tracker started. Each event is counted once.
 struct ProcessCounters {
   // Kernel records by type.
   uint64_t mmap_records = 0;
@@ -21,23 +21,23 @@ struct ProcessCounters {
   uint64_t scans = 0;                 // of /proc, the first one included
   uint64_t scans_failed = 0;          // /proc could not be listed; tried again
   uint64_t resyncs = 0;               // scans because records were lost
-  uint64_t processes_unreadable = 0;  // looks at a process that lives, but could not be read then
+  uint64_t processes_unreadable = 0;  // failures to read a living process
   uint64_t publishes = 0;
   uint64_t rechecks = 0;          // of one process's mappings, because the kernel disagreed
-  uint64_t rechecks_changed = 0;  // of these: it was right
+  uint64_t rechecks_changed = 0;  // of these: the kernel was right
   uint64_t rechecks_refused = 0;  // too many of that process
 
   uint64_t objects = 0;
-  uint64_t objects_unopened = 0;        // the file was gone, unreadable or another one
+  uint64_t objects_unopened = 0;        // the file was gone, unreadable or a different one
   uint64_t objects_refused = 0;         // no object id was left
   uint64_t kernel_symbols_dropped = 0;  // nobody took them
 
-  // Of windows resolved.
+  // Resolving windows.
   uint64_t unknown_process_samples = 0;  // sample entries whose process or program is not known
   uint64_t resolved_frames = 0;
-  uint64_t cut_stacks = 0;       // at what lies in no mapping
-  uint64_t outdated_frames = 0;  // named by a mapping that had ended; corrected
-  uint64_t doubtful_frames = 0;  // their place changed meanwhile; left as addresses
+  uint64_t cut_stacks = 0;       // at an address in no mapping
+  uint64_t outdated_frames = 0;  // attributed to a mapping that had ended; corrected
+  uint64_t doubtful_frames = 0;  // their mapping changed meanwhile; left as addresses
 };
 
 }  // namespace pyrometer

@@ -15,8 +15,8 @@
 
 namespace pyrometer {
 
-// Which tree of files a process's paths are in: its root directory as its mount namespace shows
-// it. A path means the same file for all processes with the same root.
+// The file tree that a process's paths refer to: its root directory in its mount namespace. A path
+// means the same file for all processes with the same root.
 struct RootIdentity {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -30,15 +30,15 @@ struct RootIdentity {
   }
 };
 
-// True if what failed with `error` did because the process is gone. Whatever else went wrong (no
-// right, no file descriptor or memory left, a signal), it lives and cannot be read now.
+// True if `error` means that the process is gone. With any other error (no permission, no file
+// descriptor or memory left, a signal) it lives and cannot be read now.
 inline bool IsGone(const Error& error) {
   return error.code() == ErrorCode::kNotFound;
 }
 
-// /proc/PID of one process. It stays that process's: when the process is gone, everything fails
-// with kNotFound, even if the pid has come to be another's. Files of the process are hostile:
-// they are opened without waiting, and only regular ones.
+// /proc/PID of one process. When that process is gone, everything fails with kNotFound, even if the
+// pid has been reused. Files of the process are hostile: only regular files are opened, without
+// waiting.
 class ProcessDirectory {
  public:
   // Errors: see IsGone().
@@ -51,7 +51,7 @@ class ProcessDirectory {
   Result<RootIdentity> Root() const;
   Result<ProcStatus> Status() const;
 
-  // The file that is mapped at exactly this range, whatever its path leads to by now.
+  // The file mapped at exactly this range, whatever its path leads to now.
   Result<UniqueFd> OpenMapped(const FileMapping& range) const;
   // The root directory, for openat only.
   Result<UniqueFd> OpenRoot() const;

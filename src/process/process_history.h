@@ -29,8 +29,8 @@
 
 namespace pyrometer {
 
-// What ProcessTracker knows, without its thread and its event stream: it takes events as values
-// and a /proc tree as it is, so recordings can be replayed into it. Thread-compatible.
+// The knowledge of ProcessTracker without its thread and event stream. Takes events as values and
+// any /proc tree, so recordings can be replayed into it. Thread-compatible.
 class ProcessHistory final : public ProcessKnowledge {
  public:
   struct Options {
@@ -48,10 +48,10 @@ class ProcessHistory final : public ProcessKnowledge {
   // and TakeLost() says that another Scan() is due.
   Result<void> Scan(std::span<const TaskRecord> tasks);
 
-  // A burst of events, in order of time. Publishes each process that changed, once.
+  // Applies a burst of events, in order of time. Publishes each changed process once.
   void Apply(std::span<const ProcessEvent> events);
 
-  // All of these by the events that were applied.
+  // All of these answer from the events applied so far.
   ResolvedWindow Resolve(Window window) override;
   std::optional<ProgramMappings> MappingsAt(const ProcessKey& key, ExecId exec,
                                             MonotonicTime when) override;
@@ -86,7 +86,7 @@ class ProcessHistory final : public ProcessKnowledge {
 
   void AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory,
                   const TaskRecord* task);
-  // A living process that no event told of.
+  // Adds a living process that no event reported.
   Process* Adopt(Pid pid);
   // ObjectId(0): anonymous memory.
   ObjectId Identify(const FileMapping& range, const MappedFile& file, const RootIdentity& root,
@@ -110,9 +110,9 @@ class ProcessHistory final : public ProcessKnowledge {
   // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
   void LearnPerfMap(Process& process, const ProcessDirectory* directory);
-  // Null: not to be had.
+  // Null if it is not available.
   std::shared_ptr<const PerfMapDirectory> PerfMapOf(const ProcessKey& key);
-  // What naming `resolved` takes.
+  // Add what is needed to name `resolved`.
   void ShareObjects(ResolvedWindow& resolved);
   void SharePerfMaps(ResolvedWindow& resolved);
   void TakeKernelSymbols(ResolvedWindow& resolved);
@@ -135,9 +135,9 @@ class ProcessHistory final : public ProcessKnowledge {
   ObjectTable objects_;
   ProcessTable processes_;
   absl::flat_hash_set<Pid> changed_;                  // to publish at the end of the burst
-  absl::flat_hash_map<RootIdentity, Pid> witnesses_;  // somebody living with that root
+  absl::flat_hash_map<RootIdentity, Pid> witnesses_;  // a living process with that root
   std::vector<std::weak_ptr<const PerfMapDirectory>> perf_maps_;
-  std::optional<OpenDirectory> open_;  // the last one, for a burst often tells of one process
+  std::optional<OpenDirectory> open_;  // the last one: bursts are often about one process
   std::vector<SymbolEvent> symbols_;   // later than the last window
   ProcessCounters counters_;
   ResolveTally resolved_;

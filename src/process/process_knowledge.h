@@ -14,46 +14,46 @@
 
 namespace pyrometer {
 
-// What the rest of the engine asks about processes: ProcessTracker knows it of this machine,
-// ProcessHistory of a recorded one. Whether threads may share it, the class says.
+// What the rest of the engine asks about processes. ProcessTracker answers for this machine,
+// ProcessHistory for a recorded one; each says whether threads may share it.
 class ProcessKnowledge {
  public:
   virtual ~ProcessKnowledge() = default;
 
-  // Turns user addresses into object frames where the sample's process had one and the same file
-  // mapped while the sample was seen, by all events up to window.end. Frames in anonymous memory,
-  // those at places that changed meanwhile and those of unknown processes stay as they are; a
-  // return address that was in no executable mapping ends its stack (StackEnd::kBadReturnAddress).
-  // The leaf stays, except in the middle of an exec, where the user registers are still those of
-  // the old program (kNoUserStack). Processes that share a stack but not its meaning get stacks of
-  // their own, and so does each that sees user addresses in it (Stack::process).
-  // Opens again what the window needs of files that are not held any more, if a process still maps
-  // them; a file that cannot be reached is tried once a minute. Forgets what is older than
-  // window.end less two windows, and closes what no later window can ask for.
+  // Turns a user address into an object frame if the sample's process had the same file mapped
+  // there as long as the sample was seen, according to all events up to window.end. Frames in
+  // anonymous memory, at places that changed meanwhile and of unknown processes stay addresses. A
+  // return address in no executable mapping ends its stack (StackEnd::kBadReturnAddress). The leaf
+  // stays, except in the middle of an exec, when the user registers are still the old program's
+  // (kNoUserStack). Processes that share a stack which means something different in each get stacks
+  // of their own, and so does each process with user addresses in it (Stack::process).
+  // Opens files that the window needs and that are no longer held, if a process still maps them; a
+  // file that cannot be reached is tried once a minute. Forgets what is older than window.end minus
+  // two windows, and closes what no later window can need.
   // REQUIRES: windows in order.
   virtual ResolvedWindow Resolve(Window window) = 0;
 
-  // What program `exec` of `process` had mapped executable at `when`, by all events up to then. A
-  // process that lives and is unknown is read from /proc. Nothing if it cannot be known any more.
-  // Cheap: copies, and reads events only if `when` is later than what has been read.
+  // What program `exec` of `process` had mapped executable at `when`, according to all events up to
+  // then. An unknown living process is read from /proc. Nothing if it can no longer be known.
+  // Cheap: it copies, and reads events only if `when` is later than those already read.
   virtual std::optional<ProgramMappings> MappingsAt(const ProcessKey& process, ExecId exec,
                                                     MonotonicTime when) = 0;
 
-  // The kernel side found that `process` has other executable memory than was published: applies
-  // all events up to now, reads its /proc/PID/maps and publishes it again. Reads 20 times at once
-  // and then once a second for each process; refused beyond that, and counted. Nothing happens if
-  // the process is unknown or gone, or if its pid is another's by now.
+  // To be called when the kernel side found that `process` has other executable memory than was
+  // published. Applies all events up to now, reads its /proc/PID/maps and publishes it again.
+  // Allows each process a burst of 20, then one a second; more are refused and counted. Does
+  // nothing if the process is unknown or gone, or its pid belongs to another by now.
   virtual void Recheck(const ProcessKey& process) = 0;
 
   // Nothing if there is no such object.
   virtual std::optional<ObjectInfo> Object(ObjectId id) const = 0;
 
   // The object's file, for pread only (the offset is shared). Errors: kNotFound if it was never
-  // opened, is the vDSO, or is gone by now.
+  // opened, is the vDSO, or is gone.
   virtual Result<UniqueFd> OpenObject(ObjectId id) = 0;
 
-  // The root directory of a living process that has the object mapped, for OpenInRoot only: where
-  // what belongs to the object may lie. Errors: kNotFound, kPermission.
+  // The root directory of a living process that has the object mapped, for OpenInRoot only: files
+  // that belong to the object may lie there. Errors: kNotFound, kPermission.
   virtual Result<UniqueFd> OpenRootOf(ObjectId id) = 0;
 
   virtual ProcessCounters counters() const = 0;

@@ -11,32 +11,32 @@
 
 namespace pyrometer {
 
-// A process at first sight.
+// A process when first seen.
 struct SeenProcess {
   ProcessKey key;
   std::string_view comm;
-  // Where its cgroup and environment can be read while it lives; null: gone or unreadable already.
+  // Where its cgroup and environment can be read while it lives; null if already gone or
+  // unreadable.
   const ProcessDirectory* directory = nullptr;
-  // Its parent's at the fork; null also if the parent is not known.
+  // Its parent's labels at the fork; null also if the parent is unknown.
   LabelSet inherited;
 };
 
-// Who wants to know of processes and of what they map while they live: where their labels come
-// from, or which runtime they have. Called with the tracker's lock held, on its thread or on that
-// of whoever asks it, one call at a time: must not wait for anything but a file of /proc, nor call
-// the tracker back.
+// Is told of processes and what they map while they live, for example to label them or to find
+// their runtime. Called with the tracker's lock held, on its thread or a caller's, one call at a
+// time: it must not wait for anything but files of /proc, nor call the tracker back.
 class ProcessObserver {
  public:
   virtual ~ProcessObserver() = default;
 
-  // Once in the life of a process, before a sample of it is resolved. A process that execs right
-  // after its fork is usually seen as what it has become. The labels returned are on all its
-  // samples from then on, also after its end; ProcessTracker::SetLabels() replaces them.
+  // Called once in the life of a process, before a sample of it is resolved. A process that execs
+  // right after its fork is usually seen after the exec. The labels returned are on all its samples
+  // from then on, also after its end; ProcessTracker::SetLabels() replaces them.
   virtual LabelSet OnProcess(const SeenProcess& process) = 0;
 
-  // A living process has `object` mapped executable for the first time since its fork or exec.
-  // `mapping` is the part of it at the lowest address; what came and went within milliseconds may
-  // be left out. After OnProcess().
+  // Called when a living process has `object` mapped executable for the first time since its fork
+  // or exec, after OnProcess(). `mapping` is the part at the lowest address. Mappings that existed
+  // for milliseconds only may be left out.
   virtual void OnMapping(const ProcessKey& process, const ObjectMapping& mapping,
                          const ObjectInfo& object) = 0;
 };

@@ -37,7 +37,7 @@ struct Program {
   AddressSpace space;
   bool complete = false;  // all its executable mappings are known
   RootIdentity root;
-  bool root_is_own = false;                  // else what it inherited
+  bool root_is_own = false;                  // else inherited
   absl::flat_hash_set<ObjectId> shown = {};  // to the observer
 };
 
@@ -54,9 +54,9 @@ struct Process {
   LabelSet labels;                // at first its parent's
   bool shown = false;             // to the observer
   std::vector<Program> programs;  // oldest first; at least one
-  // If it had code that is in no file.
+  // Set if it had code that is in no file.
   std::shared_ptr<const PerfMapDirectory> perf_map;
-  // Looks at its mappings because the kernel disagrees. One costs as much as 0.1 to 1 ms.
+  // Limits rechecks of its mappings, each of which costs up to 0.1 to 1 ms.
   TokenBucket rechecks{20, std::chrono::seconds(1)};
 
   Program& program() { return programs.back(); }
@@ -68,31 +68,31 @@ struct Process {
   bool StartedAt(StartTime start) const;
 };
 
-// Every process, living or ended not long ago. Pure bookkeeping: what is to be read from /proc is
-// brought by the caller. Events must come in order of time; those older than the scan of their
-// process are known to be in it. Thread-compatible.
+// Every process that lives or ended recently. Pure bookkeeping: the caller reads /proc. Events must
+// come in order of time; those older than the scan of their process are already in it.
+// Thread-compatible.
 class ProcessTable {
  public:
   // How fork times become start times.
   void set_clock(const BootClock& clock) { clock_ = clock; }
 
-  // The process that was born or whose program became known; null if it was only a thread.
+  // Returns the process that was born or whose program became known; null for a mere thread.
   Process* Apply(const ForkEvent& event);
   // True if that was the process's last thread.
   bool Apply(const ExitEvent& event);
   // The process if it now runs another program; null if only its name changed.
   Process* Apply(const CommEvent& event);
 
-  // What /proc says of a process, and the record of one of its tasks, read before, if there is
-  // any. What is known already is kept where it agrees. The record of another process that had
-  // this pid is ignored.
+  // Adds what /proc says of a process, and the record of one of its tasks, read before, if there is
+  // one. Keeps what is already known where it agrees. Ignores the record of another process that
+  // had this pid.
   Process& Add(const ScannedProcess& scanned, const std::vector<CodeMapping>& mappings,
                const TaskRecord* task);
 
   // Ends living processes that were born before `when` and for which `seen` is false.
   std::vector<Pid> EndMissing(MonotonicTime when, const std::function<bool(Pid)>& seen);
 
-  // Null if there is none.
+  // Null if no such process lives.
   Process* Living(Pid pid);
   // The process whatever it runs, born by `when`; null if it is unknown or forgotten.
   const Process* Find(const ProcessKey& key, MonotonicTime when = kForever) const;
@@ -102,14 +102,14 @@ class ProcessTable {
 
   void ForEachLiving(const std::function<void(Process&)>& visit);
 
-  // A sample that was taken at `when` says when its process started, exactly. True if that differs
-  // from what was derived for the living process of this pid.
+  // Learns the exact start of a process from a sample taken at `when`. True if it differs from what
+  // was derived for the living process of this pid.
   bool LearnStart(const ProcessKey& key, MonotonicTime when);
 
-  // Drops what no sample taken at or after `horizon` can ask for.
+  // Drops what no sample taken at or after `horizon` can need.
   void Forget(MonotonicTime horizon);
 
-  // All objects that a sample of a process that is not forgotten can lie in.
+  // All objects that samples of remembered processes can lie in.
   absl::flat_hash_set<ObjectId> Objects() const;
 
   size_t living_count() const { return living_; }

@@ -21,24 +21,25 @@
 namespace pyrometer {
 
 // Knows every process of the machine, now and in the recent past: what it had mapped where, and
-// which file that was. A thread of its own applies kernel events as they come; whoever asks for a
-// later moment applies them itself. Thread-safe: every method may be called from any thread.
+// which file that was. A thread of its own applies kernel events as they come; a caller that asks
+// about a later moment applies them itself. Thread-safe: any thread may call any method.
 //
 // Cost (2026-11, 2 CPUs, Linux 6.18, both busy with compilers, load 20; fork + exec of /bin/true,
 // four mappings): 65 us of CPU for each process, so 1.3 % of a core at 200 a second; from spawn to
 // publish 1 ms in the median, 4 ms at 90 %. On a quiet machine 68 us, 0.2 ms and 0.8 ms; at 200
-// processes a second every one is a wakeup of its own of 50 to 60 us, and the thread takes 1.3 to
-// 1.5 % of a core. An observer costs an open directory for each process besides, and what it does.
+// processes a second each causes a wakeup of 50 to 60 us, and the thread takes 1.3 to 1.5 % of a
+// core. An observer additionally costs an open directory per process, and its own work.
 class ProcessTracker final : public ProcessKnowledge {
  public:
   struct Options {
     Procfs procfs;
     // Event buffer per CPU, rounded up to a power of two of pages; smaller if the kernel refuses.
     size_t ring_bytes = size_t{512} << 10;
-    // How long an ended process and a replaced mapping stay known: two windows.
+    // How long ended processes and replaced mappings stay known: two windows.
     std::chrono::nanoseconds keep = std::chrono::seconds(20);
-    // Files kept open so that they stay readable when deleted or when their process is gone.
-    // 0: a third of RLIMIT_NOFILE, at most 2048. As many again may be open for windows under way.
+    // How many files to keep open, so that they stay readable when deleted or when their process is
+    // gone. 0: a third of RLIMIT_NOFILE, at most 2048. As many again may be open for windows under
+    // way.
     size_t held_files = 0;
     ProcessObserver* observer = nullptr;  // optional; must outlive the tracker
   };
@@ -46,7 +47,7 @@ class ProcessTracker final : public ProcessKnowledge {
 
   // Opens the event stream, then scans /proc; on return every process is known and published.
   // `inspector`, `sink` and what `snapshot` refers to must outlive the tracker. If `snapshot`
-  // is empty or fails, exec ids stay unknown: then nothing is published until a process execs.
+  // is empty or fails, exec ids are unknown, and a process is not published until it execs.
   // Errors: kPermission or kUnsupported if the kernel refuses the events.
   static Result<std::unique_ptr<ProcessTracker>> Start(Options options, ObjectInspector& inspector,
                                                        AddressSpaceSink& sink,
@@ -64,8 +65,8 @@ class ProcessTracker final : public ProcessKnowledge {
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
   ProcessCounters counters() const override;
 
-  // Replaces what ProcessObserver::OnProcess() returned, for windows resolved from now on: what is
-  // known of a process may come late. Nothing happens if the process is forgotten already.
+  // Replaces the labels that ProcessObserver::OnProcess() returned, for windows resolved from now
+  // on: labels may become known late. Does nothing if the process is already forgotten.
   void SetLabels(const ProcessKey& process, LabelSet labels);
 
  private:

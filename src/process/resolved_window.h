@@ -20,17 +20,17 @@ struct ObjectRef {
   ObjectFile file;                         // null: gone, never opened, or the vDSO
 };
 
-// A window with its frames in the terms of objects, and all that it takes to name them: whoever
-// names it asks nobody, however late that is. Holds files open.
+// A window with object frames and everything needed to name them, so that naming asks nobody,
+// however late it runs. Holds files open.
 struct ResolvedWindow {
   Window window;
   // Every object that a frame of `window` lies in.
   absl::flat_hash_map<ObjectId, ObjectRef> objects;
-  // Of the processes that own stacks of `window` (Stack::process), where it is known.
+  // Of the processes that own stacks of `window` (Stack::process), where known.
   absl::flat_hash_map<ProcessKey, std::shared_ptr<const PerfMapDirectory>> perf_maps;
-  // Those of them that are known to have ended: nothing will be written there any more.
+  // Those processes that are known to have ended: their perf maps will not change any more.
   absl::flat_hash_set<ProcessKey> ended;
-  // How the kernel's own code changed until the window's end, in order, since the window before.
+  // Changes of the kernel's own code since the window before, until the end of this one, in order.
   std::vector<KernelSymbolEvent> kernel_events;
 };
 

@@ -5,7 +5,7 @@
 
 namespace pyrometer {
 
-// What /proc does not tell of a task; from a task iterator in the kernel.
+// What /proc does not show of a task; from a task iterator in the kernel.
 struct TaskRecord {
   Pid pid;
   Tid tid;

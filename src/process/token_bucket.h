@@ -9,15 +9,16 @@
 
 namespace pyrometer {
 
-// Allows so many at once, and after that one more in each interval. Thread-compatible.
+// Allows a burst, and after that one more in each interval. Thread-compatible.
 class TokenBucket {
  public:
   TokenBucket(uint32_t burst, std::chrono::nanoseconds interval)
       : burst_(burst), interval_ns_(static_cast<uint64_t>(interval.count())), tokens_(burst) {}
 
-  // True if there is one for `now`, which is taken. REQUIRES: `now` not before an earlier call's.
+  // Takes a token if there is one at `now`; true if so. REQUIRES: `now` not before an earlier
+  // call's.
   bool Take(MonotonicTime now) {
-    if (tokens_ == burst_) filled_at_ = now;  // what a full bucket waited for does not count
+    if (tokens_ == burst_) filled_at_ = now;  // time with a full bucket does not count
     const uint64_t due = (now.value() - filled_at_.value()) / interval_ns_;
     filled_at_ = MonotonicTime(filled_at_.value() + due * interval_ns_);
     tokens_ = static_cast<uint32_t>(std::min<uint64_t>(burst_, tokens_ + due));

@@ -17,25 +17,25 @@
 
 namespace pyrometer {
 
-// Where the tables come from that a ColdView leads to.
+// Where a ColdView gets unwind tables and code from.
 class UnwindTableSource {
  public:
   virtual ~UnwindTableSource() = default;
   // Never null; empty if there is no call frame information.
   virtual std::shared_ptr<const UnwindTable> Of(ObjectId object) = 0;
-  // True if Of() has it at hand.
+  // True if Of() would return a table without reading files.
   virtual bool Has(ObjectId object) const = 0;
-  // Bytes of the object's text; false if they are not to be had. May keep its file open until
+  // Reads bytes of the object's text; false if they are not available. May keep its file open until
   // CloseFile().
   virtual bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) = 0;
   virtual void CloseFile() = 0;
 };
 
-// A process as it was when a cold sample was taken: its mappings then, and the stack bytes that the
-// kernel side copied.
+// A process as it was when a cold sample was taken: its mappings at that moment, and the stack
+// bytes that the kernel side copied.
 class ColdView : public UnwindView {
  public:
-  // `program`: null if nothing is known of it. All must outlive the view.
+  // `program` is null if nothing is known of it. All arguments must outlive the view.
   ColdView(const ColdSample& sample, const ProgramMappings* program, UnwindTableSource& tables,
            const std::function<MonotonicTime()>& clock)
       : sample_(sample), program_(program), tables_(tables), clock_(clock) {}
@@ -44,13 +44,13 @@ class ColdView : public UnwindView {
   bool Read(Address address, std::span<std::byte> out) override;
   bool ReadCode(Address address, std::span<std::byte> out) override;
 
-  // The frame of an address: an object's, or the address itself where it is in none.
+  // The frame for an address: an object frame, or the address itself if it is in no object.
   Frame FrameOf(Address pc) const;
 
-  // True if a read failed because no more of the stack was copied.
+  // True if a read failed because it went beyond the copied part of the stack.
   bool ran_out() const { return ran_out_; }
 
-  // How long tables were waited for.
+  // How long this has waited for tables.
   std::chrono::nanoseconds waited() const { return waited_; }
 
  private:
@@ -59,7 +59,7 @@ class ColdView : public UnwindView {
   const ColdSample& sample_;
   const ProgramMappings* program_;
   UnwindTableSource& tables_;
-  std::vector<std::shared_ptr<const UnwindTable>> held_;  // as long as the view lives
+  std::vector<std::shared_ptr<const UnwindTable>> held_;  // for the life of the view
   const std::function<MonotonicTime()>& clock_;
   std::chrono::nanoseconds waited_{};
   bool ran_out_ = false;
@@ -69,7 +69,7 @@ class ColdView : public UnwindView {
 struct ColdStack {
   std::vector<Frame> frames;
   StackEnd end = StackEnd::kNotReady;
-  bool over_budget = false;  // truncated because it would have cost too much
+  bool over_budget = false;  // truncated because it exceeded its UnwindBudget
 };
 ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,
                            UnwindTableSource& tables, const UnwindBudget& budget = {});

@@ -13,19 +13,19 @@
 
 namespace pyrometer {
 
-// What became of the windows for one consumer.
+// What became of the windows offered to one consumer.
 struct ConsumerCounters {
   uint64_t consumed = 0;
   uint64_t dropped = 0;  // it did not keep up
   uint64_t waiting = 0;  // now
 };
 
-// A consumer's thread and the windows that wait for it. Thread-safe.
+// A consumer's thread and its queue of windows. Thread-safe.
 class ConsumerThread {
  public:
   // `consumer` outlives this.
   ConsumerThread(WindowConsumer& consumer, size_t capacity);
-  // Waits until the consumer is done with what it has got.
+  // Waits until the consumer has consumed what is in the queue.
   ~ConsumerThread();
   ConsumerThread(const ConsumerThread&) = delete;
   ConsumerThread& operator=(const ConsumerThread&) = delete;
@@ -33,10 +33,11 @@ class ConsumerThread {
   // Never waits.
   void Offer(Delivery delivery) { line_.Push(std::move(delivery)); }
 
-  // No more windows. What waits is still consumed.
+  // No more windows will be offered. What is in the queue is still consumed.
   void Close() { line_.Close(); }
 
-  // Waits until all has been consumed. False if it has not by `until`. REQUIRES: closed.
+  // Waits until everything has been consumed; false if that takes longer than `until`.
+  // REQUIRES: Close() was called.
   bool AwaitEnd(std::chrono::steady_clock::time_point until);
   void AwaitEnd();
 

@@ -17,20 +17,19 @@
 
 namespace pyrometer {
 
-// Who is attached: when their periods end, and a thread for each. Thread-safe.
+// The attached consumers: when their periods end, and a thread for each. Thread-safe.
 class Consumers {
  public:
-  // Windows that wait for one consumer: a minute or two, or seconds where windows have to end
-  // early. Beyond that the oldest goes.
+  // Windows queued for one consumer: a minute or two, or seconds while windows have to end early.
+  // Beyond that the oldest is dropped.
   static constexpr size_t kWaitingWindows = 16;
 
   explicit Consumers(std::chrono::nanoseconds longest_window) : schedule_(longest_window) {}
 
-  // `consumer` outlives its attachment. It gets the windows from number `first` on.
+  // `consumer` must outlive its attachment. It gets the windows from number `first` on.
   ConsumerId Attach(WindowConsumer& consumer, const WindowPeriod& period, const Moment& now,
                     uint64_t first);
-  // Returns when the consumer is done with what it has got.
-  // REQUIRES: not on its thread.
+  // Returns when the consumer has consumed what is in its queue. REQUIRES: not on its thread.
   void Detach(ConsumerId id);
   bool empty() const;
 
@@ -40,16 +39,17 @@ class Consumers {
   std::vector<ConsumerId> EndPeriods(const Moment& now);
   std::vector<ConsumerId> EndAll() const;
 
-  // Window number `number` to everybody; `ended`: whose periods end with it. Never waits.
+  // Queues window `number` for every consumer; `ended` are those whose periods end with it. Never
+  // waits.
   void Offer(uint64_t number, const std::shared_ptr<const NamedWindow>& window,
              std::span<const ConsumerId> ended, std::span<const MissedWindow> missed);
 
-  // No more windows. True if by `until` everybody is done with what there was.
+  // No more windows will be offered. True if all consumers have emptied their queues by `until`.
   bool Close(std::chrono::steady_clock::time_point until);
   // The same, however long that takes.
   void Close();
 
-  ConsumerCounters counters() const;  // of all there have been
+  ConsumerCounters counters() const;  // sums over all consumers that were ever attached
 
  private:
   struct Attached {

@@ -23,18 +23,18 @@ namespace pyrometer {
 // What the debug file of an object must agree with.
 struct DebugFileCriteria {
   BuildId build_id;
-  uint32_t user = 0;  // whom the object's file belongs to
+  uint32_t user = 0;  // the owner of the object's file
 };
 
-// The separate debug file of an object in the first of `roots`, directories, that has it: at
-// DebugFilePath(), with the object's build id. Only a regular file that belongs to root or to the
-// object's user: anyone can make up a root with a file of any build id in it, and map the object
-// there, to mislead us about the others that have it mapped. Errors: kNotFound.
+// Finds the separate debug file of an object: at DebugFilePath() in the first of the directories
+// `roots` that has it, with the object's build id. The file must be regular and belong to root or
+// to the object's owner: otherwise anyone could put a file with any build id into a root of his
+// own, map the object there, and mislead us about all who have it mapped. Errors: kNotFound.
 Result<UniqueFd> FindDebugFile(std::span<const UniqueFd> roots, const DebugFileCriteria& object,
                                Indexer& indexer);
 
-// Finds debug files of objects in the root of a process that has the object mapped, then in the
-// host's. What was not found is looked for again after kRetry. Thread-safe.
+// Finds debug files of objects: first in the root of a process that has the object mapped, then in
+// the host's root. A miss is remembered for kRetry. Thread-safe.
 class DebugFiles {
  public:
   static constexpr std::chrono::minutes kRetry{10};

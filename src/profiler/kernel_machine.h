@@ -16,17 +16,17 @@
 
 namespace pyrometer {
 
-// The machine that this program runs on: the sampler in its kernel, and what is known of its
-// processes. Joins what knows of each other through interfaces only.
+// The parts of a profiler for the machine that this program runs on: the sampler and the process
+// tracker. Implements the interfaces through which these use each other and the indexer.
 class KernelMachine {
  public:
-  // Loads the kernel side and learns of all processes; no ticks yet.
+  // Loads the kernel side and scans all processes; ticks have not begun.
   static Result<std::unique_ptr<KernelMachine>> Open(const Profiler::Options& options);
 
   Profiler::Machine parts();
 
  private:
-  // Headers of newly mapped files, read by the indexer.
+  // Has the indexer read the headers of newly mapped files.
   class Headers : public ObjectInspector {
    public:
     explicit Headers(Indexer& indexer) : indexer_(indexer) {}
@@ -36,7 +36,7 @@ class KernelMachine {
     Indexer& indexer_;
   };
 
-  // Mapping arrays on their way into the kernel.
+  // Passes mapping arrays on to the kernel side.
   class Mappings : public AddressSpaceSink {
    public:
     explicit Mappings(MappingTarget& target) : target_(target) {}

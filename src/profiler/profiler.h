@@ -36,15 +36,14 @@ namespace pyrometer {
 class KernelMachine;
 class ProcessObserver;
 
-// The engine: samples, unwinds, names, and hands every window to whoever is attached. What differs
-// between a recording and the agent is the consumer.
+// The engine: samples, unwinds and names, and hands every window to the attached consumers.
 //
-// Five threads: `sampling` takes windows and follows what is asked of it here, `table-loader`,
-// `cold-unwinder`, `naming`, and one for each consumer; the process tracker has its own. Between
-// them are lines in which the oldest window goes when there is no room, counted: nobody who is slow
-// keeps the kernel's maps from being drained.
+// Threads: `sampling` takes windows and carries out calls made here; `naming`; `table-loader`;
+// `cold-unwinder`; one for each consumer. The process tracker has one of its own. Between sampling,
+// naming and consumers are bounded queues that drop the oldest window and count it, so a slow
+// stage never keeps the kernel's maps from being drained. See README.md.
 //
-// Thread-safe, but for Start and Stop, which one thread calls.
+// Thread-safe, except that one thread must make all calls of Start and Stop.
 class Profiler {
  public:
   struct Options {
@@ -53,12 +52,12 @@ class Profiler {
     bool kernel_stacks = true;
     SampleFilter filter{};
     size_t table_budget = size_t{64} << 20;  // kernel memory for unwind tables, in bytes
-    // No window is longer, whatever the periods are; processes are remembered for two of them.
+    // The longest window, whatever the periods; ended processes are remembered for twice this.
     std::chrono::nanoseconds longest_window{std::chrono::seconds(10)};
     ProcessObserver* observer = nullptr;  // told of processes and mappings; outlives the profiler
   };
 
-  // What a profiler works with; all of it outlives it.
+  // What a profiler works with; all of it must outlive the profiler.
   struct Machine {
     WindowSource& windows;
     TableTarget& tables;
@@ -68,52 +67,52 @@ class Profiler {
     const Clock& clock;
     Log& log;
     std::function<SamplerCounters()> sampler_counters;
-    std::optional<Procfs> kernel_symbols;  // where modules that are loaded later get names from
-    Procfs procfs{};                       // where the host's root is
+    std::optional<Procfs> kernel_symbols;  // where to read symbols of modules loaded later
+    Procfs procfs{};                       // leads to the host's root
   };
 
-  // This machine's: loads the kernel side, learns of all processes and loads unwind tables; no
-  // ticks yet. Errors: kPermission, kUnsupported, each with what to do about it.
+  // A profiler of this machine: loads the kernel side, scans all processes and loads unwind tables;
+  // ticks have not begun. Errors: kPermission, kUnsupported, each with what to do about it.
   static Result<std::unique_ptr<Profiler>> Open(const Options& options);
 
-  // Any other's. `symbols`: its kernel's. `owned`: what `machine` refers to, if anybody else does
-  // not keep it.
+  // A profiler of any machine; `symbols` are those of its kernel. `owned` keeps what `machine`
+  // refers to, unless the caller does.
   Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseconds longest_window,
            std::shared_ptr<KernelMachine> owned = nullptr);
 
-  // Stops, and waits for all threads, the consumers' too.
+  // Stops, and waits for all threads, those of consumers included.
   ~Profiler();
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // Ticks begin.
+  // Begins ticks.
   Result<void> Start();
 
-  // Ticks end, and every consumer gets what there was. False if that was not all done by `until`:
-  // samples that were not unwound are marked so, names are made up; windows that wait for consumers
-  // are still consumed before the destructor returns.
+  // Ends ticks and hands the rest to the consumers. False if not all of it was done by `until`:
+  // samples not unwound by then are marked kNotReady, and frames whose symbols were not read get
+  // made-up names. Windows still queued for consumers are consumed before the destructor returns.
   bool Stop(std::chrono::steady_clock::time_point until);
 
-  // Gets every window that begins from now on, on a thread of its own. `consumer` outlives the
-  // profiler, or is detached.
+  // From now on `consumer` gets every window that begins, on a thread of its own. It must outlive
+  // the profiler, or be detached.
   ConsumerId Attach(WindowConsumer& consumer, const WindowPeriod& period);
-  // Returns when the consumer is done with what it has got.
+  // Returns when the consumer has consumed what is in its queue.
   void Detach(ConsumerId consumer);
 
-  // Another frequency or filter from now on: the window under way ends. Errors: kUnsupported,
-  // kInvalid, also before Start and after Stop, and kExhausted; then nothing changes.
+  // Changes frequency or filter, and for that ends the window under way. Errors: kUnsupported,
+  // kExhausted, and kInvalid, also before Start and after Stop; then nothing changes.
   Result<void> Change(const SamplingChange& change);
 
-  // Tasks of a cgroup (version 2) and of those below it are not sampled any more; see WindowSource.
+  // Stops sampling tasks in a cgroup (version 2) and below it; Allow() undoes it. See WindowSource.
   Result<void> Deny(uint64_t cgroup) { return machine_.windows.Deny(cgroup); }
   void Allow(uint64_t cgroup) { machine_.windows.Allow(cgroup); }
 
-  // Of the pids in the filter; see WindowSource.
+  // About the pids in the filter; see WindowSource.
   bool AnyWantedPid();
   void ForgetWantedPid(Pid pid);
 
-  // Where all ticks went, up to now. What was dropped unnamed is lost; what one consumer missed it
-  // was told.
+  // What became of all ticks up to now. Windows dropped before they were named count as lost; what
+  // a single consumer missed, it was told.
   Accounting accounting() const;
   ProfilerStats stats() const;
 
@@ -137,9 +136,9 @@ class Profiler {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<std::function<void()>> tasks_;  // for the sampling thread; guarded by mutex_
-  bool sampling_ = false;                    // ticks have begun and not ended; of that thread
-  bool named_ = false;                       // all there was; guarded by mutex_
-  uint64_t not_named_ = 0;                   // samples that were dropped; guarded by mutex_
+  bool sampling_ = false;                    // between Start and Stop; owned by that thread
+  bool named_ = false;                       // every window taken; guarded by mutex_
+  uint64_t not_named_ = 0;                   // samples of dropped windows; guarded by mutex_
 
   std::jthread loading_thread_;
   std::jthread unwinding_thread_;

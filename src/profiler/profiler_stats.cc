@@ -4,7 +4,7 @@
 namespace pyrometer {
 namespace {
 
-// Whoever adds a counter tells here what it means: these fail to compile until the size is right.
+// A new counter needs an entry here; the static_asserts below fail until the number is right.
 template <typename Counters>
 constexpr size_t kNumbers = sizeof(Counters) / sizeof(uint64_t);
 
@@ -41,7 +41,7 @@ std::string_view HelpOf(Accounting::Lost reason) {
     case Accounting::kLostReasons:
       break;
   }
-  return "ticks lost: what cannot fail did";
+  return "ticks lost: an internal error";
 }
 
 void AddTicks(const Accounting& ticks, StatList& list) {
@@ -50,23 +50,23 @@ void AddTicks(const Accounting& ticks, StatList& list) {
   list.Add(kName, "outcome", "exported", ticks.exported, "ticks that became samples");
   list.Add(kName, "outcome", "idle", ticks.idle, "ticks that hit an idle CPU");
   list.Add(kName, "outcome", "filtered", ticks.filtered,
-           "ticks of tasks that were not asked for, or are denied");
+           "ticks of tasks that were not asked for or are denied");
   for (size_t i = 0; i < ticks.lost.size(); ++i) {
     const auto reason = static_cast<Accounting::Lost>(i);
     list.Add(kName, "outcome", Name(reason), ticks.lost[i], HelpOf(reason));
   }
   list.Add("ticks_undelivered_total", ticks.undelivered,
-           "ticks that were due and that the kernel never delivered (parked virtual CPUs)");
+           "ticks that were due but never delivered by the kernel (parked virtual CPUs)");
 }
 
 void AddSampler(const SamplerCounters& sampler, StatList& list) {
   static_assert(kNumbers<SamplerCounters> == 5 + 7 + 4 + 6);
   list.Add("sampled_cpus", sampler.sampled_cpus, "CPUs that are sampled now");
   list.Add("cpu_failures_total", sampler.cpu_failures,
-           "times that a CPU could not be sampled; tried again every second");
-  list.Add("denied_cgroups", sampler.denied_cgroups, "cgroups that are not sampled now");
+           "failures to sample a CPU; tried again every second");
+  list.Add("denied_cgroups", sampler.denied_cgroups, "cgroups that are denied now");
   list.Add("missed_children_total", sampler.missed_children,
-           "children of wanted processes that were not followed: too many at a time");
+           "children of wanted processes that were not followed: too many at once");
   list.Add("drained_ticks_total", sampler.drained_ticks,
            "ticks read from the kernel's maps, without cold samples");
   const ColdCounters& cold = sampler.cold;
@@ -80,7 +80,7 @@ void AddSampler(const SamplerCounters& sampler, StatList& list) {
   list.Add(kCold, "reason", "hand_written", cold.hand_written,
            "samples left to user space: code without call frame information");
   list.Add("cold_samples_refused_total", cold.refused,
-           "samples that user space should have unwound, but too many at a time; marked");
+           "samples for user space to unwind that were too many at once; their stacks are marked");
   list.Add("cold_bytes_waiting", sampler.cold_bytes_waiting,
            "bytes of cold samples in the kernel's ring buffer now");
 }
@@ -92,17 +92,17 @@ void AddKernelTables(const SamplerCounters& sampler, StatList& list) {
   list.Add("kernel_table_chunks", tables.chunks, "chunks of 256 KiB that hold these rows now");
   list.Add("kernel_table_rules", tables.rules, "distinct unwind rules in the kernel now");
   list.Add("kernel_table_evicted_pages_total", tables.evicted_pages,
-           "pages of unwind tables evicted for want of room; they come back when needed");
+           "pages of unwind tables evicted for lack of room; loaded again when needed");
   list.Add("kernel_table_refused_objects_total", tables.refused_objects,
-           "objects that found no place in the kernel's list of tables");
+           "objects that did not fit into the kernel's list of tables");
   list.Add("kernel_table_refused_rules_total", tables.refused_rules,
-           "unwind rules that found no place; user space evaluates them");
+           "unwind rules that did not fit; user space evaluates them");
   const MappingUpload::Counters& mappings = sampler.mappings;
   list.Add("kernel_processes", mappings.processes, "processes whose mappings the kernel knows now");
   list.Add("kernel_mappings", mappings.mappings, "mappings in the kernel's pool now");
   list.Add("kernel_mappings_room", mappings.room, "mappings that the pool has room for");
   list.Add("kernel_processes_refused_total", mappings.refused,
-           "processes whose mappings found no room; user space unwinds their samples");
+           "processes whose mappings did not fit; user space unwinds their samples");
 }
 
 void AddWindows(const ProfilerStats& stats, StatList& list) {
@@ -111,23 +111,23 @@ void AddWindows(const ProfilerStats& stats, StatList& list) {
   const SamplingLoop::Counters& windows = stats.windows;
   list.Add("windows_total", windows.windows, "windows taken from the kernel");
   list.Add("windows_early_total", windows.early_windows,
-           "windows that ended early, because a map of the kernel's filled up");
+           "windows ended early because a kernel map filled up");
   list.Add("windows_unwanted_total", windows.unwanted_windows,
            "windows for which no consumer was attached");
   list.Add("drains_failed_total", windows.failed_drains,
-           "times that a window could not be taken; nothing is lost, it comes with the next one");
+           "failures to take a window; nothing is lost, its samples come with the next one");
   list.Add("cpu_looks_failed_total", windows.failed_cpu_looks,
-           "times that CPUs that came or went could not be looked for; tried again");
+           "failures to look for CPUs that came or went; tried again");
   list.Add("changes_total", windows.changes, "changes of frequency or filter while sampling");
-  list.Add("windows_waiting", stats.windows_waiting, "windows that wait to be named now");
+  list.Add("windows_waiting", stats.windows_waiting, "windows waiting to be named now");
   list.Add("windows_not_named_total", stats.windows_not_named,
            "windows dropped because naming did not keep up");
   list.Add("windows_consumed_total", stats.consumers.consumed,
-           "windows that the attached consumers are done with");
+           "windows that the attached consumers have finished");
   list.Add("windows_not_consumed_total", stats.consumers.dropped,
            "windows dropped because an attached consumer did not keep up");
   list.Add("windows_waiting_for_consumers", stats.consumers.waiting,
-           "windows that wait for consumers now");
+           "windows waiting for consumers now");
 }
 
 void AddUnwinding(const ProfilerStats& stats, StatList& list) {
@@ -136,25 +136,25 @@ void AddUnwinding(const ProfilerStats& stats, StatList& list) {
   static_assert(kNumbers<TableLoader::Counters> == 2);
   list.Add("cold_samples_unwound_total", stats.cold.unwound, "cold samples unwound");
   list.Add("cold_samples_over_budget_total", stats.cold.over_budget,
-           "of these: cut, because they would have cost too much");
+           "of these: cut, because they exceeded the cost limit");
   list.Add("cold_samples_given_up_total", stats.cold.given_up,
-           "cold samples that were not unwound by the deadline at the end; marked");
-  list.Add("cold_samples_waiting", stats.cold.waiting, "cold samples that wait to be unwound now");
-  list.Add("cold_samples_done", stats.cold.done, "cold samples that wait for a window now");
-  list.Add("tables_made_total", stats.tables.made, "unwind tables compiled, also again");
+           "cold samples not unwound by the deadline at the end; their stacks are marked");
+  list.Add("cold_samples_waiting", stats.cold.waiting, "cold samples waiting to be unwound now");
+  list.Add("cold_samples_done", stats.cold.done, "unwound cold samples waiting for a window now");
+  list.Add("tables_made_total", stats.tables.made, "unwind tables compiled, including repeats");
   list.Add("tables_failed_total", stats.tables.failed,
            "of these: the object's file was gone or is no ELF file");
   list.Add("tables_kept", stats.tables.kept, "unwind tables kept in user space now");
   list.Add("tables_kept_bytes", stats.tables.bytes, "bytes of these");
   list.Add("tables_loaded_total", stats.loading.loaded,
-           "unwind tables handed to the kernel, also again");
+           "unwind tables handed to the kernel, including repeats");
   list.Add("tables_wanted", stats.loading.waiting,
-           "objects whose table is to be loaded into the kernel, as of the last look");
+           "objects whose table waits to be loaded into the kernel, as of the last look");
 }
 
 void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
   constexpr std::string_view kName = "kernel_records_total";
-  constexpr std::string_view kHelp = "what the kernel told of processes, by type of record";
+  constexpr std::string_view kHelp = "records about processes from the kernel, by type";
   list.Add(kName, "type", "mmap", processes.mmap_records, kHelp);
   list.Add(kName, "type", "comm", processes.comm_records, kHelp);
   list.Add(kName, "type", "exec", processes.exec_records, kHelp);
@@ -162,7 +162,7 @@ void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
   list.Add(kName, "type", "exit", processes.exit_records, kHelp);
   list.Add(kName, "type", "ksymbol", processes.ksymbol_records, kHelp);
   list.Add("kernel_records_lost_total", processes.lost_records,
-           "records that did not fit into a ring; /proc is read again then");
+           "records that did not fit into a ring; /proc is then read again");
   list.Add("kernel_records_malformed_total", processes.malformed_records,
            "records that could not be understood");
   list.Add("kernel_records_late_total", processes.late_records,
@@ -173,32 +173,32 @@ void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
   static_assert(kNumbers<ProcessCounters> == 26);
-  list.Add("proc_scans_total", processes.scans, "times that all of /proc was read");
+  list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_scans_failed_total", processes.scans_failed,
-           "times that /proc could not be listed; tried again");
+           "scans that could not list /proc; tried again");
   list.Add("processes_unreadable_total", processes.processes_unreadable,
-           "looks at a process that lives and could not be read then; tried again");
+           "failures to read a living process in /proc; tried again");
   list.Add("publishes_total", processes.publishes, "mapping arrays handed to the kernel");
   list.Add("rechecks_total", processes.rechecks,
-           "times that one process's mappings were read again, since the kernel disagreed");
+           "times one process's mappings were read again because the kernel disagreed");
   list.Add("rechecks_changed_total", processes.rechecks_changed, "of these: the kernel was right");
   list.Add("rechecks_refused_total", processes.rechecks_refused,
-           "times that this was not done: too often for one process");
+           "rechecks not done: too many for one process");
   list.Add("objects", processes.objects, "files that were ever seen mapped executable");
   list.Add("objects_unopened_total", processes.objects_unopened,
            "of these: gone, unreadable or another file when it was to be opened");
   list.Add("objects_refused_total", processes.objects_refused,
-           "files that are not told apart: no object id was left");
+           "files that got no object id, because none was left");
   list.Add("samples_of_unknown_processes_total", processes.unknown_process_samples,
-           "entries of windows whose process is not known; their addresses stay as they are");
+           "window entries of an unknown process; their addresses stay as they are");
   list.Add("frames_resolved_total", processes.resolved_frames,
            "addresses that became frames of a file in user space");
   list.Add("stacks_cut_total", processes.cut_stacks, "stacks cut where an address lies in no file");
   list.Add("frames_outdated_total", processes.outdated_frames,
-           "frames named by a mapping that had ended; corrected");
+           "frames attributed to a mapping that had ended; corrected");
   list.Add("frames_doubtful_total", processes.doubtful_frames,
-           "frames whose place changed meanwhile; left as addresses");
+           "frames whose mapping changed meanwhile; left as addresses");
 }
 
 std::string_view HelpOf(Unresolved reason) {
@@ -216,11 +216,11 @@ std::string_view HelpOf(Unresolved reason) {
     case Unresolved::kKernel:
       return "locations without a name: outside of all known functions of the kernel";
     case Unresolved::kNoRoom:
-      return "locations without a name: the file's symbols take more memory than there is for them";
+      return "locations without a name: no room for the file's symbols";
     case Unresolved::kOtherKind:
       break;
   }
-  return "locations without a name: of a kind that nobody names";
+  return "locations without a name: of a kind that is never named";
 }
 
 void AddNames(const SymbolizerCounts& names, StatList& list) {
@@ -231,12 +231,12 @@ void AddNames(const SymbolizerCounts& names, StatList& list) {
     list.Add("locations_unnamed_total", "reason", Name(reason), names.unresolved[i],
              HelpOf(reason));
   }
-  list.Add("symbol_tables_read_total", names.tables_read, "symbol tables read, also again");
+  list.Add("symbol_tables_read_total", names.tables_read, "symbol tables read, including repeats");
   list.Add("symbol_tables_dropped_in_use_total", names.tables_dropped_in_use,
-           "symbol tables dropped for want of room though they were in use");
+           "symbol tables dropped for lack of room while in use");
   list.Add("symbol_table_bytes", names.symbol_table_bytes, "bytes of symbol tables held now");
   list.Add("kernel_symbols_read_total", names.kernel_symbols_read,
-           "times that the kernel's symbols were read again, for modules that came");
+           "times the kernel's symbols were read again for new modules");
   list.Add("perf_map_bad_lines_total", names.bad_perf_map_lines,
            "lines of perf maps that could not be understood");
 }

@@ -18,12 +18,12 @@
 
 namespace pyrometer {
 
-// Every counter of the profiler, each by the part that counts.
+// Every counter of the profiler, grouped by the part that counts.
 struct ProfilerStats {
   Accounting ticks;
   SamplingLoop::Counters windows;
-  uint64_t windows_not_named = 0;  // dropped, because naming did not keep up
-  uint64_t windows_waiting = 0;    // to be named, now
+  uint64_t windows_not_named = 0;  // dropped because naming did not keep up
+  uint64_t windows_waiting = 0;    // to be named now
   ConsumerCounters consumers;
   SamplerCounters sampler;
   ColdUnwinder::Counters cold;
@@ -33,16 +33,16 @@ struct ProfilerStats {
   SymbolizerCounts names;
 };
 
-// One number with what it means, as /metrics wants it.
+// One number and its meaning, in the form of a Prometheus metric.
 struct Stat {
-  std::string_view name;         // "ticks_total": counters end in _total, what is now does not
-  std::string_view label;        // "outcome"; "" if there is none
+  std::string_view name;         // "ticks_total"; counters end in _total, gauges do not
+  std::string_view label;        // "outcome"; "" if it has none
   std::string_view label_value;  // "exported"
   uint64_t value = 0;
   std::string_view help;  // one line
 };
 
-// All of them, in the order of a sample's life; those of one name follow each other.
+// All counters in the order of a sample's life; those of one name are adjacent.
 std::vector<Stat> ListStats(const ProfilerStats& stats);
 
 }  // namespace pyrometer

@@ -10,14 +10,14 @@
 
 namespace pyrometer {
 
-// Objects for which something was looked for in vain, for a while: it may come, with a package that
-// is installed meanwhile, and the id may become another object's. Not thread-safe.
+// Objects for which a search recently failed. A miss is forgotten after a while, because a package
+// installed meanwhile may bring what was missing. Not thread-safe.
 class RecentlyMissed {
  public:
-  // Remembers `most` objects; of more, the later ones.
+  // Remembers at most `most` objects, the latest ones.
   RecentlyMissed(std::chrono::nanoseconds keep, size_t most) : keep_(keep), most_(most) {}
 
-  // REQUIRES of `now`: not before that of an earlier call.
+  // REQUIRES: `now` is not earlier than in an earlier call.
   bool Contains(ObjectId object, MonotonicTime now);
 
   // REQUIRES: !Contains(object, now).

@@ -24,18 +24,19 @@ struct TakenWindow {
   uint64_t number = 0;
   Window window;
   std::vector<ConsumerId> ended;       // whose periods end with it
-  std::vector<MissedWindow> missed{};  // what went before and had to be dropped
+  std::vector<MissedWindow> missed{};  // earlier windows that were dropped
 
   void TakeOver(const TakenWindow& dropped);
 };
 
-// Takes windows where they end, and looks after the sampler meanwhile. Nothing that fails ends it:
-// it is counted, told, and tried again. One thread runs it; any may ask for the counters.
+// Takes a window whenever one ends, and keeps the sampler up to date with online CPUs. No failure
+// ends it: failures are counted, logged and tried again. One thread calls everything but
+// counters(), which any thread may call.
 class SamplingLoop {
  public:
-  // How long after a failure, or at least until the maps are looked at again.
+  // How long to wait after a failed drain, and the shortest interval between looks at the maps.
   static constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(250);
-  // How often CPUs that came or went are looked for, which reads a file.
+  // How often to look for CPUs that came or went, which reads a file.
   static constexpr std::chrono::nanoseconds kLookForCpus = std::chrono::seconds(1);
 
   // All must outlive this.
@@ -49,30 +50,32 @@ class SamplingLoop {
   };
   struct Counters {
     uint64_t windows = 0;
-    uint64_t early_windows = 0;     // of these: ended because a map of the kernel's filled up
+    uint64_t early_windows = 0;     // of these: ended because a kernel map filled up
     uint64_t unwanted_windows = 0;  // of these: no consumer was attached
-    uint64_t failed_drains = 0;     // tried again: what was in them came later
+    uint64_t failed_drains = 0;     // tried again; their samples came later
     uint64_t failed_cpu_looks = 0;  // for CPUs that came or went; tried again
     uint64_t changes = 0;           // of frequency or filter
   };
 
   explicit SamplingLoop(const Parts& parts) : parts_(parts) {}
 
-  // Ticks begin. Errors: of the kernel, which refuses them.
+  // Begins ticks. Errors: those of WindowSource::Start.
   Result<void> Start();
 
-  // Does what is due. Returns how long until something may be again.
+  // Does what is due. Returns how long until something may be due again.
   std::chrono::nanoseconds Step();
 
-  // In force from the window on that begins now. Errors: see WindowSource::Prepare.
+  // Takes effect with the window that begins now, or, if taking the current one fails, with the
+  // next one taken. Errors: see WindowSource::Prepare.
   Result<void> Change(const SamplingChange& change);
 
   // Ends the window under way. Returns the number of the first window of which every tick comes
   // after the call.
   uint64_t BeginWindow();
 
-  // Ticks end, and with the last window all periods. By `until` at the latest, give or take what
-  // the kernel takes; half of the time is for cold samples, so that some is left for names.
+  // Ends ticks and takes the last window, which ends all periods. Stops trying at `until`; a drain
+  // under way may take longer. Half of the time is for cold samples, so that some is left for
+  // names.
   void Finish(std::chrono::steady_clock::time_point until);
 
   Counters counters() const;
@@ -90,12 +93,12 @@ class SamplingLoop {
   void Count(uint64_t Counters::*counter);
 
   const Parts parts_;
-  Accounting handed_out_;  // with the windows so far
+  Accounting handed_out_;  // sum over the windows so far
   Hertz frequency_;        // of the last one
   uint64_t number_ = 0;    // of the window under way
   MonotonicTime window_began_;
   MonotonicTime look_for_cpus_;
-  MonotonicTime not_before_;  // no window is taken, because taking one has just failed
+  MonotonicTime not_before_;  // no window is taken earlier, since the last drain failed
   mutable absl::Mutex mutex_;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
 };

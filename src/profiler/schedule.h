@@ -11,23 +11,23 @@
 
 namespace pyrometer {
 
-// Which consumer, or which one's period; never used again.
+// Identifies an attached consumer; never reused.
 using ConsumerId = uint32_t;
 
-// The moment something happens, by both clocks.
+// A moment by both clocks.
 struct Moment {
   MonotonicTime monotonic;
   std::chrono::system_clock::time_point wall;
 };
 
-// When windows end: wherever a period of a consumer does, and after `longest` at the latest.
+// When windows end: with the period of any consumer, and after `longest` at the latest.
 // Thread-compatible.
 class Schedule {
  public:
   explicit Schedule(std::chrono::nanoseconds longest) : longest_(longest) {}
 
-  // REQUIRES: period.length > 0. Its first period begins now; an aligned one may be shorter or, by
-  // a tenth, longer.
+  // REQUIRES: period.length > 0. The first period begins now. An aligned one may be shorter than
+  // the others, or longer by up to a tenth.
   void Add(ConsumerId consumer, const WindowPeriod& period, const Moment& now);
   // All periods begin anew.
   void Restart(const Moment& now);
@@ -36,10 +36,10 @@ class Schedule {
   // When a window that began at `begin` is to end.
   MonotonicTime EndOfWindow(MonotonicTime begin) const;
 
-  // Whose periods end with a window that ends now. They begin anew.
+  // The consumers whose periods end with a window that ends now. Begins their next periods.
   std::vector<ConsumerId> EndPeriods(const Moment& now);
 
-  // All of them, as when everything ends.
+  // All consumers: at the end, every period ends.
   std::vector<ConsumerId> EndAll() const;
 
  private:

@@ -15,23 +15,23 @@
 
 namespace pyrometer {
 
-// Keeps the kernel side in unwind tables. One thread runs it; any may ask for the counters.
+// Keeps the kernel side supplied with unwind tables. One thread runs it; any may call counters().
 class TableLoader {
  public:
   struct Counters {
-    uint64_t loaded = 0;   // tables handed to the kernel side, also again
-    uint64_t waiting = 0;  // objects whose table it misses now
+    uint64_t loaded = 0;   // tables handed to the kernel side, including repeats
+    uint64_t waiting = 0;  // objects whose table it lacks now
   };
 
   // All must outlive this.
   TableLoader(TableTarget& target, UnwindTableSource& tables, const Clock& clock)
       : target_(target), tables_(tables), clock_(clock) {}
 
-  // Until stopped: loads what is wanted, and waits. A stop is heard between two tables.
+  // Loads what is wanted, and waits, until stopped. A stop takes effect between two tables.
   void Run(const std::stop_token& stop);
 
-  // Loads what is wanted, for as long as `time`; what is left waits for the next call. True if
-  // there was anything.
+  // Loads what is wanted for up to `time`; the rest waits for the next call. True if there was
+  // anything to load.
   bool Load(std::chrono::nanoseconds time, const std::stop_token& stop = {});
 
   Counters counters() const;
@@ -42,7 +42,7 @@ class TableLoader {
   TableTarget& target_;
   UnwindTableSource& tables_;
   const Clock& clock_;
-  std::deque<ObjectId> wanted_;  // the running thread's
+  std::deque<ObjectId> wanted_;  // owned by the running thread
   mutable absl::Mutex mutex_;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
 };

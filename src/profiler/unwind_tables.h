@@ -25,15 +25,16 @@
 
 namespace pyrometer {
 
-// Unwind tables of objects, made when they are asked for: of the object's own call frame
-// information and, where that leaves out much, of its debug file's. Those used last stay, up to a
-// number of bytes; another is made again, at 10 million rows a second.
+// Unwind tables of objects, compiled on demand from the object's own call frame information and, if
+// that leaves out much, from its debug file's. The most recently used tables are kept, up to a
+// number of bytes; others are compiled again, at 10 million rows a second.
 //
-// Thread-safe. Different tables are made side by side; who asks for one that is being made waits.
+// Thread-safe. Threads compile different tables in parallel; a thread that asks for one being
+// compiled waits for it.
 class UnwindTables : public UnwindTableSource {
  public:
   struct Counters {
-    uint64_t made = 0;    // also those made again
+    uint64_t made = 0;    // including repeats
     uint64_t failed = 0;  // of these: no ELF file, or its file was gone
     uint64_t kept = 0;    // now
     uint64_t bytes = 0;   // of these
@@ -53,7 +54,7 @@ class UnwindTables : public UnwindTableSource {
         debug_files_(parts.processes, parts.indexer, parts.clock, parts.procfs),
         budget_(budget) {}
 
-  // Empty if the object's file is gone, is no ELF file, or has no call frame information.
+  // Empty if the object's file is gone, is not ELF, or has no call frame information.
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override;
   bool Has(ObjectId object) const override;
   // Keeps the file open for the next call, until CloseFile().
@@ -71,14 +72,14 @@ class UnwindTables : public UnwindTableSource {
     ObjectId object;
     std::shared_ptr<const UnwindTable> table;
   };
-  using Entries = std::list<Entry>;  // used last in front
+  using Entries = std::list<Entry>;  // most recently used first
 
   std::shared_ptr<const UnwindTable> Known(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<UnwindTable> Read(ObjectId object);
   void Keep(ObjectId object, std::shared_ptr<const UnwindTable> table)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // The file whose code was read last.
+  // The file that ReadCode() read last.
   struct CodeFile {
     ObjectId object;
     UniqueFd file;

@@ -9,38 +9,38 @@
 
 namespace pyrometer {
 
-// How long a consumer's periods are. The engine ends a window where a period ends, and earlier
-// where the kernel's maps fill up, another consumer's period ends or something is changed; so a
-// period is one window or several.
+// How long a consumer's periods are. A period consists of one or more windows: the engine ends a
+// window with each period, and also when the kernel's maps fill up, another consumer's period ends
+// or the sampling changes.
 struct WindowPeriod {
   std::chrono::nanoseconds length{std::chrono::seconds(10)};
-  bool aligned = false;  // to whole multiples of `length` of the wall clock
+  bool aligned = false;  // to multiples of `length` on the wall clock
 };
 
 // One window on its way to one consumer.
 struct Delivery {
   std::shared_ptr<const NamedWindow> window;
   bool ends_period = false;  // of this consumer
-  // Windows that went before and had to be dropped, because naming or this consumer did not keep
-  // up: their ticks, those with samples as lost (kWindowDropped).
+  // The ticks of earlier windows that were dropped because naming or this consumer did not keep up.
+  // Their samples count as lost (kWindowDropped).
   Accounting missed;
 
-  // What `dropped`, which went before this, had to tell.
+  // Takes over the information of `dropped`, the window before this one.
   void TakeOver(const Delivery& dropped);
 };
 
-// Who wants to know what runs. Attached to a Profiler, it has a thread and a queue of its own
-// there: one that is slow misses windows, which it is told of, and keeps nobody else waiting.
+// Receives named windows. Attached to a Profiler, it has a thread and a queue of its own: a slow
+// consumer misses windows, learns how many ticks (Delivery::missed), and delays nobody else.
 class WindowConsumer {
  public:
   virtual ~WindowConsumer() = default;
 
-  // On the consumer's thread, in the order of time. May ask the profiler for anything but to detach
-  // this consumer, to stop, or to be destroyed.
+  // Called on the consumer's thread, in the order of time. May call the profiler, but not detach
+  // this consumer, stop the profiler or destroy it.
   virtual void Consume(const Delivery& delivery) = 0;
 };
 
-// Where the ticks of a window went if nobody gets to see it.
+// The accounting of a window that is dropped: its samples count as lost.
 Accounting Missed(const Window& window);
 
 // A window that had to be dropped before it was named.

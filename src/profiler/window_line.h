@@ -11,8 +11,8 @@
 
 namespace pyrometer {
 
-// Windows on their way from one thread to the next, in order. Who brings one never waits: when
-// `capacity` of them are waiting the oldest goes, and the next one takes over what it had to tell
+// A bounded queue of windows from one thread to the next. Push never waits: when `capacity` windows
+// are waiting, it drops the oldest, and the next one takes over its information
 // (`void T::TakeOver(const T& dropped)`). Thread-safe.
 template <typename T>
 class WindowLine {
@@ -20,7 +20,7 @@ class WindowLine {
   // REQUIRES: capacity > 0.
   explicit WindowLine(size_t capacity) : capacity_(capacity) {}
 
-  // Once the line is closed, `item` goes at once.
+  // Once the line is closed, `item` is dropped at once.
   void Push(T item) {
     std::optional<T> dropped;  // destroyed when the lock is free again: it may hold megabytes
     const std::lock_guard lock(mutex_);
@@ -38,7 +38,7 @@ class WindowLine {
     changed_.notify_one();
   }
 
-  // Waits for a window. Nothing once the line is closed and empty.
+  // Waits for a window. Returns nothing once the line is closed and empty.
   std::optional<T> Pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !items_.empty() || closed_; });
@@ -48,7 +48,7 @@ class WindowLine {
     return item;
   }
 
-  // Nothing more goes in; what is in still comes out.
+  // Accepts no more windows; those in the line can still be popped.
   void Close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;

@@ -17,25 +17,25 @@
 
 namespace pyrometer {
 
-// Names windows by what they bring along, and asks nobody. On a thread of its own, because it reads
-// symbol tables: a second of work for a large program on a busy machine.
+// Names windows from what they carry, without asking other threads. It runs on a thread of its own
+// because reading symbol tables can take a second for a large program on a busy machine.
 class WindowNamer {
  public:
-  // `indexer` outlives this. `kernel` may be empty, if the kernel hides its symbols.
+  // `indexer` must outlive this. `kernel` is empty if the kernel hides its symbols.
   WindowNamer(Indexer& indexer, KernelSymbols kernel, const Symbolizer::Options& options)
       : sources_(indexer), symbolizer_(sources_, sources_, std::move(kernel), options) {}
 
-  // REQUIRES: one thread, windows in the order in which they were taken.
+  // REQUIRES: called on one thread, with windows in the order in which they were taken.
   std::shared_ptr<const NamedWindow> Name(ResolvedWindow resolved);
 
-  // Nobody wants its names; what it tells of the kernel's code is kept. Like Name().
+  // For a window that nobody wants named: keeps only what it tells of the kernel's code. Like
+  // Name().
   void Skip(const ResolvedWindow& resolved);
 
-  // From `when` on no more files are read: names that are not known by then are made up. Any
-  // thread.
+  // From `when` on no more files are read; unknown names are then made up. Any thread.
   void GiveUpAt(std::chrono::steady_clock::time_point when) { sources_.GiveUpAt(when); }
 
-  // Any thread; as of the last window.
+  // As of the last window named. Any thread.
   SymbolizerCounts counts() const;
 
  private:

@@ -12,17 +12,17 @@
 
 namespace pyrometer {
 
-// What the symbolizer asks, answered by the window that is being named.
+// Answers the symbolizer's questions from the window being named.
 class WindowSources : public ObjectSource, public PerfMapSource {
  public:
   explicit WindowSources(Indexer& indexer) : indexer_(indexer) {}
 
-  // Takes over what `resolved` brings along, but for its samples.
+  // Takes over what `resolved` carries, except its samples.
   void Use(ResolvedWindow& resolved);
-  // Lets go of it; files are closed.
+  // Releases it, which closes the files.
   void Clear();
 
-  // From `when` on nothing is opened or read any more. Any thread.
+  // From `when` on nothing more is opened or read. Any thread.
   void GiveUpAt(std::chrono::steady_clock::time_point when) { give_up_at_ = when; }
 
   std::optional<ObjectDescription> Describe(ObjectId object) override;

@@ -15,7 +15,7 @@
 namespace pyrometer {
 namespace {
 
-// What a number is made of: " (a=1 b=2)", or nothing.
+// The parts of a number: " (a=1 b=2)", or nothing.
 class Reasons {
  public:
   void Add(std::string_view reason, uint64_t count) {

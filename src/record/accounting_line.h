@@ -7,7 +7,7 @@
 
 namespace pyrometer {
 
-// The line that `record` ends with, without line end:
+// The accounting line that `record` ends with, without a newline:
 // "samples=N idle=N filtered=N lost=N (reason=N ...) undelivered=N processes=N stacks=N
 // truncated=N" The reasons in parentheses are there only when something was lost. `stacks` counts
 // different stacks, `truncated` the samples whose user stack was cut before its root, for whatever

@@ -40,10 +40,10 @@ void ResetSignals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// Life of the child until it is the command, or has told why it cannot be.
+// The child until it has become the command, or has reported why it cannot.
 [[noreturn]] void BecomeCommand(int gate, char* const* argv) {
   ResetSignals();
-  // Ticks may hit it before exec gives it this name; nobody asked for samples of ours.
+  // Ticks may hit it before exec gives it this name; they must not show under our name.
   const char* const slash = std::strrchr(argv[0], '/');
   ::prctl(PR_SET_NAME, slash == nullptr ? argv[0] : slash + 1);
   char go = 0;
@@ -60,7 +60,7 @@ void ResetSignals() {
 }
 
 // execvp reports a directory of PATH that may not be searched rather than the missing command; a
-// shell does not mind such directories.
+// shell skips such directories.
 bool IsInPath(const std::string& name) {
   const char* const path = std::getenv("PATH");
   if (path == nullptr) return true;  // execvp has a default of its own
@@ -129,7 +129,7 @@ ChildCommand::~ChildCommand() {
 
 Result<void> ChildCommand::Release() {
   const char go = 1;
-  // Fails only if the child is dead already (Ctrl-C); Wait() will tell.
+  // Fails only if the child is already dead (Ctrl-C); Wait() reports that.
   (void)::send(gate_.get(), &go, sizeof(go), MSG_NOSIGNAL);
   int errnum = 0;
   ssize_t n = 0;

@@ -13,16 +13,16 @@
 
 namespace pyrometer {
 
-// The command of `record -- COMMAND`: a child process that exists, so that a filter can know its
-// pid, but runs nothing of its own before Release().
+// The command of `record -- COMMAND`: a child process that already exists, so that the filter can
+// have its pid, but executes the command only after Release().
 //
 // It stays in our process group, so Ctrl-C on the terminal reaches it as well. It gets no file
 // descriptor of ours (all have O_CLOEXEC), an empty signal mask, and default dispositions for the
-// signals that we handle and for SIGPIPE; those that we were started with ignored stay so, as
-// nohup(1) wants it.
+// signals that we handle and for SIGPIPE. Signals ignored when we were started stay ignored, as
+// nohup(1) needs.
 //
-// Not thread-safe. Destroyed before Release() succeeded, it kills the child; after that, it sends
-// SIGTERM to a child that has not been waited for, as `perf record` does.
+// Not thread-safe. The destructor kills the child if Release() has not succeeded; after that it
+// sends SIGTERM to a child that has not been waited for, as `perf record` does.
 class ChildCommand {
  public:
   // Forks. A command without '/' is looked up in PATH, in the child. REQUIRES: !command.empty().
@@ -32,14 +32,14 @@ class ChildCommand {
   ChildCommand& operator=(ChildCommand&&) = delete;
   ~ChildCommand();
 
-  // As fork(2) gave it, in our pid namespace.
+  // As returned by fork(2), in our pid namespace.
   Pid pid() const { return Pid(static_cast<uint32_t>(pid_)); }
 
   // Lets the child execute its command, and waits until it does.
   // Errors: kCommandNotFound, kCommandNotExecutable; the child is gone then.
   Result<void> Release();
 
-  // Becomes readable (POLLIN) when the command has ended. Of descendants it says nothing.
+  // Becomes readable (POLLIN) when the command has ended, whatever its descendants do.
   int ended_fd() const { return pidfd_.get(); }
 
   // Waits for the end of the command: its exit status, or 128 + the signal that killed it.

@@ -11,14 +11,14 @@
 
 namespace pyrometer {
 
-// Where a recording goes: each file (or standard output) with its format.
+// The outputs of a recording: files or standard output, each with its format.
 class Outputs {
  public:
-  // Checks every target before the recording begins. No files: the top functions on standard
-  // output. Errors: of a directory that is missing or not writable.
+  // Checks every output, before the recording begins. Without `files` the output is the top
+  // functions on standard output. Errors: a directory is missing or not writable.
   static Result<Outputs> Open(const std::vector<OutputFile>& files);
 
-  // Writes all of them, whatever happens to the others; returns the first failure.
+  // Writes every output even if others fail; returns the first failure.
   Result<void> Write(const Profile& profile);
 
  private:

@@ -29,7 +29,7 @@ void ProgressLine::Update(std::chrono::nanoseconds elapsed,
                           std::optional<std::chrono::nanoseconds> total,
                           const Accounting& accounting) {
   if (!shown_) return;
-  const std::string of = total ? fmt::format(" of {} s", Seconds(*total)) : " s, Ctrl-C ends it";
+  const std::string of = total ? fmt::format(" of {} s", Seconds(*total)) : " s, Ctrl-C to stop";
   WriteMessage(STDERR_FILENO,
                fmt::format("{}recording: {}{}   samples {}   lost {}", kEraseLine, Seconds(elapsed),
                            of, accounting.exported, accounting.TotalLost()));

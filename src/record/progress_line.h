@@ -8,7 +8,7 @@
 
 namespace pyrometer {
 
-// One line on standard error that is rewritten about once a second while a recording runs. Shows
+// One line on standard error that is rewritten every 250 ms or so while a recording runs. Shows
 // nothing unless standard error is a terminal.
 class ProgressLine {
  public:

@@ -44,8 +44,8 @@ Result<void> AddCgroup(const CgroupTarget& cgroup, SampleFilter& filter) {
       cgroup.v2 ? std::string_view() : Split(cgroup.controller, ',').front();
   if (!cgroup.v2 && (controller.empty() || controller.starts_with("name="))) {
     return Fail(ErrorCode::kUnsupported,
-                "{}: a version 1 hierarchy without a controller cannot be filtered by; name the "
-                "cgroup in another hierarchy",
+                "{}: cannot filter by a version 1 hierarchy without a controller; give the cgroup "
+                "in another hierarchy",
                 cgroup.path);
   }
   if (!filter.cgroups.empty() && filter.cgroup_controller != controller) {

@@ -28,11 +28,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Long enough to aggregate, short enough that files and maps of ended processes are still at hand.
+// Long enough to aggregate, short enough that files and maps of ended processes are still there.
 constexpr std::chrono::seconds kWindow{5};
-// How often we look whether a wanted process is left, or what the progress is.
+// How often to check whether a wanted process is left, and to update the progress line.
 constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(250);
-// What is not unwound and named so long after the last tick goes into the profile as it is.
+// How long after the last tick unwinding and naming may take; the rest goes into the profile as is.
 constexpr std::chrono::seconds kTimeToFinish{10};
 
 // Adds the windows up to one profile.
@@ -119,14 +119,14 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   RETURN_IF_ERROR(profiler_->Start());
   if (command) RETURN_IF_ERROR(command->Release());
   Wait(signals, command);
-  // What ends us ends the command; on a terminal it got the same signal.
+  // A signal that ends the recording ends the command; from a terminal it got the same signal.
   if (interrupted_ && command) command->Terminate();
   if (interrupted_) signals.Take();
   complete_ = profiler_->Stop(Clock::now() + kTimeToFinish);
   return {};
 }
 
-// Until the first of: a signal, the command's end, the duration, nobody left to sample.
+// Until the first of: a signal, the command's end, the duration, the exit of all wanted processes.
 void Recording::Wait(const StopSignals& signals, const std::optional<ChildCommand>& command) {
   ProgressLine progress(!config_.quiet);
   pollfd waits[] = {{.fd = signals.fd(), .events = POLLIN, .revents = 0},
@@ -160,17 +160,16 @@ Recorded Recording::Finish() && {
   return {.profile = std::move(adder_).Finish(), .stats = stats, .complete = complete};
 }
 
-// What the numbers in the accounting line mean for the reader, when they are not what was hoped.
+// Explains disappointing numbers in the accounting line.
 void PrintNotes(const Accounting& accounting, uint64_t missed_children) {
   if (accounting.exported == 0) {
     WriteMessage(STDERR_FILENO,
-                 "pyrometer: no samples: no tick found what was asked for on a CPU\n");
+                 "pyrometer: no samples: what was asked for never ran when a tick came\n");
   }
   if (missed_children > 0) {
-    WriteMessage(
-        STDERR_FILENO,
-        fmt::format("pyrometer: {} child processes were not followed: too many at a time\n",
-                    missed_children));
+    WriteMessage(STDERR_FILENO,
+                 fmt::format("pyrometer: {} child processes were not followed: too many at once\n",
+                             missed_children));
   }
 }
 
@@ -193,8 +192,8 @@ Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signa
   return written;
 }
 
-// Waits for the command, which may outlive the recording (--duration). A signal to us meanwhile is
-// handed on, each time it comes.
+// Waits for the command, which may outlive the recording (--duration). Each signal that we get
+// meanwhile is passed on.
 void AwaitEnd(const StopSignals& signals, ChildCommand& command) {
   pollfd waits[] = {{.fd = signals.fd(), .events = POLLIN, .revents = 0},
                     {.fd = command.ended_fd(), .events = POLLIN, .revents = 0}};

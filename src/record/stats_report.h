@@ -8,7 +8,7 @@
 
 namespace pyrometer {
 
-// Every counter with what it means: a line each, or an array of JSON objects (name, labels, value,
+// Every counter with its meaning, one per line or as a JSON array of objects (name, labels, value,
 // help). Ends in a newline.
 std::string StatsReport(const ProfilerStats& stats, StatsFormat format);
 

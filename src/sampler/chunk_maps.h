@@ -9,8 +9,8 @@
 
 namespace pyrometer {
 
-// Chunks as inner maps of the kernel's `chunks`. Their pages are ours only while they are written:
-// mapped for good they would count twice, as the kernel's memory and as this process's.
+// Chunks as inner maps of the kernel's `chunks`. They are mapped into this process only while being
+// written: otherwise their memory would count twice, as the kernel's and as this process's.
 class ChunkMaps : public ChunkMemory {
  public:
   explicit ChunkMaps(int outer_fd) : outer_fd_(outer_fd) {}

@@ -14,17 +14,17 @@ struct ring_buffer;
 
 namespace pyrometer {
 
-// The reading end of the kernel's `cold_samples`. Threads as ColdSource says; waiting(): any.
+// The reader of the kernel's `cold_samples`. Threads as for ColdSource; waiting(): any thread.
 class ColdRing : public ColdSource {
  public:
   static Result<std::unique_ptr<ColdRing>> Open(int map_fd);
 
   std::vector<ColdSample> Take() override;
-  // Returns when a fair part of the ring is full, too.
+  // Also returns when a quarter of the ring is full.
   void Wait(std::chrono::milliseconds most) override;
   void Wake() override { wakeup_.Wake(); }
 
-  // Bytes that are still to be taken.
+  // Bytes not taken yet.
   size_t waiting() const { return positions_.Waiting(); }
 
  private:
@@ -34,7 +34,7 @@ class ColdRing : public ColdSource {
   ColdRing(RingPositions positions, Wakeup wakeup)
       : positions_(std::move(positions)), wakeup_(std::move(wakeup)) {}
 
-  std::vector<ColdSample> taken_;  // by the ring's callback, while Take() runs
+  std::vector<ColdSample> taken_;  // filled by the ring's callback while Take() runs
   std::unique_ptr<ring_buffer, Close> ring_;
   RingPositions positions_;
   Wakeup wakeup_;

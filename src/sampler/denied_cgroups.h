@@ -18,7 +18,8 @@ class DeniedCgroups {
  public:
   using Bits = std::span<__u64, PYRO_DENIED_BITS / 64>;
 
-  // `count`, `bits`: the variables by which the kernel side sees whether it has to look.
+  // `count` and `bits` are the variables that tell the kernel side whether it must look into the
+  // map.
   DeniedCgroups(int map_fd, uint32_t& count, Bits bits)
       : map_fd_(map_fd), count_(count), bits_(bits) {}
 
@@ -33,7 +34,7 @@ class DeniedCgroups {
 
   const int map_fd_;
   mutable absl::Mutex mutex_;
-  uint32_t& count_;  // it and the bits: written under the mutex, read by the kernel side
+  uint32_t& count_;  // like bits_, written under the mutex and read by the kernel side
   const Bits bits_;
   absl::flat_hash_set<uint64_t> denied_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four sides of the sampler, one for each thread that works with it. `Sampler` (sampler.h)
-// implements them over the kernel; tests of those who call them use others.
+// The four interfaces of the sampler, one for each thread that works with it. `Sampler` (sampler.h)
+// implements them with the kernel; callers' tests use implementations of their own.
 #pragma once
 
 #include <chrono>
@@ -19,35 +19,35 @@
 
 namespace pyrometer {
 
-// Ticks, and the windows in which they are counted. Start, then Drain until Stop, then Drain once
-// more. One thread, unless said otherwise.
+// Ticks, and the windows in which they are counted. Call Start, then Drain until Stop, then Drain
+// once more. One thread, unless stated otherwise.
 class WindowSource {
  public:
   virtual ~WindowSource() = default;
 
-  // Ticks begin on every online CPU. Errors: kPermission, kUnsupported.
+  // Begins ticks on every online CPU. Errors: kPermission, kUnsupported.
   virtual Result<void> Start() = 0;
 
-  // Samples CPUs that came online, lets go of those that went. Call it about every second.
+  // Starts sampling CPUs that came online and stops on those that went offline. Call it about every
+  // second.
   virtual Result<void> FollowCpus() = 0;
 
-  // Ticks end. Those that happened are still to be drained.
+  // Ends ticks. Those that happened are still to be drained.
   virtual void Stop() = 0;
 
-  // True if the window's maps fill up and should be drained before the window is over.
+  // True if the window's maps are filling up and should be drained before the window is over.
   virtual bool NearlyFull() const = 0;
 
   // For at least this long NearlyFull() stays false, even if every tick hits another stack.
   virtual std::chrono::nanoseconds TimeUntilNearlyFull() const = 0;
 
-  // Checks and prepares a change, which the next Drain() that ends a window makes at the very end
-  // of it: each tick is judged, and later scaled, by what held in its own window. A second call
-  // before that adds to the first. Errors: kUnsupported, kInvalid, kExhausted; then nothing
-  // changes.
+  // Checks and prepares a change, which the next Drain() that ends a window makes exactly at its
+  // end: the filter and frequency of its own window apply to each tick. A second call before that
+  // adds to the first. Errors: kUnsupported, kInvalid, kExhausted; then nothing changes.
   virtual Result<void> Prepare(const SamplingChange& change) = 0;
 
-  // Ends the window under way, and hands it out with its times, frequency and accounting. After an
-  // error nothing is lost: the next call hands out those ticks, too, or first if HasLeftover().
+  // Ends the window under way and returns it, with its times, frequency and accounting. After an
+  // error nothing is lost: the next call hands out those ticks as well, or first if HasLeftover().
   virtual Result<Window> Drain() = 0;
 
   // True if a failed attempt left a window that the next Drain() hands out by itself, as its
@@ -56,68 +56,67 @@ class WindowSource {
   virtual bool HasLeftover() const = 0;
 
   // From now on tasks in this cgroup (version 2, a kernfs id) and below it are not sampled: their
-  // ticks count as filtered, before any work is done for them. Below means up to 31 levels: tasks
-  // nested deeper are sampled. Errors: kExhausted if too many are denied. Any thread.
+  // ticks count as filtered before any other work is done. Below means up to 31 levels: tasks
+  // nested deeper are sampled. Errors: kExhausted if too many cgroups are denied. Any thread.
   virtual Result<void> Deny(uint64_t cgroup) = 0;
   virtual void Allow(uint64_t cgroup) = 0;
 
-  // False if the filter has pids and all these processes have exited, and so have the children
-  // that were followed.
+  // False if the filter has pids, and all these processes and their followed children have exited.
   virtual bool AnyWantedPid() const = 0;
-  // For a pid that turned out to be gone already.
+  // For a pid that turns out to have exited already.
   virtual void ForgetWantedPid(Pid pid) = 0;
 
   // Since Start. Any thread.
   virtual Accounting accounting() const = 0;
 };
 
-// What every process has mapped, on its way into the kernel. One call at a time.
+// Passes what every process has mapped to the kernel side. One call at a time.
 class MappingTarget {
  public:
   virtual ~MappingTarget() = default;
 
-  // The executable mappings of a process, sorted and disjoint: all there are, replacing what was
-  // known. `exec_pages`: see pyro_process. If there is no room the process stays unknown to the
-  // kernel side, which only costs.
+  // Sets the executable mappings of a process: all there are, sorted and disjoint. `exec_pages`:
+  // see pyro_process. Without room the process stays unknown to the kernel side, and user space
+  // unwinds its samples.
   virtual void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
                        std::span<const PublishedMapping> mappings) = 0;
   virtual void Withdraw(Pid pid) = 0;
 
-  // Gives back what was published and is not in use any more. Publish does it too.
+  // Releases what was published and is no longer in use. Publish does so too.
   virtual void ReleaseWithdrawn() = 0;
 
-  // All tasks with what /proc does not tell: exec ids.
+  // All tasks, with their exec ids, which /proc does not show.
   virtual Result<std::vector<pyro_task_record>> ListTasks() const = 0;
 };
 
-// Unwind tables on their way into the kernel. One thread, but for Wake().
+// Passes unwind tables to the kernel side. One thread, except for Wake().
 class TableTarget {
  public:
   virtual ~TableTarget() = default;
 
-  // Objects of published mappings whose unwind tables the kernel side misses, each once until
-  // Load().
+  // Objects of published mappings whose unwind tables the kernel side lacks. Each is returned once
+  // until Load().
   virtual std::vector<ObjectId> TakeWanted() = 0;
 
-  // An empty table says that there is no call frame information. What exceeds the budget stays out
-  // until samples need it; user space unwinds them meanwhile.
+  // An empty table means that there is no call frame information. What exceeds the budget is left
+  // out until samples need it; user space unwinds them meanwhile.
   virtual void Load(ObjectId object, const UnwindTable& table) = 0;
 
-  // Returns when an object was published for the first time, after Wake(), or when the time is
-  // over; sometimes earlier.
+  // Returns when an object is published for the first time, after Wake(), or after `most`;
+  // sometimes earlier.
   virtual void Wait(std::chrono::milliseconds most) = 0;
   virtual void Wake() = 0;
 };
 
-// Samples that the kernel side could not unwind. One thread, but for Wake().
+// Samples that the kernel side could not unwind. One thread, except for Wake().
 class ColdSource {
  public:
   virtual ~ColdSource() = default;
 
-  // What was shipped since the last call. Never waits.
+  // The samples shipped since the last call. Never waits.
   virtual std::vector<ColdSample> Take() = 0;
 
-  // Returns when many samples are there, after Wake(), or when the time is over; sometimes earlier.
+  // Returns when many samples are waiting, after Wake(), or after `most`; sometimes earlier.
   virtual void Wait(std::chrono::milliseconds most) = 0;
   virtual void Wake() = 0;
 };

@@ -15,32 +15,31 @@
 
 namespace pyrometer {
 
-// The kernel side's filters: the one that holds, and one that is made ready to follow it.
+// The kernel side's filters: the one in force, and one prepared to replace it.
 //
-// To change it: Prepare, store `active` with bits(), Commit, wait for running programs, Sweep. From
-// Prepare on the children that wanted processes fork belong to the new filter, too.
+// To change the filter: Prepare, store `active` with bits(), Commit, wait for running programs,
+// Sweep. From Prepare on, children forked by wanted processes belong to the new filter as well.
 //
 // Thread safety: none.
 class FilterGenerations {
  public:
-  // Of a skeleton that is loaded and outlives this. Wants everything.
+  // `skeleton` is loaded and must outlive this. The first filter wants everything.
   explicit FilterGenerations(sampler_bpf& skeleton);
 
-  // Replaces what was prepared before. May wait for running programs. Errors: kUnsupported,
+  // Replaces a filter prepared before. May wait for running programs. Errors: kUnsupported,
   // kExhausted; then nothing changes.
   Result<void> Prepare(const SampleFilter& filter);
 
-  // What `active` says of the prepared filter, or if there is none, of the one that holds.
+  // The bits of `active` for the prepared filter or, if there is none, for the one in force.
   uint32_t bits() const { return (prepared_ ? *prepared_ : current_).Bits(); }
 
-  // The prepared filter, if there is one, holds.
+  // Puts the prepared filter, if there is one, in force.
   void Commit();
 
-  // Forgets filters that do not hold any more, if there are any. REQUIRES: no running program goes
-  // by them.
+  // Removes filters that are no longer in force. REQUIRES: no running program uses them.
   void Sweep();
 
-  // True if the filter has no pids, or any of these processes or of their children is left.
+  // True if the filter has no pids, or any of these processes or their followed children is left.
   bool AnyWantedPid() const;
   void ForgetPid(Pid pid);
 
@@ -63,11 +62,11 @@ class FilterGenerations {
   GenerationSet pids_;
   GenerationSet comms_;
   GenerationSet cgroups_;
-  std::map<std::string, uint32_t> subsystems_;  // empty until one is asked for: reading takes long
-  UniqueLink exit_link_;                        // once there are pids
+  std::map<std::string, uint32_t> subsystems_;  // empty until one is needed: reading takes long
+  UniqueLink exit_link_;                        // attached once there are pids
   Generation current_;
   std::optional<Generation> prepared_;
-  bool has_stale_ = false;  // entries of generations that are neither
+  bool has_stale_ = false;  // the maps have entries of other generations
 };
 
 }  // namespace pyrometer

@@ -7,7 +7,7 @@
 
 namespace pyrometer {
 
-// Free ranges of an array whose entries are handed out by the range, first fit.
+// The free ranges of an array whose entries are allocated in ranges, first fit.
 class FreeRanges {
  public:
   explicit FreeRanges(uint32_t size) { ranges_.emplace(0, size); }

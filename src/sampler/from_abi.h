@@ -28,8 +28,8 @@ inline EventKind ToEventKind(const pyro_sample_key& key) {
   return static_cast<EventKind>(key.event);
 }
 
-// bpf_get_stack()'s addresses: all but the first are return addresses, which may lie behind the
-// function that called.
+// `addresses` are bpf_get_stack()'s: all but the first are return addresses, which may lie beyond
+// the calling function, so one is subtracted.
 inline void AppendKernelFrames(std::vector<Frame>& frames, std::span<const __u64> addresses) {
   for (size_t i = 0; i < addresses.size(); ++i) {
     frames.emplace_back(i == 0 ? addresses[i] : addresses[i] - 1);

@@ -11,7 +11,7 @@ struct bpf_map;
 namespace pyrometer {
 
 // One of the kernel's maps wanted_*: keys, each with a bit mask of the filter generations that want
-// it. The fork and exit programs may change it at the same time.
+// it. The fork and exit programs may change it concurrently.
 class GenerationSet {
  public:
   explicit GenerationSet(const bpf_map* map);
@@ -19,7 +19,7 @@ class GenerationSet {
   // `key`: as many bytes as the map's keys have. Errors: kExhausted if the map is full.
   Result<void> Add(const void* key, uint32_t generation);
 
-  // Forgets what no generation of the mask `generations` wants. False if the map cannot be read
+  // Removes what no generation in the mask `generations` wants. False if the map cannot be read
   // now.
   bool Keep(uint8_t generations) const;
 

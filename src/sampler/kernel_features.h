@@ -8,7 +8,7 @@
 
 namespace pyrometer {
 
-// kDenied: the kernel refused the attempt, so it is not known.
+// kDenied: the kernel refused the attempt, so support is unknown.
 enum class Support { kYes, kNo, kDenied };
 
 struct KernelVersion {
@@ -20,7 +20,7 @@ struct KernelVersion {
 // From a release string like "6.1.0-44-amd64"; nothing if it begins otherwise.
 std::optional<KernelVersion> ParseKernelVersion(std::string_view release);
 
-// What this kernel and these privileges allow, as tried out now. Facts only: `doctor` judges them.
+// What this kernel and these privileges allow, found by trying. Facts only: `doctor` judges them.
 struct KernelFeatures {
   std::string release;
   std::string machine;
@@ -38,9 +38,9 @@ struct KernelFeatures {
   Support cycles = Support::kNo;          // PERF_COUNT_HW_CPU_CYCLES there
 };
 
-// Loads a dozen tiny programs and maps and opens some events, all gone on return. Takes tens of
-// milliseconds, most of them for reading the kernel's BTF. Silences libbpf's messages meanwhile,
-// which is a process-wide switch: call it before other threads use libbpf.
+// Loads a dozen tiny programs and maps and opens some events, all released on return. Takes tens of
+// milliseconds, mostly for reading the kernel's BTF. Silences libbpf's messages meanwhile, for the
+// whole process: call it before other threads use libbpf.
 KernelFeatures ProbeKernelFeatures();
 
 // Of the library in use: "1.1".

@@ -13,20 +13,20 @@
 
 namespace pyrometer {
 
-// The rules of all tables in the kernel: each distinct one is there once, as long as a table uses
-// it. When all places are taken, a further rule becomes PYRO_RULE_INDEX_EXOTIC: user space unwinds
-// what needs it, and nothing is wrong. All 2,501 ELF files of a Debian machine have some 4,000.
+// The rules of all tables in the kernel. Each distinct rule is stored once, as long as a table uses
+// it. When there is no room, a new rule becomes PYRO_RULE_INDEX_EXOTIC: user space unwinds what
+// needs it, correctly. All 2,501 ELF files of a Debian machine have some 4,000 rules.
 class KernelRules {
  public:
   // `rules`: the map's memory.
   explicit KernelRules(std::span<pyro_unwind_rule> rules);
 
-  // The numbers of a table's rules, in their order; each is held until it is released.
+  // The numbers of a table's rules, in their order. Each is held until Release().
   std::vector<uint16_t> Acquire(std::span<const pyro_unwind_rule> rules, MonotonicTime now);
   void Release(std::span<const uint16_t> indices, MonotonicTime now);
 
   size_t size() const { return index_of_.size(); }
-  // Rules that found no place.
+  // Rules that did not fit.
   uint64_t refused() const { return refused_; }
 
  private:
@@ -40,8 +40,8 @@ class KernelRules {
   std::span<pyro_unwind_rule> rules_;
   std::vector<uint32_t> references_;  // by index
   absl::flat_hash_map<UnwindRuleBits, uint16_t> index_of_;
-  std::deque<Retired> retired_;  // free, once no program can be reading them any more
-  uint32_t next_ = 0;            // never used yet
+  std::deque<Retired> retired_;  // free once no program can be reading them
+  uint32_t next_ = 0;            // the first index never used
   uint64_t refused_ = 0;
 };
 

@@ -15,11 +15,11 @@
 
 namespace pyrometer {
 
-// All that belongs to unwind tables in the kernel. Threads as TableTarget says; upload() as
-// TableUpload does.
+// The unwind tables in the kernel and all they need. Threads as for TableTarget; for upload() as
+// for TableUpload.
 class KernelTables : public TableTarget {
  public:
-  // `budget`: for rows, in bytes of kernel memory.
+  // `budget` limits the kernel memory for rows, in bytes.
   static Result<std::unique_ptr<KernelTables>> Open(const sampler_bpf& skeleton, size_t budget);
 
   std::vector<ObjectId> TakeWanted() override;

@@ -12,9 +12,9 @@ inline constexpr std::string_view kNoBtfAdvice =
     "this kernel has no type information (BTF) at /sys/kernel/btf/vmlinux; it needs a kernel built "
     "with CONFIG_DEBUG_INFO_BTF=y, as those of all current distributions are";
 
-// Collects what libbpf has to say while it lives, instead of letting it print, and makes one
-// helpful line of it when loading fails. libbpf's print function is global to the process: at
-// most one LoadLog lives at a time.
+// Collects libbpf's messages during its lifetime instead of letting libbpf print them, and makes
+// one helpful line of them when loading fails. libbpf's print function is global to the process: at
+// most one LoadLog may exist at a time.
 class LoadLog {
  public:
   LoadLog();

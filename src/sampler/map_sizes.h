@@ -19,17 +19,17 @@ struct MapSizes {
   uint32_t cold_bytes = 2 << 20;  // of the ring buffer of cold samples; a power of two
 
   // Room for as many different stacks as there are ticks in `window`, up to kMaxEntries or one
-  // second of ticks, whichever is more. A window that fills its maps earlier is drained earlier
-  // (Sampler::NearlyFull).
+  // second of ticks, whichever is more. A window that fills its maps is drained early
+  // (WindowSource::NearlyFull).
   static MapSizes For(Hertz frequency, uint32_t cpus, std::chrono::nanoseconds window);
 
   static constexpr uint64_t NearlyFull(uint64_t capacity) { return capacity / 4 * 3; }
-  // What passes at least until a map of `used` entries has `entries`, if every tick adds one.
+  // The least time until a map of `used` entries has `entries`, if every tick adds one.
   static std::chrono::nanoseconds TimeUntil(uint64_t entries, uint64_t used,
                                             uint64_t ticks_per_second);
 
-  // The ring holds every tick of a quarter of a second if their stacks are no deeper than usual,
-  // within these bounds: it is read more often.
+  // The ring holds all ticks of a quarter of a second if their stacks are of the usual depth,
+  // within these bounds. It is read more often than that.
   static constexpr uint64_t kUsualColdBytes = sizeof(pyro_cold_sample) + 16384;
   static constexpr uint64_t kMinColdBytes = uint64_t{2} << 20;
   static constexpr uint64_t kMaxColdBytes = uint64_t{32} << 20;

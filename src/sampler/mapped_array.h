@@ -15,7 +15,7 @@
 
 namespace pyrometer {
 
-// The one value of an array map, as user space sees it.
+// The memory of an array map, mapped into user space.
 template <typename Entry>
 class MappedArray {
  public:

@@ -19,37 +19,36 @@ namespace pyrometer {
 
 // The user-space side of the maps `mapping_pool` and `processes`.
 //
-// Equal mapping arrays (a parent and its children) share one region of the pool. A region that
-// nobody refers to any more is reused only after kForkQuarantine: the kernel side may be reading it
-// still, or may have copied a reference to it at a fork of which we shall only hear. Until then it
-// holds the tables of its objects, too.
+// Equal mapping arrays (a parent and its children) share one region of the pool. An unreferenced
+// region is reused only after kForkQuarantine: the kernel side may still be reading it, or may have
+// copied a reference to it at a fork that has not been reported yet. Until then it also holds the
+// tables of its objects.
 //
 // One call at a time; counters(): any thread.
 class MappingUpload {
  public:
   struct Counters {
-    uint64_t mappings = 0;   // in the pool now, those included that nobody refers to any more
-    uint64_t room = 0;       // for so many in all
+    uint64_t mappings = 0;   // in the pool now, including unreferenced ones
+    uint64_t room = 0;       // mappings that the pool can hold
     uint64_t processes = 0;  // whose mappings the kernel side knows now
-    uint64_t refused = 0;    // processes that found no room, since the beginning
+    uint64_t refused = 0;    // processes that did not fit, since the beginning
   };
 
-  // `pool`: the map's memory. `processes_fd`: the map of pyro_process by pid. `tables` must outlive
-  // this.
+  // `pool` is the map's memory, `processes_fd` the map of pyro_process by pid. `tables` must
+  // outlive this.
   MappingUpload(std::span<pyro_mapping> pool, int processes_fd, TableUpload& tables)
       : pool_(pool),
         processes_fd_(processes_fd),
         tables_(tables),
         free_(static_cast<uint32_t>(pool.size())) {}
 
-  // `exec_pages`: see pyro_process. False if the pool or the process map is full: the process is
-  // unknown to the kernel then.
+  // `exec_pages`: see pyro_process. False if the pool or the process map is full; the process is
+  // then unknown to the kernel side.
   bool Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
                std::span<const PublishedMapping> mappings, MonotonicTime now);
   void Withdraw(Pid pid, MonotonicTime now);
 
-  // Gives back what was withdrawn or replaced longer ago than kForkQuarantine. Publish() does it
-  // too.
+  // Releases what was withdrawn or replaced longer ago than kForkQuarantine. Publish() does so too.
   void ReleaseWithdrawn(MonotonicTime now);
 
   Counters counters() const;

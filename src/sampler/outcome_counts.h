@@ -14,7 +14,8 @@ class OutcomeCounts {
   // `map_fd`: the map `outcomes`, which must outlive this.
   explicit OutcomeCounts(int map_fd) : map_fd_(map_fd) {}
 
-  // Of the ticks that went to one half of the window maps, since load; without `undelivered`.
+  // The ticks that went to one half of the window maps since the programs were loaded; without
+  // `undelivered`.
   Result<Accounting> OfHalf(uint32_t half) const;
 
  private:

@@ -29,29 +29,30 @@ class PerfEvents {
   PerfEvents(const PerfEvents&) = delete;
   PerfEvents& operator=(const PerfEvents&) = delete;
 
-  // Opens what is missing and lets go of what went offline. The first call starts the sampling. A
-  // CPU that cannot be sampled is counted and tried again next time; it fails if there is no other.
+  // Opens events on CPUs that came online and closes those of CPUs that went offline. The first
+  // call starts sampling. A CPU that cannot be sampled is counted and tried again at the next call;
+  // the call fails only if no CPU can be sampled.
   Result<void> FollowCpus();
 
-  // After this no tick happens.
+  // No tick happens after this.
   void Stop();
 
-  // From Pause to Resume no tick happens, and the time between counts for nothing.
+  // No tick happens between Pause and Resume, and that time does not count as due.
   void Pause();
   void Resume(Hertz frequency);
 
   Hertz frequency() const;
 
-  // On all CPUs together, at most.
+  // At most, on all CPUs together.
   uint64_t TicksPerSecond() const;
 
-  // Periods that have passed on all CPUs together, each while it was opened and of the length that
-  // it had then: ticks that were due.
+  // Ticks that were due: the periods, each of the length in force at the time, that have passed on
+  // all CPUs together while their events were open.
   uint64_t DueTicks() const;
 
-  // CPUs that are being sampled.
+  // CPUs being sampled.
   size_t size() const;
-  // Times that one could not be, or not any more.
+  // How often a CPU could not be sampled, or no longer.
   uint64_t failures() const;
 
  private:
@@ -62,7 +63,7 @@ class PerfEvents {
     std::unique_ptr<bpf_link, LinkDeleter> link;  // owns the perf event's descriptor
     int fd = -1;
     StoppedEvent stopped;
-    // At the last change of the period: ticks that were due, and what the event had counted.
+    // At the last change of the period: the ticks due until then, and the event's count.
     uint64_t due_before = 0;
     uint64_t counted_before = 0;
   };

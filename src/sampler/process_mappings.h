@@ -13,7 +13,7 @@
 
 namespace pyrometer {
 
-// What the kernel side knows of processes. Threads as MappingTarget says; counters(): any.
+// What the kernel side knows of processes. Threads as for MappingTarget; counters(): any thread.
 class ProcessMappings : public MappingTarget {
  public:
   // Both must outlive this.

@@ -15,8 +15,8 @@
 
 namespace pyrometer {
 
-// How much of a BPF ring buffer is to be read: its first two pages say how far its reader and its
-// writers have come (kernel/bpf/ringbuf.c). libbpf tells it since 1.3. Any thread.
+// How much of a BPF ring buffer is unread: its first two pages hold the positions of its reader and
+// its writers (kernel/bpf/ringbuf.c). libbpf offers this since 1.3. Any thread.
 class RingPositions {
  public:
   static Result<RingPositions> Map(int map_fd) {
@@ -27,7 +27,7 @@ class RingPositions {
   }
 
   size_t Waiting() const {
-    const uint64_t read = At(0);  // first: it never overtakes the other
+    const uint64_t read = At(0);  // read first: it never overtakes the other
     return At(pages_.get_deleter().bytes / 2) - read;
   }
 

@@ -19,26 +19,26 @@
 
 namespace pyrometer {
 
-// Memory for rows, chunk by chunk: the kernel's inner maps, or a test's vectors.
+// Memory for rows in chunks: the kernel's inner maps, or a test's vectors.
 class ChunkMemory {
  public:
   virtual ~ChunkMemory() = default;
-  // Chunk `slot` comes into being. Errors: kExhausted or what the kernel says.
+  // Makes chunk `slot`. Errors: kExhausted, or the kernel's.
   virtual Result<void> Make(uint16_t slot) = 0;
   virtual void Remove(uint16_t slot) = 0;
-  // Rows of an existing chunk, from `first` on.
+  // Writes rows of an existing chunk, from `first` on.
   virtual Result<void> Write(uint16_t slot, uint16_t first,
                              std::span<const pyro_unwind_row> rows) = 0;
 };
 
-// Hands out room for rows, within a budget of whole chunks. Chunks are made when no other has room
-// and removed when all their rows are free again: both let the kernel wait for a grace period of
-// RCU, so that no lock is held meanwhile.
+// Allocates room for rows, within a budget of whole chunks. A chunk is made when no other has room
+// and removed when all its rows are free again. Both make the kernel wait for an RCU grace period,
+// so no lock is held meanwhile.
 //
-// Store() and Reuse() belong to one thread, the rest to any.
+// One thread calls Store() and Reuse(); any may call the rest.
 class RowChunks {
  public:
-  // In one range.
+  // Of one range.
   static constexpr size_t kMostRows = std::numeric_limits<uint16_t>::max();
 
   struct Range {
@@ -50,19 +50,19 @@ class RowChunks {
   // `memory` must outlive this.
   RowChunks(ChunkMemory& memory, size_t max_chunks) : memory_(memory), max_chunks_(max_chunks) {}
 
-  // Room for `rows`, which are written there. kExhausted if the budget does not allow it,
-  // kMalformed if they are more than kMostRows; else what the kernel says.
+  // Allocates room for `rows` and writes them there. Errors: kExhausted if the budget does not
+  // allow it, kMalformed if there are more than kMostRows; else the kernel's.
   Result<Range> Store(std::span<const pyro_unwind_row> rows, MonotonicTime now);
 
-  // The rows are not referred to any more; their room is reused after kReaderQuarantine.
+  // The rows are no longer referred to; their room is reused after kReaderQuarantine.
   void Retire(Range range, MonotonicTime now);
 
-  // Gives back what is out of quarantine. Store() does it too.
+  // Frees what is out of quarantine. Store() does so too.
   void Reuse(MonotonicTime now);
 
   size_t chunks() const;
   size_t rows() const;     // in use
-  size_t resting() const;  // rows that are retired and not yet reused
+  size_t resting() const;  // rows retired and not yet free
 
  private:
   struct Retired {

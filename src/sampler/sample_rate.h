@@ -9,9 +9,8 @@
 
 namespace pyrometer {
 
-// kernel.perf_event_max_sample_rate: events that come more often are throttled, that is, ticks are
-// lost. The kernel lowers it by itself when sampling has taken too much time. Nothing if
-// unreadable.
+// kernel.perf_event_max_sample_rate. The kernel throttles more frequent events, so ticks are lost,
+// and lowers the limit itself when sampling has taken too much time. Nothing if it is unreadable.
 std::optional<Hertz> ReadSampleRateLimit(const Procfs& procfs);
 
 // Errors: kUnsupported if the kernel would throttle sampling at `frequency`.

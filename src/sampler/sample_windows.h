@@ -21,11 +21,11 @@
 
 namespace pyrometer {
 
-// The ticks, and the two halves of the window maps. A drain makes the other half active and, in the
-// same store, the prepared filter; it waits until no program goes by what held before, and then
-// reads what is quiet. A step that fails is done again by the next drain.
+// The ticks, and the two halves of the window maps. A drain activates the other half and, in the
+// same store, the prepared filter. It waits until no program uses the former ones, then reads the
+// quiet half. The next drain repeats a step that failed.
 //
-// Threads as WindowSource says; the counters: any.
+// Threads as for WindowSource; counters: any thread.
 class SampleWindows : public WindowSource {
  public:
   struct Options {
@@ -33,10 +33,10 @@ class SampleWindows : public WindowSource {
     Procfs procfs{};
     MapSizes sizes{};
   };
-  // Of a skeleton that is loaded and outlives this. Wants everything, until it is told otherwise.
+  // `skeleton` is loaded and must outlive this. Samples everything until given a filter.
   SampleWindows(sampler_bpf& skeleton, const Options& options);
 
-  // As Prepare(), but for at once. REQUIRES: not started yet.
+  // As Prepare(), but takes effect at once. REQUIRES: not started yet.
   Result<void> SetFilter(const SampleFilter& filter);
 
   Result<void> Start() override;
@@ -58,16 +58,16 @@ class SampleWindows : public WindowSource {
   void ForgetWantedPid(Pid pid) override { filters_.ForgetPid(pid); }
   Accounting accounting() const override;
 
-  // Ticks that are in windows handed out so far.
+  // Ticks in the windows handed out so far.
   uint64_t drained() const { return drained_; }
   size_t denied_cgroups() const { return denied_.size(); }
   const PerfEvents& events() const { return events_; }
 
  private:
-  // A half that is not written any more, but for programs that are running.
+  // A half that is no longer written, except by programs already running.
   struct Quieting {
     uint32_t half = 0;
-    uint64_t due = 0;  // ticks that were due when its window ended
+    uint64_t due = 0;  // ticks that were due by the end of its window
     bool is_quiet = false;
     bool is_booked = false;
   };
@@ -96,13 +96,13 @@ class SampleWindows : public WindowSource {
 
   std::optional<Hertz> next_frequency_;
   std::optional<Quieting> quieting_;  // left by a drain that failed
-  bool has_window_ = false;           // of what was read, and is still to be handed out
+  bool has_window_ = false;           // read, and not yet handed out
   Hertz window_frequency_;
   Moment window_begin_;
   Moment window_end_;
   std::optional<Moment> stopped_;  // when ticks ended
   Accounting window_books_;
-  std::array<Accounting, 2> booked_;       // by half: what is in windows already
+  std::array<Accounting, 2> booked_;       // by half: already in windows
   std::atomic<uint64_t> undelivered_ = 0;  // likewise
   std::atomic<uint64_t> drained_ = 0;
 };

@@ -15,24 +15,24 @@
 
 namespace pyrometer {
 
-// Samples what runs on every CPU, in the kernel. The only user of libbpf. Loading it is all that is
-// done here; what it does are its four faces, each for a thread of its own.
+// Samples what runs on every CPU, in the kernel. The only user of libbpf. This class loads the
+// programs; all else goes through its four faces, each for a thread of its own.
 class Sampler {
  public:
   struct Options {
     Hertz frequency{99};
     bool kernel_stacks = true;
     SampleFilter filter{};
-    Procfs procfs{};   // whose sys tells which CPUs are online, and root how often they may tick
-    MapSizes sizes{};  // see MapSizes::For; they stay when the frequency changes
-    // For the rows of unwind tables, in bytes of kernel memory.
+    Procfs procfs{};   // `sys` shows the online CPUs, `root` the highest sample rate
+    MapSizes sizes{};  // see MapSizes::For; fixed, even if the frequency changes
+    // Limit on kernel memory for rows of unwind tables, in bytes.
     size_t table_budget = size_t{64} << 20;
-    // Samples that user space unwinds, at most, a CPU and second; and of one process.
+    // Limits on samples that user space unwinds, per second: of each CPU, and of each process.
     uint32_t cold_per_second = 1500;
     uint32_t cold_per_second_of_process = 1000;
   };
 
-  // Loads and verifies the programs. The filter follows forks from here on; no ticks yet.
+  // Loads and verifies the programs. From then on the filter follows forks; ticks have not begun.
   // Errors: kPermission, kUnsupported (no BTF, kernel too old), each with what to do about it;
   // kExhausted if the filter is too large.
   static Result<std::unique_ptr<Sampler>> Load(const Options& options);

@@ -21,12 +21,12 @@
 namespace pyrometer {
 
 // The user-space side of the kernel's unwind tables: which objects have one, within a byte budget
-// for rows. An object is held by the mapping arrays that name it. Its table is wanted from then on,
-// not from its first sample. When rows exceed the budget, pages that no sample went through lately
-// are evicted, and come back when one does.
+// for rows. Mapping arrays hold the objects they name. An object's table is wanted from then on,
+// not from its first sample. When rows exceed the budget, pages that no sample used lately are
+// evicted, and loaded again when a sample needs them.
 //
-// Whoever tracks processes holds and releases; one other thread takes what is wanted and loads.
-// Loading waits for the kernel, but never keeps the first waiting.
+// The process tracker calls Hold and Release; one other thread calls TakeWanted and Load. Loading
+// waits for the kernel, but never makes the process tracker wait.
 class TableUpload {
  public:
   struct Memory {
@@ -44,25 +44,25 @@ class TableUpload {
     uint64_t refused_rules = 0;
   };
 
-  // `memory` is the maps'; `chunks` must outlive this.
+  // `memory` is that of the maps; `chunks` must outlive this.
   TableUpload(const Memory& memory, ChunkMemory& chunks, size_t max_chunks);
 
-  // The place of the object's table, which a mapping refers to. Until the matching Release() it
-  // stays. Nothing if no place is left: the object's frames are unwound in user space.
+  // The slot of the object's table, for mappings to refer to; kept until the matching Release().
+  // Nothing if no slot is left: the object's frames are then unwound in user space.
   std::optional<uint32_t> Hold(ObjectId object, MonotonicTime now);
   void Release(ObjectId object, MonotonicTime now);
 
-  // Held objects whose table is to be given to Load(): those that have none yet, those of which
-  // evicted pages are needed again, those that were refused before room came free. Each once until
-  // Load(). Also gives back the memory of tables that nobody holds any more.
+  // Held objects whose table Load() should get: those without one, those whose evicted pages are
+  // needed again, and those refused before room became free. Each is returned once until Load().
+  // Also releases the memory of tables that are no longer held.
   std::vector<ObjectId> TakeWanted(MonotonicTime now);
 
   // True if an object was held for the first time since TakeWanted().
   bool HasNew() const;
 
-  // Ignored if nobody holds the object any more, or if it is not the table that was loaded before.
-  // An empty table says that frame pointers are all there is. What does not fit is left out, to be
-  // tried again when a sample needs it.
+  // Ignored if the object is no longer held, or if the table differs from the one loaded before. An
+  // empty table means that there are only frame pointers. What does not fit is left out, and tried
+  // again when a sample needs it.
   void Load(ObjectId object, const UnwindTable& table, MonotonicTime now);
 
   Counters counters() const;
@@ -75,7 +75,7 @@ class TableUpload {
     State state = State::kAbsent;
     bool requested = false;  // by TakeWanted(), and not yet loaded
     uint64_t digest = 0;     // of the table, if kLoaded; so the rest
-    bool replaced = false;   // the file has another table by now
+    bool replaced = false;   // the file has a different table by now
     uint32_t first_page = 0;
     std::vector<RowChunks::Range> ranges;  // by page; count 0: none in the kernel
     std::vector<uint16_t> rules;           // held in rules_

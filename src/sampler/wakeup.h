@@ -13,7 +13,7 @@
 
 namespace pyrometer {
 
-// What one thread waits for, and any other can end: also a wait that is yet to begin.
+// A wait that other threads can end, even before it begins.
 class Wakeup {
  public:
   static Result<Wakeup> Open() {
@@ -24,8 +24,8 @@ class Wakeup {
 
   void Wake() const { ::eventfd_write(fd_.get(), 1); }
 
-  // Returns after Wake(), when `other` (if it is a descriptor) can be read, or when the time is
-  // over; sometimes earlier.
+  // Returns after Wake(), when `other` (if it is a descriptor) is readable, or after `most`;
+  // sometimes earlier.
   void Wait(std::chrono::milliseconds most, int other = -1) const {
     pollfd waits[] = {{.fd = fd_.get(), .events = POLLIN, .revents = 0},
                       {.fd = other, .events = POLLIN, .revents = 0}};

@@ -19,14 +19,14 @@ struct WindowMaps {
   std::array<int, PYRO_STACK_CLASSES> stacks{};  // small, medium, large
 };
 
-// What a drain asks of the kernel.
+// What a drain needs of the kernel.
 class WindowMapReader {
  public:
   virtual ~WindowMapReader() = default;
 
-  // Takes entries out of a hash map, from `position` (null: the beginning) to `next`. `count`: for
-  // how many there is room, then how many were taken, also before an error. Returns 0 or an errno:
-  // ENOENT when nothing is left behind them, ENOSPC if there is too little room for any.
+  // Removes entries from a hash map, from `position` (null: the beginning) to `next`. `count` is
+  // the room on entry and the number taken on return, also after an error. Returns 0 or an errno:
+  // ENOENT when these were the last entries, ENOSPC if there is too little room for any.
   virtual int TakeBatch(int map, const uint32_t* position, uint32_t* next, void* keys, void* values,
                         uint32_t* count) = 0;
 };
@@ -37,18 +37,18 @@ class KernelMapReader : public WindowMapReader {
                 uint32_t* count) override;
 };
 
-// Makes a window of what is in the window maps.
+// Makes a window from the contents of the window maps.
 class WindowDrain {
  public:
   // `reader` must outlive this.
   explicit WindowDrain(WindowMapReader& reader) : reader_(reader) {}
 
-  // Takes everything out of one half, which no program writes to any more, and leaves it empty.
-  // After an error nothing is lost: called again, it goes on.
+  // Empties one half, which no program writes to any more. After an error nothing is lost: the next
+  // call continues.
   // Return addresses in kernel frames become call addresses, as user frames are already.
   Result<void> Take(const WindowMaps& maps);
 
-  // What was taken since the last call; the times are the caller's to set.
+  // The window taken since the last call; the caller sets its times.
   Window Finish();
 
  private:

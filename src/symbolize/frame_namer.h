@@ -16,23 +16,24 @@ struct FrameRange {
   Frame last;
 };
 
-// Gives the frames of one kind their names. Owned by a Symbolizer and called by its thread.
+// Names the frames of one kind. Owned by a Symbolizer and called on its thread.
 class FrameNamer {
  public:
   virtual ~FrameNamer() = default;
 
-  // True if a frame means something in its process only, like an address. Then Name() is called in
+  // True if a frame's meaning depends on its process, as with addresses. Then Name() is called in
   // every window, and the namer remembers its locations; else each frame is named once.
   virtual bool IsPerProcess() const { return false; }
 
-  // Called before the first frame of `window`: the ranges whose names may have changed since.
+  // Called before the first frame of `window`. Returns the ranges whose names may have changed
+  // since the last one.
   virtual std::vector<FrameRange> BeginWindow(uint32_t /*window*/) { return {}; }
 
-  // Never null: made up, and its reason counted, where there is no name. `process` is the one that
-  // the frame was sampled in if IsPerProcess(), else nobody.
+  // Never null: without a name it is made up, and the reason counted. `process` is the one the
+  // frame was sampled in if IsPerProcess(), else none.
   virtual LocationRef Name(Frame frame, ProcessKey process, uint32_t window) = 0;
 
-  // Forgets what no window since `unused_since` asked for.
+  // Forgets what no window since `unused_since` has asked for.
   virtual void EndWindow(uint32_t unused_since) = 0;
 };
 

@@ -23,7 +23,7 @@ struct KernelSymbol {
   uint64_t size = 0;
 };
 
-// The functions of the running kernel, its modules and its BPF programs. About 20 bytes each and
+// The functions of the running kernel, its modules and its BPF programs. About 20 bytes each plus
 // the names: 6 MB for 120,000 functions. Not thread-safe.
 class KernelSymbols {
  public:
@@ -37,23 +37,22 @@ class KernelSymbols {
   // The same from an open kallsyms file and the text of /proc/modules ("" if there is none).
   static Result<KernelSymbols> Read(int kallsyms, std::string_view modules);
 
-  // The function that `address` lies in. Each ends at the next symbol of any kind, the last one of
-  // a module at the module's end, and those of the kernel itself at _etext: beyond is no function.
-  // The names live until the next call of a method that is not const.
+  // The function that `address` lies in. A function ends at the next symbol of any kind, the last
+  // one of a module at the module's end, and that of the kernel itself at _etext. The names are
+  // valid until the next call of a non-const method.
   std::optional<KernelSymbol> Find(KernelAddress address) const;
 
-  // Adds what came. What went stays findable, since samples of it may still be on their way, until
-  // ForgetRemoved or something else takes its place. REQUIRES: events in the order of time.
+  // Adds code that came. Code that went can still be found, since samples of it may be on their
+  // way, until ForgetRemoved or something else takes its place. REQUIRES: events in order of time.
   void Apply(const KernelSymbolEvent& event);
   void ForgetRemoved();
 
-  // Knows what `newer` does, which was read later; and still the functions of modules that have
-  // gone where nothing else has come, since samples of them may be on their way. Code whose coming
-  // and going was applied here stays as it is: the events are exact, and `newer` may be ahead of
-  // them.
+  // Takes over the contents of `newer`, which was read later. Keeps functions of unloaded modules
+  // where nothing else has come, since samples of them may be on their way. Code that was added or
+  // removed by events stays as it is: the events are exact, and `newer` may be ahead of them.
   void Update(KernelSymbols newer);
 
-  // Those that were loaded when this was read. The next is what /proc/modules has now.
+  // The modules loaded when this was read. The next: those in /proc/modules now.
   const std::vector<KernelModule>& modules() const { return modules_; }
   static std::vector<KernelModule> ModulesNow(const Procfs& procfs);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the symbolizer needs to be given; src/agent provides it.
+// What the symbolizer needs from others; src/profiler implements it.
 #pragma once
 
 #include <optional>
@@ -21,20 +21,20 @@ struct ObjectDescription {
   bool is_vdso = false;
 };
 
-// What objects are, and where their symbols come from.
+// Describes objects and reads their symbols.
 class ObjectSource {
  public:
   virtual ~ObjectSource() = default;
 
-  // Nothing if there never was such an object.
+  // Nothing if there is no such object.
   virtual std::optional<ObjectDescription> Describe(ObjectId object) = 0;
 
-  // Not asked for the vDSO. kNotFound if the object's file is gone; any other error if it cannot be
-  // read or is no good ELF file.
+  // Never called for the vDSO. kNotFound if the object's file is gone; any other error if it cannot
+  // be read or is not a valid ELF file.
   virtual Result<SymbolTable> Symbols(ObjectId object) = 0;
 };
 
-// Where processes keep the perf maps of their JIT compilers.
+// Opens the perf maps of processes' JIT compilers.
 class PerfMapSource {
  public:
   virtual ~PerfMapSource() = default;
@@ -42,7 +42,7 @@ class PerfMapSource {
   // Opened with O_NOFOLLOW and O_NONBLOCK: the path is the process's own. kNotFound is normal.
   virtual Result<UniqueFd> Open(ProcessKey process) = 0;
 
-  // True if nothing will be written to the perf map any more. A source that cannot know says no.
+  // True if nothing will be written to the perf map any more; false if that is unknown.
   virtual bool HasEnded(ProcessKey /*process*/) { return false; }
 };
 

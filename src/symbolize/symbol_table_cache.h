@@ -14,13 +14,13 @@
 
 namespace pyrometer {
 
-// Symbol tables of objects, read when asked for. Not thread-safe.
+// Symbol tables of objects, read on demand. Not thread-safe.
 //
-// Reading costs about 4 ms a megabyte. So a table stays while it is in use, which is for
-// kUseWindows after it was asked for last; those that are not take `idle_bytes` at most. All tables
-// together take `max_bytes` at most, and more only until the end of the window if a single one
-// does: what is dropped for that, though in use, is not read again for kUseWindows. However many
-// and however large the tables, each is read at most once in so many windows.
+// Reading costs about 4 ms per megabyte, so a table stays while it is in use: for kUseWindows after
+// it was last asked for. Tables not in use take at most `idle_bytes`. All tables together take at
+// most `max_bytes`, and more only until the end of the window if a single one does. A table dropped
+// for that while in use is not read again for kUseWindows. However many and large the tables are,
+// each is read at most once in that many windows.
 class SymbolTableCache {
  public:
   static constexpr uint32_t kUseWindows = 6;
@@ -35,16 +35,17 @@ class SymbolTableCache {
     Unresolved reason = Unresolved::kNoSymbols;
   };
 
-  // `source` outlives this.
+  // `source` must outlive this.
   SymbolTableCache(ObjectSource& source, Budget budget) : source_(source), budget_(budget) {}
 
-  // The objects whose tables had no room and may now be read again.
+  // The objects whose tables had no room before and may now be read again.
   std::vector<ObjectId> BeginWindow(uint32_t window);
 
   // Why there is no table is remembered as of `window`. kNoRoom: see above.
   Answer Get(ObjectId object, const ObjectDescription& description, uint32_t window);
 
-  // Lets failures from before `retry_before` be tried again, and drops what is beyond the budget.
+  // Forgets failures from before `retry_before`, so that they are tried again, and drops what
+  // exceeds the budget.
   void EndWindow(uint32_t window, uint32_t retry_before);
 
   uint64_t tables_read() const { return tables_read_; }
@@ -73,7 +74,7 @@ class SymbolTableCache {
   size_t bytes_ = 0;
   uint64_t tables_read_ = 0;
   uint64_t dropped_in_use_ = 0;
-  std::list<Entry> entries_;  // the most recently used first
+  std::list<Entry> entries_;  // most recently used first
   absl::flat_hash_map<ObjectId, std::list<Entry>::iterator> by_object_;
   absl::flat_hash_map<ObjectId, Failure> failures_;
 };

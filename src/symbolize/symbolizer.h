@@ -23,40 +23,41 @@
 
 namespace pyrometer {
 
-// Gives every frame of a window a location with a name, and remembers them: an equal frame has the
-// same LocationRef in every window, as long as it is in use and its name does not change. Who names
-// a frame depends on its kind; those that are known here give
+// Gives every frame of a window a location with a name, and remembers the locations: an equal frame
+// has the same LocationRef in every window, as long as it is in use and its name does not change. A
+// frame is named by the namer for its kind. The built-in namers give
 // - the function of a symbol, demangled, or of a perf map;
-// - "libfoo.so+0x1234" where the object has no symbol, "[kernel]+0xffffffff81000000" likewise;
+// - "libfoo.so+0x1234" where the object has no symbol, likewise "[kernel]+0xffffffff81000000";
 // - "[unknown]" where not even the object is known.
-// Owned by one thread: the one that drains windows.
+// Owned by one thread: the one that names windows.
 class Symbolizer {
  public:
   struct Options {
     SymbolTableCache::Budget symbol_tables = {};
     size_t perf_map_bytes = size_t{16} << 20;  // kept from window to window
-    // Locations and failures to read symbols are forgotten when not used for so many windows.
+    // Locations and failures to read symbols are forgotten when unused for this many windows.
     uint32_t keep_windows = 60;
-    // Where the kernel's symbols are read again when modules have come or gone; nothing: never.
+    // Where to read the kernel's symbols again when modules have come or gone; nothing: never.
     std::optional<Procfs> kernel = std::nullopt;
   };
 
-  // The sources outlive this. `kernel` may be empty, if the kernel hides its symbols. BPF programs
-  // come and go by Apply(), modules are seen in Options::kernel.
+  // The sources must outlive this. `kernel` is empty if the kernel hides its symbols. Apply()
+  // reports BPF programs that come and go; modules are seen in Options::kernel.
   Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSymbols kernel,
              Options options);
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
 
-  // Frames of `kind` are named by `namer`, others of no known kind are "[unknown]".
+  // Has `namer` name frames of `kind`. Frames of kinds without a namer are "[unknown]".
   // REQUIRES: before the first window.
   void Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer);
 
-  // Each distinct frame that is new is symbolized once; one that means something in its process
-  // only for the process whose stack it is (Stack::process). REQUIRES: the window is resolved.
+  // Symbolizes each distinct new frame once; a frame whose meaning depends on its process, once for
+  // the process that owns its stack (Stack::process). REQUIRES: the window is resolved.
   NamedWindow Name(Window window);
 
-  // Kernel code came or went before the end of the next window. REQUIRES: in the order of time.
+  // Reports kernel code that came or went before the end of the next window. REQUIRES: events in
+  // order of time.
   void Apply(const KernelSymbolEvent& event);
 
   const SymbolizerCounts& counts() const { return counts_; }

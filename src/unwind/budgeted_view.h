@@ -5,21 +5,21 @@
 
 namespace pyrometer {
 
-// Another view that answers for as long as the budget lasts. After that nothing is known any more,
-// which ends whatever is being tried.
+// Wraps a view and answers as long as the budget lasts. After that everything is unknown, which
+// ends whatever is being tried.
 class BudgetedView : public UnwindView {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   BudgetedView(UnwindView& view, const UnwindBudget& budget);
 
   Found Find(Address pc) override;
   bool Read(Address address, std::span<std::byte> out) override;
   bool ReadCode(Address address, std::span<std::byte> out) override;
 
-  // Takes so many steps more from the budget; false if it does not have them.
+  // Takes this many steps from the budget; false if there are too few left.
   bool Spend(size_t steps);
 
-  // True once there were too few.
+  // True once the budget was exceeded.
   bool exhausted() const { return exhausted_; }
 
  private:

@@ -15,13 +15,14 @@ struct CfiSection {
   enum class Format : uint8_t { kEhFrame, kDebugFrame };
 
   Format format = Format::kEhFrame;
-  // A record of length 0 ends it. Otherwise its size does, and such records mean nothing.
+  // True if a record of length 0 ends the section; else its size does, and such records mean
+  // nothing.
   bool ends_at_terminator = false;
   uint64_t address = 0;  // in the ELF's own space; 0 for .debug_frame, which is not loaded
   std::vector<std::byte> bytes;
 };
 
-// What many functions have in common (common information entry).
+// What several functions share (common information entry).
 struct Cie {
   bool signal_frame = false;     // augmentation S
   bool sized_additions = false;  // augmentation z: the size of what it adds to an FDE is told
@@ -46,7 +47,7 @@ struct Fde {
   uint32_t instructions_size = 0;
 };
 
-// Of one object. The sections outlive it.
+// The call frame information of one object. The sections must outlive it.
 struct CallFrameInfo {
   std::vector<Cie> cies;
   std::vector<Fde> fdes;

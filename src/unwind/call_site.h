@@ -10,16 +10,16 @@
 
 namespace pyrometer {
 
-// A call instruction, seen from what follows it.
+// A call instruction, as recognized from the address after it.
 struct CallSite {
   std::optional<Address> target;  // nothing: an indirect call
 };
 
-// Bytes in front of a return address that tell; the longest indirect call of x86_64 has 7.
+// How many bytes before a return address are examined; the longest indirect call of x86_64 has 7.
 inline constexpr size_t kCallSiteBytes = 8;
 
-// The call that `return_address` could come from, judged by the kCallSiteBytes in front of it;
-// nothing if they end in no call instruction (bpf/call_site.bpf.h says which there are).
+// The call that `return_address` may come from, judged by the kCallSiteBytes before it; nothing if
+// they do not end in a call instruction (those of bpf/call_site.bpf.h).
 std::optional<CallSite> CallSiteBefore(Address return_address,
                                        std::span<const std::byte, kCallSiteBytes> code);
 

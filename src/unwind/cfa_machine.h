@@ -14,7 +14,7 @@ namespace pyrometer {
 // Executes call frame instructions (DWARF 5, section 6.4.2, and the extensions of GNU and Arm):
 //   for (machine.Start(cie, fde); machine.Next();) Use(machine.begin(), machine.end(), ...);
 //   if (machine.failed()) ...
-// Instructions for registers beyond kCfiRegisters are read and forgotten.
+// Instructions for registers beyond kCfiRegisters are ignored.
 class CfaMachine {
  public:
   // How deep DW_CFA_remember_state may be nested. Compilers do not go beyond 2.
@@ -23,15 +23,15 @@ class CfaMachine {
   // The rules after the initial instructions of `cie`; nothing if these are malformed.
   std::optional<FrameRules> Initial(const Cie& cie);
 
-  // `cie`, with its initial rules, outlives the following calls of Next.
+  // `cie`, with its initial rules, must outlive the following calls of Next.
   void Start(const Cie& cie, const Fde& fde);
 
-  // Goes to the next stretch of code for which the same rules hold. False behind the last one, and
-  // where an instruction is malformed.
+  // Goes to the next range of code with constant rules. False after the last one, and at a
+  // malformed instruction.
   bool Next();
   bool failed() const { return failed_; }
 
-  // The stretch, never empty, in ELF addresses.
+  // The range, never empty, in ELF addresses.
   uint64_t begin() const { return begin_; }
   uint64_t end() const { return end_; }
   const FrameRules& rules() const { return rules_; }

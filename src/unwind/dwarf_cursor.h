@@ -11,8 +11,8 @@
 
 namespace pyrometer {
 
-// Reads the numbers of DWARF from hostile bytes. What would lie beyond the end, or does not fit
-// into 64 bits, reads as 0; ok() is false from then on, and the cursor at its end.
+// Reads DWARF numbers from hostile bytes. What lies beyond the end, or does not fit into 64 bits,
+// reads as 0; from then on ok() is false and the cursor is at its end.
 class DwarfCursor {
  public:
   DwarfCursor() = default;

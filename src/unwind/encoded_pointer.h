@@ -33,8 +33,8 @@ struct PointerBases {
   std::optional<uint64_t> data;  // of .eh_frame_hdr, within it; call frame information has none
 };
 
-// The pointer at the cursor, an ELF address. Nothing if the bytes end, if it is omitted, relative
-// to something unknown, or indirect: where that leads is known to the running process only.
+// The pointer at the cursor, an ELF address. Nothing if the bytes end, or if it is omitted,
+// relative to something unknown, or indirect: only the running process knows where that leads.
 std::optional<uint64_t> ReadEncodedPointer(DwarfCursor& cursor, uint8_t encoding,
                                            const PointerBases& bases);
 

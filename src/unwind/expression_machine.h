@@ -13,20 +13,19 @@
 
 namespace pyrometer {
 
-// Fills `out` with the memory of the unwound thread; false if it is not to be had.
+// Fills `out` with memory of the unwound thread; false if it cannot be read.
 using MemoryReader = std::function<bool(Address, std::span<std::byte> out)>;
 
-// What a DWARF expression may ask for.
+// The inputs of a DWARF expression.
 struct ExpressionInputs {
   const KnownRegisters& registers;
   const MemoryReader& memory;
 };
 
 // Evaluates `expression` (DWARF 5, section 2.5.1, without what section 6.4.2 forbids in call frame
-// information): the value left on top of the stack, on which `initial` lies at the beginning if
-// given. At most 1024 operations and 64 values. Errors: kNotFound for a register that is not known
-// and for memory that cannot be read; kUnsupported for an operation that is none of these;
-// kMalformed.
+// information). Returns the value on top of the stack, which starts with `initial` if given. At
+// most 1024 operations and 64 values. Errors: kNotFound for a register that is not known and for
+// memory that cannot be read; kUnsupported for any other operation; kMalformed.
 Result<uint64_t> EvaluateExpression(std::span<const std::byte> expression,
                                     const ExpressionInputs& inputs,
                                     std::optional<uint64_t> initial);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few DWARF expressions that compilers, linkers and libraries really use, recognized.
+// Recognizes the few DWARF expressions that compilers, linkers and libraries really use.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct PltStub {
 
 using Expression = std::span<const std::byte>;
 
-// Each is nothing for an expression of another shape.
+// Each returns nothing for an expression of another shape.
 std::optional<RegisterPlus> MatchRegisterPlus(Expression expression);
 std::optional<Dereferenced> MatchDereferenced(Expression expression);
 std::optional<PltStub> MatchPltStub(Expression expression);

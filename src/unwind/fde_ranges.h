@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the FDEs of an object a partition of its code.
+// Makes the FDEs of an object disjoint.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace pyrometer {
 
-// Drops what does not begin in code that is in the file (functions that the linker has left out
-// have address 0 in .debug_frame), and cuts what reaches beyond it.
+// Drops FDEs that do not begin in code of the file (functions that the linker has dropped have
+// address 0 in .debug_frame), and cuts those that reach beyond it.
 void KeepCode(std::vector<Fde>& fdes, std::span<const Segment> segments);
 
-// Sorts `fdes` by `from` and makes them disjoint. Where two overlap, each is right from its
-// beginning to that of the next, as for the C++ runtime, which searches by beginnings; of those
-// that begin at the same address the first is right. Returns how many were cut or dropped.
+// Sorts `fdes` by `from` and makes them disjoint. Where two overlap, each holds from its beginning
+// to that of the next, as for the C++ runtime, which searches by beginnings; of those that begin at
+// the same address the first one holds. Returns how many were cut or dropped.
 uint32_t ResolveOverlaps(std::vector<Fde>& fdes);
 
-// What `fdes` say of addresses that `covered` leaves out: of each the first stretch. Both are
-// sorted and disjoint.
+// The parts of `fdes` that `covered` leaves out, of each FDE the first one. Both are sorted and
+// disjoint.
 std::vector<Fde> Uncovered(std::span<const Fde> fdes, std::span<const Fde> covered);
 
 }  // namespace pyrometer

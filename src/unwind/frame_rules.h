@@ -11,7 +11,8 @@
 
 namespace pyrometer {
 
-// A RegisterRule whose expression stays where it is: rows are many, and nearly all are dropped.
+// A RegisterRule that refers to its expression instead of copying it: there are many rows, and
+// nearly all are dropped.
 struct CfiRule {
   using Kind = RegisterRule::Kind;
 
@@ -29,7 +30,7 @@ struct CfiRule {
   }
 };
 
-// What holds for one stretch of code: a row of the table that DWARF 5, section 6.4.1 describes.
+// The rules for one range of code: a row of the table in DWARF 5, section 6.4.1.
 struct FrameRules {
   CfiRule cfa = {.kind = CfiRule::Kind::kUndefined};  // or kInRegister, kValueExpression
   int64_t cfa_offset = 0;  // the latest, which an expression suspends and a register brings back

@@ -6,11 +6,11 @@
 
 namespace pyrometer {
 
-// Registers are named by their DWARF numbers; those from here on (vector and state registers) are
-// in no rule of ours.
+// Registers are named by their DWARF numbers. No rule has those from here on (vector and state
+// registers).
 inline constexpr size_t kCfiRegisters = 32;
 
-// The registers of a machine that have a part in unwinding.
+// The registers of a machine that matter for unwinding.
 struct Machine {
   uint8_t frame_pointer = 0;
   uint8_t stack_pointer = 0;

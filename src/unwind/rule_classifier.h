@@ -11,7 +11,7 @@
 
 namespace pyrometer {
 
-// Says call frame information in the terms of pyro_unwind_rule.
+// Turns call frame information into pyro_unwind_rules.
 class RuleClassifier {
  public:
   explicit RuleClassifier(const Machine& machine) : machine_(machine) {}
@@ -29,7 +29,7 @@ class RuleClassifier {
 
  private:
   pyro_unwind_rule ClassifySignalFrame(const FrameRules& rules, const Cie& cie) const;
-  // Each of these fills in its part of `rule`; false if that cannot express it.
+  // Each fills in its part of `rule`; false if that cannot be expressed.
   bool SetAll(const FrameRules& rules, const Cie& cie, pyro_unwind_rule& rule) const;
   bool SetCfa(const CfiRule& cfa, const Cie& cie, pyro_unwind_rule& rule) const;
   bool SetCfaByExpression(Expression expression, pyro_unwind_rule& rule) const;

@@ -17,8 +17,8 @@ constexpr uint64_t PageOf(uint64_t address) {
 // Lays out the rows of an UnwindTable and its pages.
 class TableBuilder {
  public:
-  // Up to this many bytes between the end of one function and the aligned beginning of the next
-  // are taken for padding. Nobody executes it, so it costs no row: it keeps the rule before it.
+  // Fewer bytes than this between the end of a function and the aligned beginning of the next count
+  // as padding. It is never executed, so it gets no row and keeps the rule before it.
   static constexpr uint64_t kAlignment = 16;
 
   // True if there is room for `rows` that come next, of one function, whichever pages they lie on.

@@ -10,7 +10,7 @@
 namespace pyrometer {
 
 // Compiles the call frame information of `elf`: .eh_frame, and .debug_frame for what that does not
-// cover. Without any the table is empty, which is an answer: Go and some hand-written code has
+// cover. Without any the table is empty, which is not an error: Go and some hand-written code have
 // none. Malformed functions are left out and counted. Errors: kMalformed, kUnsupported, kExhausted,
 // kIo if there is call frame information of which nothing can be read; kExhausted if `stop` came
 // first: half a million functions take seconds.

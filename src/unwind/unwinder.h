@@ -31,7 +31,7 @@ struct UserRegisters {
   bool after_call = false;
 };
 
-// What an unwinder asks of a process.
+// What an unwinder needs of a process.
 class UnwindView {
  public:
   enum class Place : uint8_t {
@@ -49,9 +49,9 @@ class UnwindView {
 
   virtual ~UnwindView() = default;
   virtual Found Find(Address pc) = 0;
-  // Of the stack. False if the bytes are not to be had.
+  // Reads the stack. False if the bytes are not available.
   virtual bool Read(Address address, std::span<std::byte> out) = 0;
-  // Of executable memory; likewise. Only asked for around hand-written code.
+  // Likewise for executable memory. Only used around hand-written code.
   virtual bool ReadCode(Address address, std::span<std::byte> out) = 0;
 };
 
@@ -71,11 +71,11 @@ struct UnwoundStack {
   bool over_budget = false;  // it would have cost more than UnwindBudget allows: kTruncated
 };
 
-// What the unwinding of one stack may cost. Registers, stack and tables may have been made to cost
-// as much as can be: a search for the callers of hand-written code tries many ways.
+// Limits the cost of unwinding one stack. Registers, stack and tables may be crafted to be
+// expensive: a search for the callers of hand-written code tries many ways.
 struct UnwindBudget {
-  // A step is a question to the view or an expression. Every frame is at least one, and so is every
-  // word that may be a return address. A stack of 512 frames takes about 1,500.
+  // A step is a call of the view or an expression. Every frame takes at least one, and so does
+  // every word that may be a return address. A stack of 512 frames takes about 1,500.
   uint32_t most_steps = 20'000;
   // By `now`, so that a file that is slow to read counts. Looked at every 64 steps.
   std::chrono::nanoseconds most_time = std::chrono::milliseconds(100);

@@ -155,17 +155,17 @@ TEST(ParseCommandLine, RefusesWrongUsageInOneLine) {
       {{"record", "--duration", "10"}, "'10' is not a duration"},
       {{"record", "--duration", ""}, "'' is not a duration"},
       {{"record", "--duration", "-1s"}, "'-1s' is not a duration"},
-      {{"record", "--duration", "0s"}, "no time at all"},
+      {{"record", "--duration", "0s"}, "too short"},
       {{"record", "--output", "profile"}, "give --format"},
       {{"record", "--output", ""}, "is empty"},
       {{"record", "--output", "-", "--output", "-"}, "'-' is given twice"},
       {{"record", "--format", "svg"}, "choose pprof, folded, html or text"},
       {{"record", "--label", "x"}, "has no '='"},
       {{"record", "--label", "a=1", "--label", "a=2"}, "'a' is given twice"},
-      {{"record", "--pid", "1", "--", "x"}, "do not go together"},
-      {{"record", "--comm", "x", "y"}, "do not go together"},
-      {{"record", "--cgroup", "/x", "--", "y"}, "do not go together"},
-      {{"record", "--container", "0123456789ab", "--", "y"}, "do not go together"},
+      {{"record", "--pid", "1", "--", "x"}, "cannot be combined with"},
+      {{"record", "--comm", "x", "y"}, "cannot be combined with"},
+      {{"record", "--cgroup", "/x", "--", "y"}, "cannot be combined with"},
+      {{"record", "--container", "0123456789ab", "--", "y"}, "cannot be combined with"},
   };
   for (const auto& [words, reason] : cases) {
     const Result<ParsedCommand> parsed = Parse(words);
