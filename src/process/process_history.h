@@ -109,7 +109,10 @@ class ProcessHistory final : public ProcessKnowledge {
   void Reopen(absl::flat_hash_set<ObjectId>& missing, const std::function<void(ObjectId)>& done);
   // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
-  void LearnPerfMap(Process& process, const ProcessDirectory* directory);
+  // Null: not to be had. The process holds it only if it may, else whoever asks.
+  std::shared_ptr<const PerfMapDirectory> LearnPerfMap(Process& process,
+                                                       const ProcessDirectory* directory);
+  bool MayHoldPerfMap();
   // Null: not to be had.
   std::shared_ptr<const PerfMapDirectory> PerfMapOf(const ProcessKey& key);
   // What naming `resolved` takes.

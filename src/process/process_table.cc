@@ -83,6 +83,7 @@ Process* ProcessTable::Apply(const ForkEvent& event) {
                image.complete, image.root, false};
     child.kernel_thread = parent->kernel_thread;
     child.labels = parent->labels;
+    child.has_anonymous_code = parent->has_anonymous_code;
   }
   program.since = event.when;
   child.programs.push_back(std::move(program));
@@ -123,6 +124,7 @@ Process* ProcessTable::Apply(const CommEvent& event) {
   next.root = program.root;
   process->exec_learnt_at = event.when;
   process->kernel_thread = false;
+  process->has_anonymous_code = false;
   process->perf_map.reset();
   // Every other thread has ended, and the one that called exec has the leader's id now.
   process->threads = {Tid(event.pid.value())};

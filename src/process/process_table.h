@@ -51,10 +51,11 @@ struct Process {
   MonotonicTime scanned_at;      // events up to then are in its mappings already
   MonotonicTime exec_learnt_at;  // and in its exec id
   absl::flat_hash_set<Tid> threads;
-  LabelSet labels;                // at first its parent's
-  bool shown = false;             // to the observer
-  std::vector<Program> programs;  // oldest first; at least one
-  // If it had code that is in no file.
+  LabelSet labels;                  // at first its parent's
+  bool shown = false;               // to the observer
+  std::vector<Program> programs;    // oldest first; at least one
+  bool has_anonymous_code = false;  // code that is in no file
+  // Held for its windows after its end, if it had such code and there was room.
   std::shared_ptr<const PerfMapDirectory> perf_map;
   // Looks at its mappings because the kernel disagrees. One costs as much as 0.1 to 1 ms.
   TokenBucket rechecks{20, std::chrono::seconds(1)};

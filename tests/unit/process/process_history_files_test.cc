@@ -179,6 +179,40 @@ TEST_F(PerfMaps, AreRefusedIfTheyAreAnotherUsers) {
   EXPECT_THAT(fd.error().message(), HasSubstr("belongs to user 4711"));
 }
 
+// More processes than may have a directory held for them.
+class ManyPerfMaps : public PerfMaps {
+ protected:
+  static constexpr uint32_t kFirst = 1000;
+  static constexpr uint32_t kLast = kFirst + 256;
+
+  void AddProcesses(const std::string& maps) {
+    machine_.WriteFile(Path(), "1000 10 jitted\n");
+    for (uint32_t pid = kFirst; pid <= kLast; ++pid) machine_.AddProcess(pid, 5, maps);
+    Scan();
+  }
+  std::string MapOf(uint32_t pid) {
+    const ProcessKey key{Pid(pid), StartTime(5)};
+    const ResolvedWindow resolved =
+        history_.Resolve(OneFrameWindow(key, ExecId(3), Frame::User(Address(kJit)), Now()));
+    const auto perf_map = resolved.perf_maps.find(key);
+    return perf_map == resolved.perf_maps.end() ? "none" : ContentOf(perf_map->second->Open());
+  }
+};
+
+TEST_F(ManyPerfMaps, ComeWithTheWindowsOfAllThatLive) {
+  AddProcesses("50000000-50001000 r-xp 00000000 00:00 0\n");
+  for (uint32_t pid = kFirst; pid <= kLast; ++pid) EXPECT_EQ(MapOf(pid), "1000 10 jitted\n");
+}
+
+TEST_F(ManyPerfMaps, AreHeldOnlyForProcessesWithCodeThatIsInNoFile) {
+  AddProcesses("");
+  for (uint32_t pid = kFirst; pid <= kLast; ++pid) EXPECT_EQ(MapOf(pid), "1000 10 jitted\n");
+  Apply(At(Mapping(kLast, "//anon", 0), kJit, kJit + 0x1000));
+  machine_.RemoveProcess(kLast);
+  Exit(kLast);
+  EXPECT_EQ(MapOf(kLast), "1000 10 jitted\n");
+}
+
 std::string ContentOf(const ObjectFile& file) {
   return file == nullptr ? "gone" : ContentOf(Result<UniqueFd>(UniqueFd(::dup(file->get()))));
 }
