@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -18,9 +19,10 @@ namespace pyrometer {
 //
 // Reading costs about 4 ms a megabyte. So a table stays while it is in use, which is for
 // kUseWindows after it was asked for last; those that are not take `idle_bytes` at most. All tables
-// together take `max_bytes` at most, and more only until the end of the window if a single one
-// does: what is dropped for that, though in use, is not read again for kUseWindows. However many
-// and however large the tables, each is read at most once in so many windows.
+// together take `max_bytes` at most. A single one that takes more is held beside them, until
+// another is asked for or the window ends. What is dropped though in use is not read again for
+// kUseWindows: however many and however large the tables, each is read at most once in so many
+// windows.
 class SymbolTableCache {
  public:
   static constexpr uint32_t kUseWindows = 6;
@@ -49,7 +51,7 @@ class SymbolTableCache {
 
   uint64_t tables_read() const { return tables_read_; }
   uint64_t dropped_in_use() const { return dropped_in_use_; }
-  size_t bytes() const { return bytes_; }
+  size_t bytes() const { return bytes_ + (too_large_ ? too_large_->table.bytes() : 0); }
 
  private:
   struct Entry {
@@ -62,7 +64,9 @@ class SymbolTableCache {
     uint32_t window = 0;
   };
 
-  void HoldMaximum(size_t keep, uint32_t window);
+  void HoldMaximum(uint32_t window);
+  void DropTooLarge(uint32_t window);
+  void NoteNoRoom(ObjectId object, uint32_t window);
   void DropLast();
   bool IsInUse(const Entry& entry, uint32_t window) const {
     return window - entry.last_used < kUseWindows;
@@ -70,10 +74,11 @@ class SymbolTableCache {
 
   ObjectSource& source_;
   Budget budget_;
-  size_t bytes_ = 0;
+  size_t bytes_ = 0;  // of entries_
   uint64_t tables_read_ = 0;
   uint64_t dropped_in_use_ = 0;
-  std::list<Entry> entries_;  // the most recently used first
+  std::list<Entry> entries_;        // the most recently used first
+  std::optional<Entry> too_large_;  // the last one asked for, if it takes more than max_bytes alone
   absl::flat_hash_map<ObjectId, std::list<Entry>::iterator> by_object_;
   absl::flat_hash_map<ObjectId, Failure> failures_;
 };
