@@ -17,10 +17,10 @@ Result<SymbolTable> VdsoSymbols() {
 }  // namespace
 
 std::vector<ObjectId> SymbolTableCache::BeginWindow(uint32_t window) {
-  std::vector<ObjectId> again;
+  std::vector<ObjectId> again = std::exchange(expired_, {});
   absl::erase_if(failures_, [&](const auto& entry) {
     const Failure& failure = entry.second;
-    if (failure.reason != Unresolved::kNoRoom || window - failure.window < kUseWindows) {
+    if (failure.reason == Unresolved::kUnreadable || window - failure.window < kUseWindows) {
       return false;
     }
     again.push_back(entry.first);
@@ -66,8 +66,11 @@ SymbolTableCache::Answer SymbolTableCache::Get(ObjectId object,
 void SymbolTableCache::EndWindow(uint32_t window, uint32_t retry_before) {
   DropTooLarge(window);
   while (bytes_ > budget_.idle_bytes && !IsInUse(entries_.back(), window)) DropLast();
-  absl::erase_if(failures_, [=](const auto& entry) {
-    return entry.second.reason != Unresolved::kNoRoom && entry.second.window < retry_before;
+  absl::erase_if(failures_, [&](const auto& entry) {
+    const Failure& failure = entry.second;
+    if (failure.reason == Unresolved::kNoRoom || failure.window >= retry_before) return false;
+    expired_.push_back(entry.first);
+    return true;
   });
 }
 

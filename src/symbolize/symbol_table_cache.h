@@ -40,7 +40,8 @@ class SymbolTableCache {
   // `source` outlives this.
   SymbolTableCache(ObjectSource& source, Budget budget) : source_(source), budget_(budget) {}
 
-  // The objects whose tables had no room and may now be read again.
+  // The objects whose tables may now be read again: kUseWindows after they had no room or their
+  // file was gone (it may have been out of reach only), and see EndWindow().
   std::vector<ObjectId> BeginWindow(uint32_t window);
 
   // Why there is no table is remembered as of `window`. kNoRoom: see above.
@@ -81,6 +82,7 @@ class SymbolTableCache {
   std::optional<Entry> too_large_;  // the last one asked for, if it takes more than max_bytes alone
   absl::flat_hash_map<ObjectId, std::list<Entry>::iterator> by_object_;
   absl::flat_hash_map<ObjectId, Failure> failures_;
+  std::vector<ObjectId> expired_;  // failures, since the last BeginWindow()
 };
 
 }  // namespace pyrometer

@@ -130,6 +130,20 @@ TEST(SymbolTableCache, RemembersFailuresForSomeWindows) {
   EXPECT_EQ(source.asked[13], 2);
 }
 
+TEST(SymbolTableCache, SaysWhatMayBeTriedAgain) {
+  CountingSource source;
+  SymbolTableCache cache(source, {});
+  cache.Get(ObjectId(13), {}, 1);
+  cache.Get(ObjectId(14), {}, 1);
+  cache.EndWindow(1, 0);
+  EXPECT_TRUE(cache.BeginWindow(SymbolTableCache::kUseWindows).empty());
+  EXPECT_EQ(cache.BeginWindow(1 + SymbolTableCache::kUseWindows),
+            std::vector<ObjectId>{ObjectId(13)})
+      << "a file may be found again";
+  cache.EndWindow(60, 2);
+  EXPECT_EQ(cache.BeginWindow(61), std::vector<ObjectId>{ObjectId(14)});
+}
+
 TEST(SymbolTableCache, ReadsTheVdsoItself) {
   CountingSource source;
   SymbolTableCache cache(source, {});

@@ -49,6 +49,7 @@ class FakeObjects : public ObjectSource {
   }
   Result<SymbolTable> Symbols(ObjectId object) override {
     ++reads;
+    if (missing) return Fail(ErrorCode::kNotFound, "gone for now");
     if (object == kGone) return Fail(ErrorCode::kNotFound, "gone");
     if (object == kDamaged) return Fail(ErrorCode::kMalformed, "damaged");
     SymbolTableBuilder builder;
@@ -311,6 +312,41 @@ TEST_F(SymbolizerTest, NamesFramesAgainWhoseSymbolsHadNoRoom) {
   EXPECT_EQ(name(), "foo::bar");
   EXPECT_EQ(objects_.reads, 2);
   EXPECT_EQ(symbolizer.counts().tables_dropped_in_use, 2U);
+}
+
+TEST_F(SymbolizerTest, NamesFramesAgainWhoseFileWasMissingForATime) {
+  Symbolizer symbolizer = Make();
+  const auto locations = [&] {
+    return symbolizer.Name(WindowOf({InLibrary(0x1010), InLibrary(0x1110)})).locations;
+  };
+  objects_.missing = true;
+  EXPECT_EQ(OnlyLine(locations()[0]).function, "libfoo.so+0x1010");
+  objects_.missing = false;
+  for (uint32_t window = 2; window < 1 + SymbolTableCache::kUseWindows; ++window) {
+    EXPECT_EQ(OnlyLine(locations()[0]).function, "libfoo.so+0x1010");
+  }
+  EXPECT_EQ(objects_.reads, 1);
+  const std::vector<LocationRef> found = locations();
+  EXPECT_EQ(OnlyLine(found[0]).function, "foo::bar");
+  EXPECT_EQ(OnlyLine(found[1]).function, "bad\uFFFDname\uFFFD");
+  EXPECT_EQ(found[0]->quality, NameQuality::kSymbol);
+  EXPECT_TRUE(found[0]->object->has_functions);
+  EXPECT_EQ(locations(), found);
+}
+
+TEST_F(SymbolizerTest, KeepsNamesWhoseFileIsMissingLater) {
+  Symbolizer symbolizer = Make({.symbol_tables = {.idle_bytes = 0}});
+  const auto name = [&](uint64_t address) {
+    return OnlyLine(symbolizer.Name(WindowOf({InLibrary(0x1010), InLibrary(address)})).locations[0])
+        .function;
+  };
+  EXPECT_EQ(name(0x1010), "foo::bar");
+  for (uint32_t i = 0; i < SymbolTableCache::kUseWindows; ++i) name(0x1010);
+  objects_.missing = true;
+  for (uint32_t i = 0; i < 3 * SymbolTableCache::kUseWindows; ++i) {
+    EXPECT_EQ(name(0x1020), "foo::bar");
+  }
+  EXPECT_GE(objects_.reads, 3);
 }
 
 TEST_F(SymbolizerTest, ForgetsLocationsThatAreNoLongerUsed) {
