@@ -59,17 +59,20 @@ class FakeObjects : public ObjectSource {
     return std::move(builder).Build();
   }
   int reads = 0;
+  bool missing = false;  // files of all objects
 };
 
 class FakePerfMaps : public PerfMapSource {
  public:
   Result<UniqueFd> Open(ProcessKey process) override {
+    if (growing) return UniqueFd(::dup(growing.get()));
     if (!texts.contains(process)) return Fail(ErrorCode::kNotFound, "no perf map");
     return TextFile(texts[process]);
   }
   bool HasEnded(ProcessKey process) override { return ended.contains(process); }
 
-  std::map<ProcessKey, std::string> texts;
+  std::map<ProcessKey, std::string> texts;  // in a new file each time
+  UniqueFd growing;                         // everybody's, if there is one
   std::set<ProcessKey> ended;
 };
 
@@ -278,6 +281,38 @@ TEST_F(SymbolizerTest, TakesALastLineWithoutANewlineWhenTheProcessHasEnded) {
   perf_maps_.ended.clear();
   perf_maps_.texts[kBob] += "s";
   EXPECT_EQ(name(kBob), "[unknown]") << "a part of a name is forgotten when its line grows";
+}
+
+TEST_F(SymbolizerTest, TakesALastLineWithoutANewlineForMadeUpWhileItMayGrow) {
+  perf_maps_.growing = TextFile("7f0000000000 100 la");
+  Symbolizer symbolizer = Make();
+  const auto location = [&] {
+    return symbolizer.Name(WindowOf({Frame::User(Address(0x7f0000000010))})).locations.at(0);
+  };
+  location();
+  EXPECT_EQ(OnlyLine(location()).function, "la");
+  EXPECT_EQ(location()->quality, NameQuality::kMadeUp);
+  EXPECT_EQ(location(), location()) << "one for all windows";
+  perf_maps_.ended.insert(kAlice);
+  EXPECT_EQ(location()->quality, NameQuality::kSymbol) << "its writer is gone";
+  perf_maps_.ended.clear();
+  EXPECT_EQ(location()->quality, NameQuality::kSymbol) << "a name stays";
+  ASSERT_TRUE(WriteAll(perf_maps_.growing.get(), "st\n").has_value());
+  EXPECT_EQ(OnlyLine(location()).function, "last");
+  EXPECT_EQ(location()->quality, NameQuality::kSymbol);
+}
+
+TEST_F(SymbolizerTest, TakesALastLineForANameWhenItsNewlineComes) {
+  perf_maps_.growing = TextFile("7f0000000000 100 last");
+  Symbolizer symbolizer = Make();
+  const auto location = [&] {
+    return symbolizer.Name(WindowOf({Frame::User(Address(0x7f0000000010))})).locations.at(0);
+  };
+  location();
+  EXPECT_EQ(location()->quality, NameQuality::kMadeUp);
+  ASSERT_TRUE(WriteAll(perf_maps_.growing.get(), "\n").has_value());
+  EXPECT_EQ(OnlyLine(location()).function, "last");
+  EXPECT_EQ(location()->quality, NameQuality::kSymbol);
 }
 
 TEST_F(SymbolizerTest, KeepsNamesOfTablesThatItDropped) {
