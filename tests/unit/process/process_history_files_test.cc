@@ -289,6 +289,9 @@ class OneHeldFile : public ProcessHistoryTest {
   void SetUp() override {
     const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};
     ASSERT_TRUE(forgetful_.Scan(std::span(&task, 1)).has_value());
+    MapSecond();
+  }
+  void MapSecond() {
     ProcessEvent event = At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000);
     forgetful_.Apply(std::span(&event, 1));
   }
@@ -325,6 +328,20 @@ TEST_F(OneHeldFile, WhatCannotBeReachedIsNotLookedForInEveryWindow) {
   EXPECT_THAT(ContentsOf(Both()), ElementsAre("gone", "ELF b"));
   std::filesystem::rename(process + "-hidden", process);
   EXPECT_THAT(ContentsOf(Both()), ElementsAre("gone", "ELF b"));
+}
+
+TEST_F(OneHeldFile, AProcessWithManyMappingsOfAFileIsOneAttemptToReachIt) {
+  constexpr uint32_t kHidden = 6;
+  std::string maps;
+  for (uint32_t i = 0; i < 10; ++i) {
+    maps += fmt::format("7f0000{0:x}0000-7f0000{0:x}2000 r-xp 00001000 {1}\n", 16 + i,
+                        machine_.MapsTail("/lib/a"));
+  }
+  for (uint32_t pid = 200; pid < 200 + kHidden; ++pid) machine_.AddProcess(pid, 5, maps);
+  ASSERT_TRUE(forgetful_.Scan({}).has_value());
+  MapSecond();
+  for (uint32_t pid = 200; pid < 200 + kHidden; ++pid) machine_.RemoveProcess(pid);
+  EXPECT_THAT(ContentsOf(Both()), ElementsAre("ELF a", "ELF b"));
 }
 
 TEST_F(OneHeldFile, OthersAreOpenedAgainForWhoAsks) {
