@@ -122,6 +122,7 @@ class ProcessHistory final : public ProcessKnowledge {
   // To the observer, what it was not shown: the process if it is readable, then what it maps.
   void Show(Process& process);
   void ShowProcess(Process& process, const ProcessKey& key, const ProcessDirectory* directory);
+  void ShowMappings(Process& process);
   // Shows processes that have not been shown, now or never.
   void AttachLabels(Window& window);
   // Withdraws the process if it cannot be published.

@@ -11,13 +11,13 @@
 
 namespace pyrometer {
 
-// A process at first sight.
+// A process at first sight of what it runs.
 struct SeenProcess {
   ProcessKey key;
   std::string_view comm;
   // Where its cgroup and environment can be read while it lives; null: gone or unreadable already.
   const ProcessDirectory* directory = nullptr;
-  // Its parent's at the fork; null also if the parent is not known.
+  // Its labels so far: at first its parent's at the fork, null also if the parent is not known.
   LabelSet inherited;
 };
 
@@ -29,9 +29,10 @@ class ProcessObserver {
  public:
   virtual ~ProcessObserver() = default;
 
-  // Once in the life of a process, before a sample of it is resolved. A process that execs right
-  // after its fork is usually seen as what it has become. The labels returned are on all its
-  // samples from then on, also after its end; ProcessTracker::SetLabels() replaces them.
+  // Once for each program of a process, before a sample of it is resolved; parents before their
+  // children. A process that execs right after its fork is usually seen only as what it has become.
+  // The labels returned are on all its samples from then on, also after its end, until it is seen
+  // again or ProcessTracker::SetLabels() replaces them.
   virtual LabelSet OnProcess(const SeenProcess& process) = 0;
 
   // A living process has `object` mapped executable for the first time since its fork or exec.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -35,6 +36,7 @@ void ProcessHistory::AttachLabels(Window& window) {
     if (process == nullptr) continue;
     if (!process->shown && options_.observer != nullptr) {
       ShowProcess(*process, sample.process, process->alive() ? DirectoryOf(*process) : nullptr);
+      if (process->alive()) ShowMappings(*process);
     }
     sample.labels = process->labels;
   }
@@ -48,6 +50,10 @@ void ProcessHistory::ShowProcess(Process& process, const ProcessKey& key,
                                  const ProcessDirectory* directory) {
   if (options_.observer == nullptr || process.shown) return;
   process.shown = true;
+  if (const std::optional<Pid> pid = std::exchange(process.unshown_parent, std::nullopt)) {
+    const Process* const parent = processes_.At(*pid, process.born);
+    if (parent != nullptr) process.labels = parent->labels;
+  }
   process.labels = options_.observer->OnProcess({.key = key,
                                                  .comm = process.program().comm,
                                                  .directory = directory,
@@ -62,6 +68,10 @@ void ProcessHistory::Show(Process& process) {
     if (directory == nullptr) return;
     ShowProcess(process, process.key, directory);
   }
+  ShowMappings(process);
+}
+
+void ProcessHistory::ShowMappings(Process& process) {
   Program& program = process.program();
   for (const ObjectMapping& mapping : program.space.Current().mappings) {
     const ObjectInfo* const object = objects_.Find(mapping.object);
