@@ -152,7 +152,7 @@ Process& ProcessTable::Add(const ScannedProcess& scanned, const std::vector<Code
   process->threads = {scanned.threads.begin(), scanned.threads.end()};
   process->scanned_at = scanned.read_at;
   if (task != nullptr && task->start == scanned.key.start_time) {
-    if (!is_new && process->program().exec != task->exec) {
+    if (!is_new && process->program().exec && process->program().exec != task->exec) {
       Program next;  // its exec was lost
       next.since = scanned.read_at;
       next.root = process->program().root;

@@ -171,10 +171,14 @@ void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 26);
+  static_assert(kNumbers<ProcessCounters> == 28);
   list.Add("proc_scans_total", processes.scans, "times that all of /proc was read");
   list.Add("proc_scans_failed_total", processes.scans_failed,
            "times that /proc could not be listed; tried again");
+  list.Add("task_snapshots_failed_total", processes.snapshots_failed,
+           "times that exec ids could not be read; until then nothing is unwound in the kernel");
+  list.Add("cpu_rescans_failed_total", processes.cpu_rescans_failed,
+           "times that CPUs that came or went could not be followed; tried again");
   list.Add("processes_unreadable_total", processes.processes_unreadable,
            "looks at a process that lives and could not be read then; tried again");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");

@@ -111,6 +111,12 @@ TEST_F(ProcessObserverTest, SeesEachProgramOfAProcess) {
   EXPECT_EQ(ServiceOf(kKey), "next");
 }
 
+TEST_F(ProcessObserverTest, SeesNoOtherProgramWhereOnlyTheExecIdIsLearnt) {
+  ASSERT_TRUE(history_.Scan({}).has_value());
+  Scan();
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake"));
+}
+
 TEST_F(ProcessObserverTest, SeesOnlyWhatAForkedProcessHasBecomeInTheSameBurst) {
   Scan();
   const ForkEvent fork{Now(), Pid(200), Tid(200), Pid(100)};
