@@ -39,6 +39,19 @@ bool MaySample(const MachineFacts& facts) {
   return HasOr(facts, CAP_BPF, CAP_SYS_ADMIN) && HasOr(facts, CAP_PERFMON, CAP_SYS_ADMIN);
 }
 
+// True if the level is what denies the clock event, though CAP_PERFMON is there.
+bool ParanoiaDeniesSampling(const MachineFacts& facts) {
+  return facts.kernel.cpu_clock == Support::kDenied && MaySample(facts) &&
+         facts.perf_event_paranoid.value_or(0) > kHighestParanoia && !Has(facts, CAP_SYS_ADMIN);
+}
+
+std::string AdviceOnParanoia() {
+  return fmt::format(
+      "sysctl -w kernel.perf_event_paranoid={0} (levels above {0} are a distribution's own, and "
+      "some of them demand CAP_SYS_ADMIN)",
+      kHighestParanoia);
+}
+
 // --- the kernel ---
 
 Check CheckKernel(const MachineFacts& facts) {
@@ -127,12 +140,8 @@ Check CheckFeature(const Feature& feature, const MachineFacts& facts) {
     check.meaning = "cannot be tested without the capabilities above";
     return check;
   }
-  if (support == Support::kDenied && feature.support == &KernelFeatures::cpu_clock &&
-      facts.perf_event_paranoid.value_or(0) > kHighestParanoia) {
-    check.advice = fmt::format(
-        "sysctl -w kernel.perf_event_paranoid={0} (levels above {0} are added by distributions, "
-        "and some of them require CAP_SYS_ADMIN)",
-        kHighestParanoia);
+  if (feature.support == &KernelFeatures::cpu_clock && ParanoiaDeniesSampling(facts)) {
+    check.advice = AdviceOnParanoia();
   } else if (support == Support::kDenied) {
     check.advice =
         "allow the system calls bpf and perf_event_open (seccomp profile of the "
@@ -193,12 +202,16 @@ Check CheckParanoid(const MachineFacts& facts) {
   const std::string level = facts.perf_event_paranoid
                                 ? fmt::format("{}", *facts.perf_event_paranoid)
                                 : std::string("not readable");
-  return {.name = "perf_event_paranoid",
-          .found = level,
-          .meaning = HasOr(facts, CAP_PERFMON, CAP_SYS_ADMIN)
-                         ? "does not matter: CAP_PERFMON overrides it"
-                         : "does not matter: BPF programs need CAP_PERFMON at any level",
-          .advice = ""};
+  const bool denies = ParanoiaDeniesSampling(facts);
+  const char* const meaning = denies ? "the kernel denies clock events despite CAP_PERFMON"
+                              : HasOr(facts, CAP_PERFMON, CAP_SYS_ADMIN)
+                                  ? "does not matter: CAP_PERFMON overrides it"
+                                  : "does not matter: BPF programs need CAP_PERFMON at any level";
+  return Judge(!denies, CheckStatus::kFail,
+               {.name = "perf_event_paranoid",
+                .found = level,
+                .meaning = meaning,
+                .advice = AdviceOnParanoia()});
 }
 
 // Where the addresses are visible: kernel/ksyms_common.c, kallsyms_show_value().
@@ -291,14 +304,13 @@ Check CheckCgroups(const MachineFacts& facts) {
 }
 
 Check CheckPidNamespace(const MachineFacts& facts) {
-  return Judge(facts.initial_pid_namespace, CheckStatus::kWarn,
+  const bool good = facts.pid_namespace.has_value();
+  return Judge(good, CheckStatus::kFail,
                {.name = "pid_namespace",
-                .found = facts.initial_pid_namespace ? "the host's" : "not the host's",
-                .meaning = facts.initial_pid_namespace
-                               ? "all processes are visible"
-                               : "record refuses to run: /proc shows neither all processes nor the "
-                                 "pids that the kernel uses",
-                .advice = "use the host's (docker run --pid=host; Kubernetes: hostPID: true)"});
+                .found = good ? "the host's" : "not the host's, or not seen as such",
+                .meaning = good ? "all processes are visible"
+                                : "record refuses to run: process ids must be the kernel's own",
+                .advice = good ? "" : facts.pid_namespace.error().message()});
 }
 
 Check CheckDebugFiles(const MachineFacts& facts) {

@@ -11,15 +11,14 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/pid_namespace.h"
 #include "base/text.h"
 #include "sampler/sample_rate.h"
 
 namespace pyrometer {
 namespace {
 
-// Inode numbers of the initial namespaces, PROC_PID_INIT_INO and PROC_USER_INIT_INO of the kernel's
-// include/linux/proc_ns.h.
-constexpr std::string_view kInitialPidNamespace = "pid:[4026531836]";
+// The inode number of the initial one, PROC_USER_INIT_INO of the kernel's include/linux/proc_ns.h.
 constexpr std::string_view kInitialUserNamespace = "user:[4026531837]";
 
 std::optional<int64_t> ReadNumber(const std::string& path) {
@@ -87,11 +86,11 @@ bool ReadKernelAddressesVisible(const Procfs& procfs) {
 }
 
 // True also if it cannot be known: a wrong alarm would be worse than none.
-bool IsNamespace(const Procfs& procfs, std::string_view kind, std::string_view initial) {
+bool IsInitialUserNamespace(const Procfs& procfs) {
   std::error_code error;
   const std::filesystem::path link =
-      std::filesystem::read_symlink(procfs.root + "/self/ns/" + std::string(kind), error);
-  return error || link.string() == initial;
+      std::filesystem::read_symlink(procfs.root + "/self/ns/user", error);
+  return error || link.string() == kInitialUserNamespace;
 }
 
 bool HasFiles(const std::string& directory) {
@@ -106,8 +105,8 @@ MachineFacts GatherFacts(const Procfs& procfs, const DebugSources& sources, Kern
   MachineFacts facts;
   facts.kernel = std::move(kernel);
   facts.capabilities = ReadCapabilities(procfs);
-  facts.initial_user_namespace = IsNamespace(procfs, "user", kInitialUserNamespace);
-  facts.initial_pid_namespace = IsNamespace(procfs, "pid", kInitialPidNamespace);
+  facts.initial_user_namespace = IsInitialUserNamespace(procfs);
+  facts.pid_namespace = CheckPidNamespace(procfs);
   facts.perf_event_paranoid = ReadNumber(sysctl + "perf_event_paranoid");
   facts.kptr_restrict = ReadNumber(sysctl + "kptr_restrict");
   facts.kernel_addresses_visible = ReadKernelAddressesVisible(procfs);

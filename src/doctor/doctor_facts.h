@@ -9,6 +9,7 @@
 #include "base/procfs.h"
 #include "metadata/cgroup_mounts.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/result.h"
 #include "sampler/kernel_features.h"
 
 namespace pyrometer {
@@ -20,7 +21,7 @@ struct MachineFacts {
   KernelFeatures kernel;
   std::optional<uint64_t> capabilities;  // the effective set, bit CAP_x each
   bool initial_user_namespace = true;    // else capabilities count for little
-  bool initial_pid_namespace = true;     // else /proc shows only some processes
+  Result<void> pid_namespace = {};       // as record checks it, see base/pid_namespace.h
   std::optional<int64_t> perf_event_paranoid;
   std::optional<int64_t> kptr_restrict;
   bool kernel_addresses_visible = false;  // in /proc/kallsyms, to us

@@ -20,6 +20,8 @@ struct ProcessCounters {
 
   uint64_t scans = 0;                 // of /proc, the first one included
   uint64_t scans_failed = 0;          // /proc could not be listed; tried again
+  uint64_t snapshots_failed = 0;      // of tasks and their exec ids; tried again
+  uint64_t cpu_rescans_failed = 0;    // looks for CPUs that came or went; tried again
   uint64_t resyncs = 0;               // scans because records were lost
   uint64_t processes_unreadable = 0;  // failures to read a living process
   uint64_t publishes = 0;

@@ -16,7 +16,8 @@
 namespace pyrometer {
 namespace {
 
-// Attempts to reach a file that is no longer held, or a root, through processes that map a file.
+// Processes through which a file that they map and that is no longer held, or a root, is tried to
+// be reached, each once.
 constexpr int kReopenAttempts = 8;
 // Windows do not ask again before for a file that could not be reached. (All mappings of the
 // machine are looked through for it.)
@@ -127,9 +128,11 @@ void ProcessHistory::Reopen(absl::flat_hash_set<ObjectId>& missing,
   absl::flat_hash_map<ObjectId, int> attempts;
   processes_.ForEachLiving([&](Process& process) {
     if (missing.empty()) return;
+    absl::flat_hash_set<ObjectId> tried;
     for (const ObjectMapping& mapping : process.program().space.Current().mappings) {
       const ObjectId id = mapping.object;
-      if (!missing.contains(id) || ++attempts[id] > kReopenAttempts) continue;
+      if (!missing.contains(id) || !tried.insert(id).second) continue;
+      if (++attempts[id] > kReopenAttempts) continue;
       const FileMapping range{mapping.start, mapping.end, FileOffset(0)};
       const std::string& path = objects_.Find(id)->path;
       Finder finder(*this, range, path, process.program().root, DirectoryOf(process));

@@ -267,7 +267,15 @@ void ProcessHistory::Publish(Pid pid) {
 }
 
 void ProcessHistory::PublishChanged() {
-  for (const Pid pid : std::exchange(changed_, {})) Publish(pid);
+  // Parents before their children, which inherit what the observer says of them.
+  std::vector<std::pair<MonotonicTime, Pid>> by_birth;
+  by_birth.reserve(changed_.size());
+  for (const Pid pid : std::exchange(changed_, {})) {
+    const Process* const process = processes_.Living(pid);
+    by_birth.emplace_back(process == nullptr ? MonotonicTime(0) : process->born, pid);
+  }
+  std::ranges::sort(by_birth);
+  for (const auto& [born, pid] : by_birth) Publish(pid);
   open_.reset();
 }
 

@@ -109,8 +109,11 @@ class ProcessHistory final : public ProcessKnowledge {
   void Reopen(absl::flat_hash_set<ObjectId>& missing, const std::function<void(ObjectId)>& done);
   // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
-  void LearnPerfMap(Process& process, const ProcessDirectory* directory);
-  // Null if it is not available.
+  // Null: not available. The process holds it only if it may, else the caller.
+  std::shared_ptr<const PerfMapDirectory> LearnPerfMap(Process& process,
+                                                       const ProcessDirectory* directory);
+  bool MayHoldPerfMap();
+  // Null: not available.
   std::shared_ptr<const PerfMapDirectory> PerfMapOf(const ProcessKey& key);
   // Add what is needed to name `resolved`.
   void ShareObjects(ResolvedWindow& resolved);
@@ -119,6 +122,7 @@ class ProcessHistory final : public ProcessKnowledge {
   // To the observer, what it was not shown: the process if it is readable, then what it maps.
   void Show(Process& process);
   void ShowProcess(Process& process, const ProcessKey& key, const ProcessDirectory* directory);
+  void ShowMappings(Process& process);
   // Shows processes that have not been shown, now or never.
   void AttachLabels(Window& window);
   // Withdraws the process if it cannot be published.

@@ -11,14 +11,14 @@
 
 namespace pyrometer {
 
-// A process when first seen.
+// A process when first seen as what it runs.
 struct SeenProcess {
   ProcessKey key;
   std::string_view comm;
   // Where its cgroup and environment can be read while it lives; null if already gone or
   // unreadable.
   const ProcessDirectory* directory = nullptr;
-  // Its parent's labels at the fork; null also if the parent is unknown.
+  // Its labels so far: at first its parent's at the fork; null also if the parent is unknown.
   LabelSet inherited;
 };
 
@@ -29,9 +29,10 @@ class ProcessObserver {
  public:
   virtual ~ProcessObserver() = default;
 
-  // Called once in the life of a process, before a sample of it is resolved. A process that execs
-  // right after its fork is usually seen after the exec. The labels returned are on all its samples
-  // from then on, also after its end; ProcessTracker::SetLabels() replaces them.
+  // Called once for each program of a process, before a sample of it is resolved; for parents
+  // before their children. A process that execs right after its fork is usually seen after the
+  // exec. The labels returned are on all its samples from then on, also after its end, until it is
+  // seen again or ProcessTracker::SetLabels() replaces them.
   virtual LabelSet OnProcess(const SeenProcess& process) = 0;
 
   // Called when a living process has `object` mapped executable for the first time since its fork

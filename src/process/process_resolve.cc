@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -35,6 +36,7 @@ void ProcessHistory::AttachLabels(Window& window) {
     if (process == nullptr) continue;
     if (!process->shown && options_.observer != nullptr) {
       ShowProcess(*process, sample.process, process->alive() ? DirectoryOf(*process) : nullptr);
+      if (process->alive()) ShowMappings(*process);
     }
     sample.labels = process->labels;
   }
@@ -48,6 +50,10 @@ void ProcessHistory::ShowProcess(Process& process, const ProcessKey& key,
                                  const ProcessDirectory* directory) {
   if (options_.observer == nullptr || process.shown) return;
   process.shown = true;
+  if (const std::optional<Pid> pid = std::exchange(process.unshown_parent, std::nullopt)) {
+    const Process* const parent = processes_.At(*pid, process.born);
+    if (parent != nullptr) process.labels = parent->labels;
+  }
   process.labels = options_.observer->OnProcess({.key = key,
                                                  .comm = process.program().comm,
                                                  .directory = directory,
@@ -62,6 +68,10 @@ void ProcessHistory::Show(Process& process) {
     if (directory == nullptr) return;
     ShowProcess(process, process.key, directory);
   }
+  ShowMappings(process);
+}
+
+void ProcessHistory::ShowMappings(Process& process) {
   Program& program = process.program();
   for (const ObjectMapping& mapping : program.space.Current().mappings) {
     const ObjectInfo* const object = objects_.Find(mapping.object);
@@ -106,23 +116,34 @@ std::shared_ptr<const PerfMapDirectory> ProcessHistory::PerfMapOf(const ProcessK
   const Process* const known = processes_.Find(key);
   if (known == nullptr) return nullptr;
   // Its user or root may have changed since.
-  if (known->alive()) LearnPerfMap(*processes_.Living(key.pid), nullptr);
-  return known->perf_map;
+  return known->alive() ? LearnPerfMap(*processes_.Living(key.pid), nullptr) : known->perf_map;
 }
 
 void ProcessHistory::NoteAnonymousCode(Process& process, const ProcessDirectory* directory) {
-  if (process.perf_map == nullptr) LearnPerfMap(process, directory);
+  process.has_anonymous_code = true;
+  if (process.perf_map == nullptr && MayHoldPerfMap()) LearnPerfMap(process, directory);
 }
 
-void ProcessHistory::LearnPerfMap(Process& process, const ProcessDirectory* directory) {
+bool ProcessHistory::MayHoldPerfMap() {
   std::erase_if(perf_maps_, [](const auto& p) { return p.expired(); });
-  if (process.perf_map == nullptr && perf_maps_.size() >= kMaxPerfMaps) return;
+  return perf_maps_.size() < kMaxPerfMaps;
+}
+
+std::shared_ptr<const PerfMapDirectory> ProcessHistory::LearnPerfMap(
+    Process& process, const ProcessDirectory* directory) {
   if (directory == nullptr) directory = DirectoryOf(process);
-  if (directory == nullptr) return;
+  if (directory == nullptr) return process.perf_map;
   Result<PerfMapDirectory> perf_map = PerfMapDirectory::Of(*directory);
-  if (!perf_map || (process.perf_map != nullptr && perf_map->IsSame(*process.perf_map))) return;
-  process.perf_map = std::make_shared<const PerfMapDirectory>(*std::move(perf_map));
-  perf_maps_.push_back(process.perf_map);
+  if (!perf_map || (process.perf_map != nullptr && perf_map->IsSame(*process.perf_map))) {
+    return process.perf_map;
+  }
+  auto learnt = std::make_shared<const PerfMapDirectory>(*std::move(perf_map));
+  // A single stray address is no reason to hold one until the process is forgotten.
+  if (process.has_anonymous_code && (process.perf_map != nullptr || MayHoldPerfMap())) {
+    process.perf_map = learnt;
+    perf_maps_.push_back(learnt);
+  }
+  return learnt;
 }
 
 void ProcessHistory::TakeKernelSymbols(ResolvedWindow& resolved) {

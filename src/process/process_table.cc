@@ -83,6 +83,8 @@ Process* ProcessTable::Apply(const ForkEvent& event) {
                image.complete, image.root, false};
     child.kernel_thread = parent->kernel_thread;
     child.labels = parent->labels;
+    if (!parent->shown) child.unshown_parent = event.parent;
+    child.has_anonymous_code = parent->has_anonymous_code;
   }
   program.since = event.when;
   child.programs.push_back(std::move(program));
@@ -123,6 +125,8 @@ Process* ProcessTable::Apply(const CommEvent& event) {
   next.root = program.root;
   process->exec_learnt_at = event.when;
   process->kernel_thread = false;
+  process->shown = false;
+  process->has_anonymous_code = false;
   process->perf_map.reset();
   // Every other thread has ended, and the one that called exec has the leader's id now.
   process->threads = {Tid(event.pid.value())};
@@ -148,11 +152,12 @@ Process& ProcessTable::Add(const ScannedProcess& scanned, const std::vector<Code
   process->threads = {scanned.threads.begin(), scanned.threads.end()};
   process->scanned_at = scanned.read_at;
   if (task != nullptr && task->start == scanned.key.start_time) {
-    if (!is_new && process->program().exec != task->exec) {
+    if (!is_new && process->program().exec && process->program().exec != task->exec) {
       Program next;  // its exec was lost
       next.since = scanned.read_at;
       next.root = process->program().root;
       process->programs.push_back(std::move(next));
+      process->shown = false;
     }
     process->program().exec = task->exec;
     process->exec_learnt_at = task->read_at;
@@ -194,6 +199,16 @@ const Process* ProcessTable::Find(const ProcessKey& key, MonotonicTime when) con
 
 Process* ProcessTable::Find(const ProcessKey& key, MonotonicTime when) {
   return const_cast<Process*>(std::as_const(*this).Find(key, when));
+}
+
+const Process* ProcessTable::At(Pid pid, MonotonicTime when) const {
+  const auto it = processes_.find(pid);
+  if (it == processes_.end()) return nullptr;
+  const Lives& lives = it->second;
+  const auto life = std::find_if(lives.rbegin(), lives.rend(), [&](const auto& p) {
+    return p->born <= when && p->ended >= when;
+  });
+  return life == lives.rend() ? nullptr : life->get();
 }
 
 const Program* ProcessTable::Find(const ProcessKey& key, ExecId exec, MonotonicTime when) const {

@@ -51,10 +51,13 @@ struct Process {
   MonotonicTime scanned_at;      // events up to then are in its mappings already
   MonotonicTime exec_learnt_at;  // and in its exec id
   absl::flat_hash_set<Tid> threads;
-  LabelSet labels;                // at first its parent's
-  bool shown = false;             // to the observer
-  std::vector<Program> programs;  // oldest first; at least one
-  // Set if it had code that is in no file.
+  LabelSet labels;     // at first its parent's
+  bool shown = false;  // to the observer, as what it runs now
+  // Whose labels it has yet to inherit: its parent, which was not shown either when it was born.
+  std::optional<Pid> unshown_parent;
+  std::vector<Program> programs;    // oldest first; at least one
+  bool has_anonymous_code = false;  // code that is in no file
+  // Held for its windows after its end, if it had such code and there was room.
   std::shared_ptr<const PerfMapDirectory> perf_map;
   // Limits rechecks of its mappings, each of which costs up to 0.1 to 1 ms.
   TokenBucket rechecks{20, std::chrono::seconds(1)};
@@ -97,6 +100,8 @@ class ProcessTable {
   // The process whatever it runs, born by `when`; null if it is unknown or forgotten.
   const Process* Find(const ProcessKey& key, MonotonicTime when = kForever) const;
   Process* Find(const ProcessKey& key, MonotonicTime when = kForever);
+  // Who had that pid at that moment; null if it is unknown or forgotten.
+  const Process* At(Pid pid, MonotonicTime when) const;
   // What `process`, born by `when`, ran as its program `exec`, or then if exec ids were not known.
   const Program* Find(const ProcessKey& process, ExecId exec, MonotonicTime when) const;
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -101,20 +102,37 @@ class ProcessTracker::State {
     all.malformed_records = malformed_;
     all.late_records = events_.late();
     all.resyncs = resyncs_;
+    all.snapshots_failed = snapshots_failed_;
+    all.cpu_rescans_failed = cpu_rescans_failed_;
     return all;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  // Nothing if it failed: then exec ids stay unknown, which costs hot unwinding and no correctness.
+  std::optional<std::vector<TaskRecord>> TakeSnapshot() {
+    Result<std::vector<TaskRecord>> records = snapshot_();
+    snapshot_is_due_ = !records;
+    if (records) return *std::move(records);
+    const absl::MutexLock lock(&mutex_);
+    ++snapshots_failed_;
+    return std::nullopt;
+  }
+
   Result<void> ScanAll() {
     std::vector<TaskRecord> tasks;
-    if (snapshot_) {
-      // Without it exec ids stay unknown, which costs hot unwinding and no correctness.
-      if (Result<std::vector<TaskRecord>> records = snapshot_()) tasks = *std::move(records);
-    }
+    if (snapshot_) tasks = TakeSnapshot().value_or(std::vector<TaskRecord>());
     const absl::MutexLock lock(&mutex_);
     return history_.Scan(tasks);
+  }
+
+  // Without reading all of /proc again as long as that would bring nothing new.
+  void RetrySnapshot() {
+    const std::optional<std::vector<TaskRecord>> tasks = TakeSnapshot();
+    if (!tasks) return;
+    const absl::MutexLock lock(&mutex_);
+    history_.Scan(*tasks).has_value();  // see KeepUp()
   }
 
   // Applies what is there up to a moment after the call began.
@@ -172,11 +190,17 @@ class ProcessTracker::State {
     {
       const absl::MutexLock lock(&mutex_);
       // A failure leaves the rings as they are; the next second brings the next attempt.
-      missed = events_.Rescan().value_or(false);
+      const Result<bool> rescanned = events_.Rescan();
+      if (!rescanned) ++cpu_rescans_failed_;
+      missed = rescanned.value_or(false);
       missed |= history_.TakeLost();
       if (missed) ++resyncs_;
     }
-    if (missed) ScanAll().has_value();  // one that fails is due again: TakeLost()
+    if (missed) {
+      ScanAll().has_value();  // one that fails is due again: TakeLost()
+    } else if (snapshot_is_due_) {
+      RetrySnapshot();
+    }
   }
 
   const TaskSnapshot snapshot_;
@@ -187,6 +211,9 @@ class ProcessTracker::State {
   MonotonicTime applied_ ABSL_GUARDED_BY(mutex_);  // all events up to then
   uint64_t malformed_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t resyncs_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t snapshots_failed_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t cpu_rescans_failed_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool snapshot_is_due_ = false;  // the last one failed; the thread's, once it runs
   std::jthread thread_;
 };
 

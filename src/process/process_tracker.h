@@ -47,7 +47,8 @@ class ProcessTracker final : public ProcessKnowledge {
 
   // Opens the event stream, then scans /proc; on return every process is known and published.
   // `inspector`, `sink` and what `snapshot` refers to must outlive the tracker. If `snapshot`
-  // is empty or fails, exec ids are unknown, and a process is not published until it execs.
+  // is empty, exec ids are unknown, and a process is not published until it execs. One that fails
+  // is tried again every second.
   // Errors: kPermission or kUnsupported if the kernel refuses the events.
   static Result<std::unique_ptr<ProcessTracker>> Start(Options options, ObjectInspector& inspector,
                                                        AddressSpaceSink& sink,

@@ -68,18 +68,6 @@ struct LabelsEqual {
   bool operator()(const LabelSet& a, const LabelSet& b) const { return SameLabels(a, b); }
 };
 
-// One LabelSet for all that have the same labels; null for those without any.
-class LabelSets {
- public:
-  LabelSet Intern(const LabelSet& labels) {
-    if (labels == nullptr || labels->empty()) return nullptr;
-    return *known_.insert(labels).first;
-  }
-
- private:
-  absl::flat_hash_set<LabelSet, LabelsHash, LabelsEqual> known_;
-};
-
 // Sorted by name; of several with one name the last.
 Labels Sorted(Labels labels) {
   std::ranges::stable_sort(labels, {}, &Labels::value_type::first);
@@ -91,14 +79,42 @@ Labels Sorted(Labels labels) {
   return sorted;
 }
 
-// `own` and what of `set` has other names.
+// What of `labels` has other names than `own`.
+Labels WithoutNamesOf(const Labels& own, const Labels& labels) {
+  Labels rest;
+  std::ranges::set_difference(labels, own, std::back_inserter(rest), {}, &Labels::value_type::first,
+                              &Labels::value_type::first);
+  return rest;
+}
+
+// `own` and `set`, which has other names.
 Labels Merge(const Labels& own, const LabelSet& set) {
   if (set == nullptr) return own;
   Labels merged;
-  std::ranges::set_union(own, *set, std::back_inserter(merged), {}, &Labels::value_type::first,
-                         &Labels::value_type::first);
+  std::ranges::merge(own, *set, std::back_inserter(merged));
   return merged;
 }
+
+// One LabelSet for all that have the same labels besides the user's, which win over those of the
+// same name; null for those without any.
+class LabelSets {
+ public:
+  LabelSet Intern(const LabelSet& labels, const Labels& users) {
+    if (labels == nullptr || labels->empty()) return nullptr;
+    const auto [known, added] = known_.try_emplace(labels);
+    if (added) {
+      Labels rest = WithoutNamesOf(users, *labels);
+      if (!rest.empty()) {
+        known->second = *distinct_.insert(std::make_shared<const Labels>(std::move(rest))).first;
+      }
+    }
+    return known->second;
+  }
+
+ private:
+  absl::flat_hash_map<LabelSet, LabelSet, LabelsHash, LabelsEqual> known_;  // as they came
+  absl::flat_hash_set<LabelSet, LabelsHash, LabelsEqual> distinct_;
+};
 
 // The samples of one label set and event, with the locations that they need.
 class ProfilePart {
@@ -180,7 +196,7 @@ void ProfileBuilder::State::NameStack(const NamedWindow& named, const Stack& sta
 void ProfileBuilder::State::AddSample(const NamedWindow& named, const Sample& sample,
                                       NamedStack& stack) {
   const StackEnd end = named.window.stacks[sample.stack].end;
-  const LabelSet labels = label_sets.Intern(sample.labels);
+  const LabelSet labels = label_sets.Intern(sample.labels, facts.labels);
   const SampleKey key{sample.process, sample.comm, sample.thread, labels.get(), sample.event,
                       stack.code,     end};
   auto known = distinct.find(key);

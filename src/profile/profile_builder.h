@@ -31,7 +31,8 @@ class ProfileBuilder {
   void Add(const NamedWindow& named);
 
   // Everything added so far in one profile, in the order of first sight; the label sets of the
-  // processes stay on the samples. REQUIRES: all samples are of one event kind.
+  // processes stay on the samples, without what the options have labels of the same name for.
+  // REQUIRES: all samples are of one event kind.
   Profile Finish() &&;
 
   // The same as one profile for each label set and event kind of which there are samples. Where

@@ -172,11 +172,15 @@ void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 26);
+  static_assert(kNumbers<ProcessCounters> == 28);
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_scans_failed_total", processes.scans_failed,
            "scans that could not list /proc; tried again");
+  list.Add("task_snapshots_failed_total", processes.snapshots_failed,
+           "failures to read exec ids; nothing new is unwound in the kernel meanwhile");
+  list.Add("cpu_rescans_failed_total", processes.cpu_rescans_failed,
+           "failures to follow CPUs that came or went; tried again");
   list.Add("processes_unreadable_total", processes.processes_unreadable,
            "failures to read a living process in /proc; tried again");
   list.Add("publishes_total", processes.publishes, "mapping arrays handed to the kernel");

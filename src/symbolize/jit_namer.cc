@@ -36,22 +36,30 @@ LocationRef JitNamer::Name(Frame frame, ProcessKey key, uint32_t window) {
   const std::optional<std::string_view> name = process.perf_map.Find(address);
   LocationRef known = process.locations.Find(address, window);
   // A name once found holds until another comes: the process, and its file, may be gone by now.
-  if (known != nullptr && (!name || known->lines.front().function == *name)) return known;
+  const bool is_same = known != nullptr && (!name || known->lines.front().function == *name);
+  const bool is_certain_now =
+      name && is_same && known->quality == NameQuality::kMadeUp && !MayGrow(process, address);
+  if (is_same && !is_certain_now) return known;
   LocationRef location = MakeNew(process, address);
   process.locations.Put(address, location, window);
   return location;
 }
 
+bool JitNamer::MayGrow(const Process& process, Address address) {
+  const std::optional<PerfMap::Function>& tail = process.perf_map.tail();
+  return process.writer == PerfMap::Writer::kMayWrite && tail && tail->Contains(address);
+}
+
 void JitNamer::ReadPerfMap(ProcessKey key, Process& process) {
   // Asked first, since it might write a last time while the file is read.
-  const auto writer = source_.HasEnded(key) ? PerfMap::Writer::kGone : PerfMap::Writer::kMayWrite;
+  process.writer = source_.HasEnded(key) ? PerfMap::Writer::kGone : PerfMap::Writer::kMayWrite;
   const Result<UniqueFd> fd = source_.Open(key);
   if (!fd) return;
   PerfMap& map = process.perf_map;
   const std::optional<PerfMap::Function> tail = map.tail();
   const uint64_t bad_before = map.bad_lines();
   // What was read before an error is good; without a map the addresses count as unresolved.
-  static_cast<void>(map.Update(fd->get(), writer));
+  static_cast<void>(map.Update(fd->get(), process.writer));
   if (tail) {  // What it named was a part of a name, if the line has grown.
     process.locations.DropIf([&](Address a) { return tail->Contains(a) && !map.Find(a); });
   }
@@ -62,6 +70,9 @@ void JitNamer::ReadPerfMap(ProcessKey key, Process& process) {
 LocationRef JitNamer::MakeNew(const Process& process, Address address) {
   ++counts_.locations;
   if (const auto name = process.perf_map.Find(address)) {
+    if (MayGrow(process, address)) {
+      return MadeUpLocation(CodeOrigin::kJit, jit_, address.value(), std::string(*name));
+    }
     return MakeLocation(CodeOrigin::kJit, jit_, address.value(), SameName(std::string(*name)));
   }
   counts_.Add(process.perf_map.empty() ? Unresolved::kUnmapped : Unresolved::kJit);

@@ -34,11 +34,14 @@ class JitNamer : public FrameNamer {
  private:
   struct Process {
     PerfMap perf_map;
+    PerfMap::Writer writer = PerfMap::Writer::kMayWrite;
     uint32_t window = 0;  // in which the perf map was read last
     LocationCache<Address> locations;
   };
 
   void ReadPerfMap(ProcessKey key, Process& process);
+  // True if the name may be a part of one. It counts as made up, so that the whole one replaces it.
+  static bool MayGrow(const Process& process, Address address);
   LocationRef MakeNew(const Process& process, Address address);
 
   PerfMapSource& source_;

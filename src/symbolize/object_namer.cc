@@ -17,6 +17,14 @@
 namespace pyrometer {
 namespace {
 
+// 1 MiB of them.
+constexpr size_t kMaxUnnamed = 65536;
+
+// False where the object's symbols, which were read, do not cover an address.
+bool MayBeNamedLater(Unresolved reason) {
+  return reason != Unresolved::kNoSymbols;
+}
+
 std::shared_ptr<const CodeObject> MakeCodeObject(const ObjectDescription& description,
                                                  bool has_functions) {
   auto object = std::make_shared<CodeObject>();
@@ -52,9 +60,13 @@ std::vector<FrameRange> ObjectNamer::BeginWindow(uint32_t window) {
   window_ = window;
   std::vector<FrameRange> again;
   for (const ObjectId object : tables_.BeginWindow(window)) {
-    if (const auto node = without_room_.extract(object)) {
+    if (const auto node = unnamed_.extract(object)) {
+      unnamed_count_ -= node.mapped().size();
       std::ranges::copy(node.mapped(), std::back_inserter(again));
     }
+    const auto known = objects_.find(object);
+    // It may turn out to have functions.
+    if (known != objects_.end() && !known->second.code->has_functions) objects_.erase(known);
   }
   return again;
 }
@@ -74,8 +86,10 @@ LocationRef ObjectNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t wind
                         LineFor(frame.object(), *symbol));
   }
   counts_.Add(symbols.reason);
-  if (symbols.reason == Unresolved::kNoRoom)
-    without_room_[frame.object()].push_back({frame, frame});
+  if (MayBeNamedLater(symbols.reason) && unnamed_count_ < kMaxUnnamed) {
+    ++unnamed_count_;
+    unnamed_[frame.object()].push_back({frame, frame});
+  }
   return MadeUpLocation(CodeOrigin::kUser, object->code, address.value(),
                         MadeUpName(object->code->path, address));
 }

@@ -22,7 +22,8 @@ class ObjectNamer : public FrameNamer {
   // Both outlive this.
   ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget, SymbolizerCounts& counts);
 
-  // Frames that got no name because their symbols had no room, and now may have.
+  // Frames that got no name because their symbols could not be had, and now may be. Those beyond
+  // the first 65,536 are not remembered: they are named again when they have been out of use.
   std::vector<FrameRange> BeginWindow(uint32_t window) override;
 
   // REQUIRES: frame.kind() == kObject. Cheapest if frames come in order: each object's symbols are
@@ -45,7 +46,9 @@ class ObjectNamer : public FrameNamer {
   SymbolTableCache tables_;
   SymbolizerCounts& counts_;
   absl::flat_hash_map<ObjectId, KnownObject> objects_;
-  absl::flat_hash_map<ObjectId, std::vector<FrameRange>> without_room_;
+  // Frames that got no name while there was no table.
+  absl::flat_hash_map<ObjectId, std::vector<FrameRange>> unnamed_;
+  size_t unnamed_count_ = 0;
   uint32_t window_ = 0;
   // The function named last.
   ObjectId last_object_;

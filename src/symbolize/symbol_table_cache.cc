@@ -17,10 +17,10 @@ Result<SymbolTable> VdsoSymbols() {
 }  // namespace
 
 std::vector<ObjectId> SymbolTableCache::BeginWindow(uint32_t window) {
-  std::vector<ObjectId> again;
+  std::vector<ObjectId> again = std::exchange(expired_, {});
   absl::erase_if(failures_, [&](const auto& entry) {
     const Failure& failure = entry.second;
-    if (failure.reason != Unresolved::kNoRoom || window - failure.window < kUseWindows) {
+    if (failure.reason == Unresolved::kUnreadable || window - failure.window < kUseWindows) {
       return false;
     }
     again.push_back(entry.first);
@@ -32,6 +32,8 @@ std::vector<ObjectId> SymbolTableCache::BeginWindow(uint32_t window) {
 SymbolTableCache::Answer SymbolTableCache::Get(ObjectId object,
                                                const ObjectDescription& description,
                                                uint32_t window) {
+  if (too_large_ && too_large_->object == object) return {.table = &too_large_->table};
+  DropTooLarge(window);
   if (const auto known = by_object_.find(object); known != by_object_.end()) {
     entries_.splice(entries_.begin(), entries_, known->second);
     entries_.front().last_used = window;
@@ -49,31 +51,47 @@ SymbolTableCache::Answer SymbolTableCache::Get(ObjectId object,
     return {.reason = reason};
   }
   ++tables_read_;
-  bytes_ += table->bytes();
-  entries_.push_front({.object = object, .table = *std::move(table), .last_used = window});
+  Entry entry{.object = object, .table = *std::move(table), .last_used = window};
+  if (entry.table.bytes() > budget_.max_bytes) {
+    too_large_ = std::move(entry);
+    return {.table = &too_large_->table};
+  }
+  bytes_ += entry.table.bytes();
+  entries_.push_front(std::move(entry));
   by_object_[object] = entries_.begin();
-  HoldMaximum(1, window);
+  HoldMaximum(window);
   return {.table = &entries_.front().table};
 }
 
 void SymbolTableCache::EndWindow(uint32_t window, uint32_t retry_before) {
-  HoldMaximum(0, window);
+  DropTooLarge(window);
   while (bytes_ > budget_.idle_bytes && !IsInUse(entries_.back(), window)) DropLast();
-  absl::erase_if(failures_, [=](const auto& entry) {
-    return entry.second.reason != Unresolved::kNoRoom && entry.second.window < retry_before;
+  absl::erase_if(failures_, [&](const auto& entry) {
+    const Failure& failure = entry.second;
+    if (failure.reason == Unresolved::kNoRoom || failure.window >= retry_before) return false;
+    expired_.push_back(entry.first);
+    return true;
   });
 }
 
-// Drops tables, the least recently used first, but leaves the `keep` most recently used ones.
-void SymbolTableCache::HoldMaximum(size_t keep, uint32_t window) {
-  while (bytes_ > budget_.max_bytes && entries_.size() > keep) {
+// Drops tables, the least recently used first. The one used last has room alone.
+void SymbolTableCache::HoldMaximum(uint32_t window) {
+  while (bytes_ > budget_.max_bytes) {
     const Entry& last = entries_.back();
-    if (IsInUse(last, window)) {
-      failures_[last.object] = {.reason = Unresolved::kNoRoom, .window = window};
-      ++dropped_in_use_;
-    }
+    if (IsInUse(last, window)) NoteNoRoom(last.object, window);
     DropLast();
   }
+}
+
+void SymbolTableCache::DropTooLarge(uint32_t window) {
+  if (!too_large_) return;
+  NoteNoRoom(too_large_->object, window);
+  too_large_.reset();
+}
+
+void SymbolTableCache::NoteNoRoom(ObjectId object, uint32_t window) {
+  failures_[object] = {.reason = Unresolved::kNoRoom, .window = window};
+  ++dropped_in_use_;
 }
 
 void SymbolTableCache::DropLast() {

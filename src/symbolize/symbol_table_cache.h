@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -18,9 +19,9 @@ namespace pyrometer {
 //
 // Reading costs about 4 ms per megabyte, so a table stays while it is in use: for kUseWindows after
 // it was last asked for. Tables not in use take at most `idle_bytes`. All tables together take at
-// most `max_bytes`, and more only until the end of the window if a single one does. A table dropped
-// for that while in use is not read again for kUseWindows. However many and large the tables are,
-// each is read at most once in that many windows.
+// most `max_bytes`. A single one that takes more is held beside them, until another is asked for or
+// the window ends. A table dropped for that while in use is not read again for kUseWindows. However
+// many and large the tables are, each is read at most once in that many windows.
 class SymbolTableCache {
  public:
   static constexpr uint32_t kUseWindows = 6;
@@ -38,7 +39,8 @@ class SymbolTableCache {
   // `source` must outlive this.
   SymbolTableCache(ObjectSource& source, Budget budget) : source_(source), budget_(budget) {}
 
-  // The objects whose tables had no room before and may now be read again.
+  // The objects whose tables may now be read again: kUseWindows after they had no room or their
+  // file was gone, which may have been out of reach for a time only; and see EndWindow().
   std::vector<ObjectId> BeginWindow(uint32_t window);
 
   // Why there is no table is remembered as of `window`. kNoRoom: see above.
@@ -50,7 +52,7 @@ class SymbolTableCache {
 
   uint64_t tables_read() const { return tables_read_; }
   uint64_t dropped_in_use() const { return dropped_in_use_; }
-  size_t bytes() const { return bytes_; }
+  size_t bytes() const { return bytes_ + (too_large_ ? too_large_->table.bytes() : 0); }
 
  private:
   struct Entry {
@@ -63,7 +65,9 @@ class SymbolTableCache {
     uint32_t window = 0;
   };
 
-  void HoldMaximum(size_t keep, uint32_t window);
+  void HoldMaximum(uint32_t window);
+  void DropTooLarge(uint32_t window);
+  void NoteNoRoom(ObjectId object, uint32_t window);
   void DropLast();
   bool IsInUse(const Entry& entry, uint32_t window) const {
     return window - entry.last_used < kUseWindows;
@@ -71,12 +75,14 @@ class SymbolTableCache {
 
   ObjectSource& source_;
   Budget budget_;
-  size_t bytes_ = 0;
+  size_t bytes_ = 0;  // of entries_
   uint64_t tables_read_ = 0;
   uint64_t dropped_in_use_ = 0;
-  std::list<Entry> entries_;  // most recently used first
+  std::list<Entry> entries_;        // most recently used first
+  std::optional<Entry> too_large_;  // the last one asked for, if it takes more than max_bytes alone
   absl::flat_hash_map<ObjectId, std::list<Entry>::iterator> by_object_;
   absl::flat_hash_map<ObjectId, Failure> failures_;
+  std::vector<ObjectId> expired_;  // failures, since the last BeginWindow()
 };
 
 }  // namespace pyrometer

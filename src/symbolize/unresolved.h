@@ -24,7 +24,8 @@ inline constexpr size_t kUnresolvedReasons = 8;
 // "unmapped", "no_symbols", ... as metrics have it.
 std::string_view Name(Unresolved reason);
 
-// What symbolizing did since its start. Each location is counted once, when it is first named.
+// What symbolizing did since its start. Each location is counted when it is first named, and again
+// when that may have got better.
 struct SymbolizerCounts {
   uint64_t locations = 0;
   std::array<uint64_t, kUnresolvedReasons> unresolved{};

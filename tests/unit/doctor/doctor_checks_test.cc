@@ -82,6 +82,20 @@ TEST(Examine, JudgesEachFault) {
        [](auto& f) {
          f.kernel.cpu_clock = Support::kDenied;
          f.perf_event_paranoid = 4;
+         *f.capabilities &= ~Bit(CAP_SYS_ADMIN);
+       },
+       CheckStatus::kFail, "perf_event_paranoid=2"},
+      {"cpu_clock",
+       [](auto& f) {
+         f.kernel.cpu_clock = Support::kDenied;
+         f.perf_event_paranoid = 4;
+       },
+       CheckStatus::kFail, "seccomp"},
+      {"perf_event_paranoid",
+       [](auto& f) {
+         f.kernel.cpu_clock = Support::kDenied;
+         f.perf_event_paranoid = 4;
+         *f.capabilities &= ~Bit(CAP_SYS_ADMIN);
        },
        CheckStatus::kFail, "perf_event_paranoid=2"},
       {"task_iterator", [](auto& f) { f.kernel.task_iterator = Support::kNo; }, CheckStatus::kFail,
@@ -126,8 +140,9 @@ TEST(Examine, JudgesEachFault) {
       {"sample_rate", [](auto& f) { f.sample_rate_limit = Hertz{50}; }, CheckStatus::kWarn,
        "perf_event_max_sample_rate"},
       {"cgroups", [](auto& f) { f.cgroups.clear(); }, CheckStatus::kWarn, "mount"},
-      {"pid_namespace", [](auto& f) { f.initial_pid_namespace = false; }, CheckStatus::kWarn,
-       "--pid=host"},
+      {"pid_namespace",
+       [](auto& f) { f.pid_namespace = Fail(ErrorCode::kUnsupported, "run with --pid=host"); },
+       CheckStatus::kFail, "--pid=host"},
       {"bpf_stats", [](auto& f) { f.bpf_stats = true; }, CheckStatus::kWarn, "bpf_stats_enabled=0"},
   };
   for (const auto& [name, spoil, status, advice] : cases) {
@@ -163,6 +178,9 @@ TEST(Examine, LeavesParanoiaToTheCapabilityAboveIt) {
   MachineFacts facts = GoodMachine();
   facts.perf_event_paranoid = 4;
   EXPECT_EQ(Find(Examine(facts), "perf_event_paranoid").status, CheckStatus::kOk);
+  facts.kernel.cpu_clock = Support::kDenied;
+  EXPECT_EQ(Find(Examine(facts), "perf_event_paranoid").status, CheckStatus::kOk)
+      << "CAP_SYS_ADMIN is above any level";
   facts.capabilities = Bit(CAP_BPF);
   facts.perf_event_paranoid = -1;
   EXPECT_THAT(Find(Examine(facts), "perf_event_paranoid").meaning, HasSubstr("need CAP_PERFMON"));

@@ -35,7 +35,7 @@ TEST(GatherFacts, ReadsAMachineAsItIs) {
   EXPECT_EQ(facts.capabilities, uint64_t{0x1ffffffffff});
   EXPECT_EQ(facts.memlock_limit, uint64_t{8388608});
   EXPECT_EQ(facts.cgroups.size(), 1U);
-  EXPECT_TRUE(facts.initial_pid_namespace);
+  EXPECT_TRUE(facts.pid_namespace.has_value());
   EXPECT_TRUE(facts.initial_user_namespace);
   EXPECT_EQ(facts.perf_event_paranoid, -1);
   EXPECT_EQ(facts.kptr_restrict, 1);
@@ -56,7 +56,7 @@ TEST(GatherFacts, KnowsLittleOfAnEmptyTree) {
   EXPECT_FALSE(facts.kernel_addresses_visible);
   EXPECT_FALSE(facts.debug_files);
   EXPECT_TRUE(facts.cgroups.empty());
-  EXPECT_TRUE(facts.initial_pid_namespace);
+  EXPECT_FALSE(facts.pid_namespace.has_value()) << "record refuses a /proc that does not show it";
 }
 
 TEST(GatherFacts, SeesThatAddressesAreHidden) {
@@ -70,8 +70,15 @@ TEST(GatherFacts, SeesThatItIsInAContainer) {
   tree.Link("proc/self/ns/pid", "pid:[4026532000]");
   tree.Link("proc/self/ns/user", "user:[4026532001]");
   const MachineFacts facts = Gather(tree);
-  EXPECT_FALSE(facts.initial_pid_namespace);
+  EXPECT_FALSE(facts.pid_namespace.has_value());
   EXPECT_FALSE(facts.initial_user_namespace);
+}
+
+TEST(GatherFacts, SeesThatItsChildrenWouldBeInAnotherPidNamespace) {
+  TemporaryTree tree;
+  tree.Link("proc/self/ns/pid", "pid:[4026531836]");
+  tree.Link("proc/self/ns/pid_for_children", "pid:[4026532000]");
+  EXPECT_FALSE(Gather(tree).pid_namespace.has_value());
 }
 
 TEST(GatherFacts, TakesUnlimitedLockedMemoryForNoLimit) {

@@ -179,6 +179,40 @@ TEST_F(PerfMaps, AreRefusedIfTheyAreAnotherUsers) {
   EXPECT_THAT(fd.error().message(), HasSubstr("belongs to user 4711"));
 }
 
+// More processes than may have a directory held for them.
+class ManyPerfMaps : public PerfMaps {
+ protected:
+  static constexpr uint32_t kFirst = 1000;
+  static constexpr uint32_t kLast = kFirst + 256;
+
+  void AddProcesses(const std::string& maps) {
+    machine_.WriteFile(Path(), "1000 10 jitted\n");
+    for (uint32_t pid = kFirst; pid <= kLast; ++pid) machine_.AddProcess(pid, 5, maps);
+    Scan();
+  }
+  std::string MapOf(uint32_t pid) {
+    const ProcessKey key{Pid(pid), StartTime(5)};
+    const ResolvedWindow resolved =
+        history_.Resolve(OneFrameWindow(key, ExecId(3), Frame::User(Address(kJit)), Now()));
+    const auto perf_map = resolved.perf_maps.find(key);
+    return perf_map == resolved.perf_maps.end() ? "none" : ContentOf(perf_map->second->Open());
+  }
+};
+
+TEST_F(ManyPerfMaps, ComeWithTheWindowsOfAllThatLive) {
+  AddProcesses("50000000-50001000 r-xp 00000000 00:00 0\n");
+  for (uint32_t pid = kFirst; pid <= kLast; ++pid) EXPECT_EQ(MapOf(pid), "1000 10 jitted\n");
+}
+
+TEST_F(ManyPerfMaps, AreHeldOnlyForProcessesWithCodeThatIsInNoFile) {
+  AddProcesses("");
+  for (uint32_t pid = kFirst; pid <= kLast; ++pid) EXPECT_EQ(MapOf(pid), "1000 10 jitted\n");
+  Apply(At(Mapping(kLast, "//anon", 0), kJit, kJit + 0x1000));
+  machine_.RemoveProcess(kLast);
+  Exit(kLast);
+  EXPECT_EQ(MapOf(kLast), "1000 10 jitted\n");
+}
+
 std::string ContentOf(const ObjectFile& file) {
   return file == nullptr ? "gone" : ContentOf(Result<UniqueFd>(UniqueFd(::dup(file->get()))));
 }
@@ -255,6 +289,9 @@ class OneHeldFile : public ProcessHistoryTest {
   void SetUp() override {
     const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};
     ASSERT_TRUE(forgetful_.Scan(std::span(&task, 1)).has_value());
+    MapSecond();
+  }
+  void MapSecond() {
     ProcessEvent event = At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000);
     forgetful_.Apply(std::span(&event, 1));
   }
@@ -291,6 +328,20 @@ TEST_F(OneHeldFile, WhatCannotBeReachedIsNotLookedForInEveryWindow) {
   EXPECT_THAT(ContentsOf(Both()), ElementsAre("gone", "ELF b"));
   std::filesystem::rename(process + "-hidden", process);
   EXPECT_THAT(ContentsOf(Both()), ElementsAre("gone", "ELF b"));
+}
+
+TEST_F(OneHeldFile, AProcessWithManyMappingsOfAFileIsOneAttemptToReachIt) {
+  constexpr uint32_t kHidden = 6;
+  std::string maps;
+  for (uint32_t i = 0; i < 10; ++i) {
+    maps += fmt::format("7f0000{0:x}0000-7f0000{0:x}2000 r-xp 00001000 {1}\n", 16 + i,
+                        machine_.MapsTail("/lib/a"));
+  }
+  for (uint32_t pid = 200; pid < 200 + kHidden; ++pid) machine_.AddProcess(pid, 5, maps);
+  ASSERT_TRUE(forgetful_.Scan({}).has_value());
+  MapSecond();
+  for (uint32_t pid = 200; pid < 200 + kHidden; ++pid) machine_.RemoveProcess(pid);
+  EXPECT_THAT(ContentsOf(Both()), ElementsAre("ELF a", "ELF b"));
 }
 
 TEST_F(OneHeldFile, OthersAreOpenedAgainForWhoAsks) {

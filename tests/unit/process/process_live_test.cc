@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -228,6 +229,21 @@ TEST_F(ProcessLiveTest, ReportsItsLatencyAndItsCost) {
   std::printf("spawn to publish: median %.0f us, p90 %.0f us, worst %.0f us\n", latencies[50],
               latencies[90], latencies.back());
   EXPECT_GT(processes, 1000);
+}
+
+TEST_F(ProcessLiveTest, TriesASnapshotAgainThatFailed) {
+  tracker_.reset();
+  std::atomic<int> calls = 0;
+  TimingSink sink;
+  auto tracker =
+      ProcessTracker::Start({}, inspector_, sink, [&]() -> Result<std::vector<TaskRecord>> {
+        if (++calls < 3) return Fail(ErrorCode::kIo, "not now");
+        return AllInProgramOne();
+      });
+  ASSERT_TRUE(tracker.has_value()) << tracker.error().message();
+  EXPECT_TRUE(WaitFor([&] { return !sink.Of(Self()).mappings.empty(); }));
+  EXPECT_EQ((*tracker)->counters().snapshots_failed, 2U);
+  EXPECT_EQ(calls, 3);
 }
 
 }  // namespace

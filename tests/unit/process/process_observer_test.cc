@@ -27,6 +27,7 @@ class RecordingObserver : public ProcessObserver {
     const Result<ProcStat> stat = process.directory == nullptr ? Fail(ErrorCode::kNotFound, "gone")
                                                                : process.directory->Stat();
     seen.push_back(fmt::format("{} {}", process.key.pid.value(), stat ? stat->comm : "gone"));
+    inherited.push_back(process.inherited ? process.inherited->at(0).second : "none");
     return stat ? Label(stat->comm) : process.inherited;
   }
   void OnMapping(const ProcessKey& process, const ObjectMapping& mapping,
@@ -36,6 +37,7 @@ class RecordingObserver : public ProcessObserver {
   }
 
   std::vector<std::string> seen;
+  std::vector<std::string> inherited;  // by each of them
   std::vector<std::string> mapped;
 };
 
@@ -55,6 +57,11 @@ class ProcessObserverTest : public ProcessHistoryTest {
     return {Pid(pid), BootClock::Now().ToStartTime(last_)};
   }
 
+  static std::string StatOf(uint32_t pid, uint64_t start, const std::string& comm) {
+    return fmt::format("{} ({}) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {} 0 0\n", pid, comm,
+                       start);
+  }
+
   RecordingObserver observer_;
 };
 
@@ -64,7 +71,6 @@ TEST_F(ProcessObserverTest, SeesAProcessOnceAndItsSamplesHaveItsLabels) {
   EXPECT_EQ(ServiceOf(kKey), "fake");
   EXPECT_EQ(LabelsOf(kKey), LabelsOf(kKey)) << "one object for all";
   Scan();
-  Exec(100);
   history_.Recheck(kKey);
   EXPECT_THAT(observer_.seen, ElementsAre("100 fake"));
 }
@@ -94,6 +100,47 @@ TEST_F(ProcessObserverTest, AProcessThatWasGoneAtOnceInheritsItsParentsLabels) {
   EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "200 gone"));
   EXPECT_EQ(ServiceOf(child), "fake");
   EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "200 gone"));
+}
+
+TEST_F(ProcessObserverTest, SeesEachProgramOfAProcess) {
+  Scan();
+  machine_.WriteFile(machine_.proc() + "/100/stat", StatOf(100, 5, "next"));
+  Exec(100);
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "100 next"));
+  EXPECT_THAT(observer_.inherited, ElementsAre("none", "fake"));
+  EXPECT_EQ(ServiceOf(kKey), "next");
+}
+
+TEST_F(ProcessObserverTest, SeesNoOtherProgramWhereOnlyTheExecIdIsLearnt) {
+  ASSERT_TRUE(history_.Scan({}).has_value());
+  Scan();
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake"));
+}
+
+TEST_F(ProcessObserverTest, SeesOnlyWhatAForkedProcessHasBecomeInTheSameBurst) {
+  Scan();
+  const ForkEvent fork{Now(), Pid(200), Tid(200), Pid(100)};
+  machine_.AddProcess(200, BootClock::Now().ToStartTime(fork.when).value(), "", "child");
+  const std::vector<ProcessEvent> burst = {fork,
+                                           CommEvent{Now(), Pid(200), Tid(200), true, "child"}};
+  history_.Apply(burst);
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "200 child"));
+}
+
+TEST_F(ProcessObserverTest, AChildInheritsFromAParentThatIsAsYoung) {
+  constexpr uint32_t kGenerations = 8;
+  Scan();
+  std::vector<ProcessEvent> burst;
+  for (uint32_t pid = 200; pid < 200 + kGenerations; ++pid) {
+    const Pid parent(pid == 200 ? 100 : pid - 1);
+    const ForkEvent fork{Now(), Pid(pid), Tid(pid), parent};
+    machine_.AddProcess(pid, BootClock::Now().ToStartTime(fork.when).value(), "",
+                        fmt::format("{}", pid));
+    burst.emplace_back(fork);
+  }
+  history_.Apply(burst);
+  EXPECT_THAT(observer_.inherited,
+              ElementsAre("none", "fake", "200", "201", "202", "203", "204", "205", "206"));
 }
 
 TEST_F(ProcessObserverTest, TellsTheLivesOfAPidApart) {
@@ -148,6 +195,17 @@ TEST_F(ProcessObserverTest, SeesNoMappingOfAProcessThatItHasNotSeen) {
   observer_.mapped.clear();
   Fork(100, 200);
   EXPECT_THAT(observer_.mapped, IsEmpty());
+}
+
+TEST_F(ProcessObserverTest, SeesTheMappingsOfAProcessThatASampleShows) {
+  Scan();
+  observer_.mapped.clear();
+  const ForkEvent fork{Now(), Pid(200), Tid(200), Pid(100)};
+  Apply(fork);  // its /proc cannot be read yet
+  const ProcessKey child = KeyOfLastFork(200);
+  machine_.AddProcess(200, child.start_time.value(), "");
+  LabelsOf(child);
+  EXPECT_THAT(observer_.mapped, ElementsAre("200 /lib/a 7f0000000000"));
 }
 
 }  // namespace

@@ -302,6 +302,26 @@ TEST(ProfileBuilder, LetsTheUsersLabelWin) {
               ElementsAre(Pair("pod", "blue"), Pair("team", "db")));
 }
 
+TEST(ProfileBuilder, MakesOneProfileOfSetsThatTheUsersLabelsMakeEqual) {
+  ProfileBuilder builder = MakeBuilder();
+  builder.Add(MadeWindow()
+                  .AddStack({User(1, "leaf")})
+                  .AddSample(kProcess, "t", 1, MakeLabels({{"pod", "blue"}, {"team", "other"}}))
+                  .AddSample(kProcess, "t", 2, MakeLabels({{"pod", "blue"}, {"team", "third"}}))
+                  .AddSample(kProcess, "t", 4, MakeLabels({{"pod", "blue"}}))
+                  .AddSample(kReusedPid, "t", 8, MakeLabels({{"team", "other"}}))
+                  .AddSample(kReusedPid, "t", 16)
+                  .named());
+  const std::vector<Profile> profiles = std::move(builder).FinishByLabels();
+  ASSERT_EQ(profiles.size(), 2);
+  EXPECT_THAT(profiles[0].labels, ElementsAre(Pair("pod", "blue"), Pair("team", "db")));
+  EXPECT_THAT(profiles[1].labels, ElementsAre(Pair("team", "db")));
+  ASSERT_EQ(profiles[0].samples.size(), 1) << "one and the same";
+  EXPECT_EQ(profiles[0].samples[0].count, 7);
+  ASSERT_EQ(profiles[1].samples.size(), 1);
+  EXPECT_EQ(profiles[1].samples[0].count, 24);
+}
+
 TEST(ProfileBuilder, SortsTheUsersLabelsAndTakesTheLastOfAName) {
   ProfileBuilder builder({.labels = {{"team", "db"}, {"shift", "a"}, {"team", "web"}}});
   EXPECT_THAT(std::move(builder).Finish().labels,

@@ -13,16 +13,17 @@
 namespace pyrometer {
 namespace {
 
-SymbolTable OneFunction() {
+SymbolTable OneFunction(size_t name_length = 1000) {
   SymbolTableBuilder builder;
   EXPECT_TRUE(builder
                   .Add({.start = ElfAddress(0x1000), .size = 16, .limit = ElfAddress(0x2000)},
-                       std::string(1000, 'f'))
+                       std::string(name_length, 'f'))
                   .has_value());
   return std::move(builder).Build();
 }
 
-// Has a function for every object but 13, and counts how often it was asked.
+// Has a function for every object but 13 and 14, a long one for 15, and counts how often it was
+// asked.
 class CountingSource : public ObjectSource {
  public:
   std::optional<ObjectDescription> Describe(ObjectId) override { return ObjectDescription(); }
@@ -30,7 +31,7 @@ class CountingSource : public ObjectSource {
     ++asked[object.value()];
     if (object == ObjectId(13)) return Fail(ErrorCode::kNotFound, "gone");
     if (object == ObjectId(14)) return Fail(ErrorCode::kMalformed, "damaged");
-    return OneFunction();
+    return OneFunction(object == ObjectId(15) ? 10'000 : 1000);
   }
   std::map<uint32_t, int> asked;
 };
@@ -85,6 +86,21 @@ TEST(SymbolTableCache, HoldsATableAboveItsMaximumForTheWindowOnly) {
   EXPECT_EQ(source.asked[1], 2);
 }
 
+TEST(SymbolTableCache, HoldsATableAboveItsMaximumBesideAllOthers) {
+  CountingSource source;
+  SymbolTableCache cache(source, {.idle_bytes = 1, .max_bytes = 2 * OneFunction().bytes()});
+  for (const uint32_t object : {1, 15, 15, 2}) {
+    EXPECT_NE(cache.Get(ObjectId(object), {}, 1).table, nullptr) << object;
+  }
+  EXPECT_EQ(cache.Get(ObjectId(15), {}, 1).reason, Unresolved::kNoRoom) << "until another is asked";
+  EXPECT_NE(cache.Get(ObjectId(1), {}, 1).table, nullptr);
+  cache.EndWindow(1, 0);
+  EXPECT_EQ(cache.BeginWindow(1 + SymbolTableCache::kUseWindows),
+            std::vector<ObjectId>{ObjectId(15)});
+  EXPECT_EQ(source.asked, (std::map<uint32_t, int>{{1, 1}, {2, 1}, {15, 1}}));
+  EXPECT_EQ(cache.dropped_in_use(), 1U);
+}
+
 TEST(SymbolTableCache, ReadsNothingOverAndOverWhenTablesInUseExceedItsMaximum) {
   CountingSource source;
   const size_t max_bytes = 2 * OneFunction().bytes();
@@ -112,6 +128,20 @@ TEST(SymbolTableCache, RemembersFailuresForSomeWindows) {
   cache.EndWindow(7, 6);
   cache.Get(ObjectId(13), {}, 8);
   EXPECT_EQ(source.asked[13], 2);
+}
+
+TEST(SymbolTableCache, SaysWhatMayBeTriedAgain) {
+  CountingSource source;
+  SymbolTableCache cache(source, {});
+  cache.Get(ObjectId(13), {}, 1);
+  cache.Get(ObjectId(14), {}, 1);
+  cache.EndWindow(1, 0);
+  EXPECT_TRUE(cache.BeginWindow(SymbolTableCache::kUseWindows).empty());
+  EXPECT_EQ(cache.BeginWindow(1 + SymbolTableCache::kUseWindows),
+            std::vector<ObjectId>{ObjectId(13)})
+      << "a file may be found again";
+  cache.EndWindow(60, 2);
+  EXPECT_EQ(cache.BeginWindow(61), std::vector<ObjectId>{ObjectId(14)});
 }
 
 TEST(SymbolTableCache, ReadsTheVdsoItself) {

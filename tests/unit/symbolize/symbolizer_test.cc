@@ -49,6 +49,7 @@ class FakeObjects : public ObjectSource {
   }
   Result<SymbolTable> Symbols(ObjectId object) override {
     ++reads;
+    if (missing) return Fail(ErrorCode::kNotFound, "gone for now");
     if (object == kGone) return Fail(ErrorCode::kNotFound, "gone");
     if (object == kDamaged) return Fail(ErrorCode::kMalformed, "damaged");
     SymbolTableBuilder builder;
@@ -58,17 +59,20 @@ class FakeObjects : public ObjectSource {
     return std::move(builder).Build();
   }
   int reads = 0;
+  bool missing = false;  // files of all objects
 };
 
 class FakePerfMaps : public PerfMapSource {
  public:
   Result<UniqueFd> Open(ProcessKey process) override {
+    if (growing) return UniqueFd(::dup(growing.get()));
     if (!texts.contains(process)) return Fail(ErrorCode::kNotFound, "no perf map");
     return TextFile(texts[process]);
   }
   bool HasEnded(ProcessKey process) override { return ended.contains(process); }
 
-  std::map<ProcessKey, std::string> texts;
+  std::map<ProcessKey, std::string> texts;  // in a new file each time
+  UniqueFd growing;                         // everybody's, if there is one
   std::set<ProcessKey> ended;
 };
 
@@ -279,6 +283,38 @@ TEST_F(SymbolizerTest, TakesALastLineWithoutANewlineWhenTheProcessHasEnded) {
   EXPECT_EQ(name(kBob), "[unknown]") << "a part of a name is forgotten when its line grows";
 }
 
+TEST_F(SymbolizerTest, TakesALastLineWithoutANewlineForMadeUpWhileItMayGrow) {
+  perf_maps_.growing = TextFile("7f0000000000 100 la");
+  Symbolizer symbolizer = Make();
+  const auto location = [&] {
+    return symbolizer.Name(WindowOf({Frame::User(Address(0x7f0000000010))})).locations.at(0);
+  };
+  location();
+  EXPECT_EQ(OnlyLine(location()).function, "la");
+  EXPECT_EQ(location()->quality, NameQuality::kMadeUp);
+  EXPECT_EQ(location(), location()) << "one for all windows";
+  perf_maps_.ended.insert(kAlice);
+  EXPECT_EQ(location()->quality, NameQuality::kSymbol) << "its writer is gone";
+  perf_maps_.ended.clear();
+  EXPECT_EQ(location()->quality, NameQuality::kSymbol) << "a name stays";
+  ASSERT_TRUE(WriteAll(perf_maps_.growing.get(), "st\n").has_value());
+  EXPECT_EQ(OnlyLine(location()).function, "last");
+  EXPECT_EQ(location()->quality, NameQuality::kSymbol);
+}
+
+TEST_F(SymbolizerTest, TakesALastLineForANameWhenItsNewlineComes) {
+  perf_maps_.growing = TextFile("7f0000000000 100 last");
+  Symbolizer symbolizer = Make();
+  const auto location = [&] {
+    return symbolizer.Name(WindowOf({Frame::User(Address(0x7f0000000010))})).locations.at(0);
+  };
+  location();
+  EXPECT_EQ(location()->quality, NameQuality::kMadeUp);
+  ASSERT_TRUE(WriteAll(perf_maps_.growing.get(), "\n").has_value());
+  EXPECT_EQ(OnlyLine(location()).function, "last");
+  EXPECT_EQ(location()->quality, NameQuality::kSymbol);
+}
+
 TEST_F(SymbolizerTest, KeepsNamesOfTablesThatItDropped) {
   Symbolizer symbolizer =
       Make({.symbol_tables = {.idle_bytes = 0}, .perf_map_bytes = 0, .keep_windows = 60});
@@ -311,6 +347,41 @@ TEST_F(SymbolizerTest, NamesFramesAgainWhoseSymbolsHadNoRoom) {
   EXPECT_EQ(name(), "foo::bar");
   EXPECT_EQ(objects_.reads, 2);
   EXPECT_EQ(symbolizer.counts().tables_dropped_in_use, 2U);
+}
+
+TEST_F(SymbolizerTest, NamesFramesAgainWhoseFileWasMissingForATime) {
+  Symbolizer symbolizer = Make();
+  const auto locations = [&] {
+    return symbolizer.Name(WindowOf({InLibrary(0x1010), InLibrary(0x1110)})).locations;
+  };
+  objects_.missing = true;
+  EXPECT_EQ(OnlyLine(locations()[0]).function, "libfoo.so+0x1010");
+  objects_.missing = false;
+  for (uint32_t window = 2; window < 1 + SymbolTableCache::kUseWindows; ++window) {
+    EXPECT_EQ(OnlyLine(locations()[0]).function, "libfoo.so+0x1010");
+  }
+  EXPECT_EQ(objects_.reads, 1);
+  const std::vector<LocationRef> found = locations();
+  EXPECT_EQ(OnlyLine(found[0]).function, "foo::bar");
+  EXPECT_EQ(OnlyLine(found[1]).function, "bad\uFFFDname\uFFFD");
+  EXPECT_EQ(found[0]->quality, NameQuality::kSymbol);
+  EXPECT_TRUE(found[0]->object->has_functions);
+  EXPECT_EQ(locations(), found);
+}
+
+TEST_F(SymbolizerTest, KeepsNamesWhoseFileIsMissingLater) {
+  Symbolizer symbolizer = Make({.symbol_tables = {.idle_bytes = 0}});
+  const auto name = [&](uint64_t address) {
+    return OnlyLine(symbolizer.Name(WindowOf({InLibrary(0x1010), InLibrary(address)})).locations[0])
+        .function;
+  };
+  EXPECT_EQ(name(0x1010), "foo::bar");
+  for (uint32_t i = 0; i < SymbolTableCache::kUseWindows; ++i) name(0x1010);
+  objects_.missing = true;
+  for (uint32_t i = 0; i < 3 * SymbolTableCache::kUseWindows; ++i) {
+    EXPECT_EQ(name(0x1020), "foo::bar");
+  }
+  EXPECT_GE(objects_.reads, 3);
 }
 
 TEST_F(SymbolizerTest, ForgetsLocationsThatAreNoLongerUsed) {
