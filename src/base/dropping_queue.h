@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -17,23 +16,29 @@ namespace pyrometer {
 template <typename T>
 class DroppingQueue {
  public:
-  using Deadline = std::chrono::steady_clock::time_point;
-
   // REQUIRES: capacity > 0.
   explicit DroppingQueue(size_t capacity) : capacity_(capacity) {}
 
   // Returns the value dropped, if any: the oldest, or `value` itself once the queue is closed.
   std::optional<T> Push(T value) {
+    return Push(std::move(value), [](T& /*next*/, const T& /*dropped*/) {});
+  }
+
+  // The same; `hand_over(T& next, const T& dropped)` lets the value that is now the oldest take
+  // over what the dropped one had to tell, before anybody can pop it.
+  template <typename HandOver>
+  std::optional<T> Push(T value, const HandOver& hand_over) {
     const std::lock_guard lock(mutex_);
-    std::optional<T> dropped;
     if (closed_) {
-      dropped = std::move(value);
-    } else {
-      if (items_.size() >= capacity_) dropped = TakeFirst();
-      items_.push_back(std::move(value));
-      changed_.notify_one();
+      ++dropped_;
+      return value;
     }
-    if (dropped) ++dropped_;
+    items_.push_back(std::move(value));
+    changed_.notify_one();
+    if (items_.size() <= capacity_) return std::nullopt;
+    ++dropped_;
+    std::optional<T> dropped = TakeFirst();
+    hand_over(items_.front(), *dropped);
     return dropped;
   }
 
@@ -41,13 +46,6 @@ class DroppingQueue {
   std::optional<T> Pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !items_.empty() || closed_; });
-    return TakeFirst();
-  }
-
-  // The same, but also returns nothing at the deadline.
-  std::optional<T> Pop(Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, deadline, [this] { return !items_.empty() || closed_; });
     return TakeFirst();
   }
 

@@ -44,11 +44,13 @@ TEST(DroppingQueue, GivesBackWhatIsPushedAfterClosing) {
   EXPECT_EQ(queue.Pop(), std::nullopt);
 }
 
-TEST(DroppingQueue, GivesNothingAtTheDeadline) {
-  DroppingQueue<int> queue(1);
-  EXPECT_EQ(queue.Pop(Clock::now() + std::chrono::milliseconds(1)), std::nullopt);
-  queue.Push(1);
-  EXPECT_EQ(queue.Pop(Clock::now()), 1);
+TEST(DroppingQueue, LetsTheNextTakeOverWhatIsDropped) {
+  DroppingQueue<int> queue(2);
+  const auto add = [](int& next, const int& dropped) { next += dropped; };
+  for (const int value : {1, 10, 100, 1000}) queue.Push(value, add);
+  EXPECT_EQ(queue.Pop(), 111);
+  EXPECT_EQ(queue.Pop(), 1000);
+  EXPECT_EQ(queue.dropped(), 2U);
 }
 
 TEST(DroppingQueue, WakesTheOneWhoWaits) {
@@ -59,8 +61,8 @@ TEST(DroppingQueue, WakesTheOneWhoWaits) {
   std::optional<int> third(3);
   std::jthread consumer([&] {
     first = queue.Pop();
-    second = queue.Pop(late);
-    third = queue.Pop(late);
+    second = queue.Pop();
+    third = queue.Pop();
   });
   queue.Push(1);
   while (queue.size() > 0 && Clock::now() < late) std::this_thread::yield();
