@@ -158,7 +158,7 @@ class PidNamespace(BpfTestCase):
         self.check_refused("--fork")
 
     def test_of_the_children_only_is_refused(self):
-        self.check_refused(advice="say `--fork`, too")
+        self.check_refused(advice="also use `--fork`")
 
 
 class Output(BpfTestCase):

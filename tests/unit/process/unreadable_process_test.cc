@@ -35,7 +35,8 @@ class AsNobody {
   AsNobody& operator=(const AsNobody&) = delete;
 };
 
-// With room for so many open files more.
+// With room for so many open files more. What is called meanwhile must have been called before: the
+// sanitizer that checks the types of objects opens a pipe when it meets one for the first time.
 class FewFiles {
  public:
   explicit FewFiles(rlim_t more) {
@@ -90,6 +91,7 @@ TEST_F(UnreadableProcess, IsNotEndedByAScan) {
 
 TEST_F(UnreadableProcess, IsNotEndedForWantOfFileDescriptors) {
   Scan();
+  ScanAgain();
   {
     const FewFiles few(1);
     ScanAgain();
@@ -128,6 +130,8 @@ TEST_F(UnreadableProcess, IsKnownWithoutItsMappings) {
 }
 
 TEST_F(UnreadableProcess, IsReadAgainForTheNextSample) {
+  const ProcessKey nobody{Pid(4242), StartTime(1)};
+  EXPECT_FALSE(history_.MappingsAt(nobody, ExecId(3), Now()).has_value());
   {
     const FewFiles few(1);
     EXPECT_FALSE(history_.MappingsAt(kKey, ExecId(3), Now()).has_value());
