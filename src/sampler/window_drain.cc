@@ -51,6 +51,7 @@ Result<void> TakeAll(WindowMapReader& reader, int fd, const Take& take) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): its parameters are those of the system call.
 int KernelMapReader::TakeBatch(int map, const uint32_t* position, uint32_t* next, void* keys,
                                void* values, uint32_t* count) {
   const uint32_t room = *count;

@@ -63,7 +63,7 @@ class Pclntab {
     constexpr uint32_t kGo118 = 0xfffffff0;
     constexpr uint32_t kGo120 = 0xfffffff1;
     constexpr uint8_t kPointerSize = 8;
-    const auto magic = At<uint32_t>(0);
+    const uint32_t magic = At<uint32_t>(0).value_or(0);
     if (magic != kGo118 && magic != kGo120) return false;
     if (At<uint8_t>(7) != kPointerSize) return false;
     const auto count = At<uint64_t>(8);
