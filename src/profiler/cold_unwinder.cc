@@ -17,7 +17,7 @@ namespace {
 // second, takes what comes meanwhile.
 constexpr std::chrono::milliseconds kBusyInterval(50);
 // Else at the latest, for the few cold samples that wake nobody.
-constexpr std::chrono::milliseconds kIdleInterval(1000);
+constexpr std::chrono::milliseconds kIdleInterval(2000);
 
 uint32_t AddStack(Window& window, const ColdSample& sample, const ColdStack& stack) {
   window.stacks.push_back({.first_frame = static_cast<uint32_t>(window.frames.size()),

@@ -41,7 +41,8 @@ Result<void> SamplingLoop::Start() {
 
 std::chrono::nanoseconds SamplingLoop::Step() {
   const MonotonicTime now = parts_.clock.Now();
-  if (now >= look_for_cpus_) FollowCpus();
+  // A little early rather than by a wakeup of its own.
+  if (Between(now, look_for_cpus_) <= kLook) FollowCpus();
   if (now >= not_before_) {
     if (now >= parts_.consumers.EndOfWindow(window_began_)) {
       TakeWindow(Why::kPeriodEnds);
