@@ -40,6 +40,12 @@ class HelpLayout : public CLI::Formatter {
     return type.empty() ? "" : " " + type;
   }
 
+  // Without the "{text}" that tells CLI11 what a flag without a value means.
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    return name.substr(0, name.find('{'));
+  }
+
   std::string make_usage(const CLI::App* app, std::string name) const override {
     if (!app->get_prefix_command()) return CLI::Formatter::make_usage(app, std::move(name));
     return "Usage: " + name + " [OPTIONS] [[--] COMMAND [ARG]...]\n";

@@ -73,6 +73,16 @@ TEST(ParseCommandLine, ReadsShortOptions) {
   EXPECT_TRUE(config.quiet);
 }
 
+TEST(ParseCommandLine, ReadsWhichStatsAreWanted) {
+  EXPECT_EQ(ParseRecord({}).stats, std::nullopt);
+  EXPECT_EQ(ParseRecord({"--stats"}).stats, StatsFormat::kText);
+  EXPECT_EQ(ParseRecord({"--stats=json"}).stats, StatsFormat::kJson);
+  const RecordConfig config = ParseRecord({"--stats", "make", "all"});
+  EXPECT_EQ(config.stats, StatsFormat::kText);
+  EXPECT_THAT(config.command, ElementsAre("make", "all"));
+  EXPECT_EQ(Parse({"record", "--stats=xml"}).error().code(), ErrorCode::kInvalid);
+}
+
 TEST(ParseCommandLine, CollectsRepeatedTargetsOnce) {
   const RecordConfig config = ParseRecord(
       {"-p", "1,2", "--pid=2", "-p", "3", "--comm", "a b", "--comm", "[x,y]", "--comm", "a b"});
@@ -192,6 +202,7 @@ TEST(ParseCommandLine, ShowsTheHelpOfTheSubcommand) {
     const Result<ParsedCommand> parsed = Parse(words);
     ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
     EXPECT_THAT(std::get<ShowHelp>(*parsed).text, HasSubstr(text));
+    EXPECT_THAT(std::get<ShowHelp>(*parsed).text, Not(HasSubstr("{")));
   }
 }
 
