@@ -16,10 +16,9 @@ volatile __u32 cgroup_hierarchies[PYRO_FILTER_GENERATIONS] = {};
  * inherit generations that are no longer in use. Written by user space. */
 volatile __u32 pid_generations = 0;
 
-/* Number of denied cgroups: with none, a tick does not check. User space writes it, and a bit for
- * each (PYRO_DENIED_BIT). */
-volatile __u32 denied = 0;
-volatile __u64 denied_bits[PYRO_DENIED_BITS / 64] __attribute__((aligned(64))) = {};
+/* 0: no cgroup is denied, and a tick does not check. Else another number whenever the set of denied
+ * cgroups has changed. Written by user space, after the set. */
+volatile __u32 denial_generation = 0;
 
 /* Children of wanted processes that did not fit into wanted_pids. */
 volatile __u64 missed_children = 0;
@@ -72,20 +71,35 @@ static __always_inline struct cgroup *pyro_parent_cgroup(struct cgroup *cgroup, 
   return typed ? parent->cgroup : BPF_CORE_READ(parent, cgroup);
 }
 
-/* True if the task is in or below a denied cgroup. */
-static __always_inline bool pyro_denied(void)
+static __always_inline bool pyro_below_denied(struct cgroup *cgroup)
 {
-  if (!denied) return false;
-  struct cgroup *cgroup = pyro_cgroup();
   for (int depth = 0; depth < PYRO_MAX_CGROUP_DEPTH && cgroup; ++depth) {
     const __u64 id = pyro_cgroup_id(cgroup, PYRO_HAS_TYPED_TASK);
-    const __u32 bit = PYRO_DENIED_BIT(id);
-    if (denied_bits[bit / 64 & (PYRO_DENIED_BITS / 64 - 1)] >> (bit & 63) & 1 &&
-        bpf_map_lookup_elem(&denied_cgroups, &id))
-      return true;
+    if (bpf_map_lookup_elem(&denied_cgroups, &id)) return true;
     cgroup = pyro_parent_cgroup(cgroup, PYRO_HAS_TYPED_TASK);
   }
   return false;
+}
+
+/* True if the task is in or below a denied cgroup. The kernel never moves a cgroup to another
+ * parent: what was found for one holds until the denied set changes. */
+static __always_inline bool pyro_denied(__u32 event)
+{
+  /* Read once, and before the set: a verdict is never newer than its generation says. */
+  const __u32 generation = denial_generation;
+  if (!generation) return false;
+  struct cgroup *cgroup = pyro_cgroup();
+  if (!cgroup) return false;
+  const __u64 id = pyro_cgroup_id(cgroup, PYRO_HAS_TYPED_TASK);
+  const __u32 slot = event * PYRO_VERDICTS + (id & (PYRO_VERDICTS - 1));
+  struct pyro_verdict *verdict = bpf_map_lookup_elem(&verdicts, &slot);
+  if (!verdict) return pyro_below_denied(cgroup);
+  if (verdict->cgroup != id || verdict->generation != generation) {
+    verdict->denied = pyro_below_denied(cgroup);
+    verdict->cgroup = id;
+    verdict->generation = generation;
+  }
+  return verdict->denied;
 }
 
 static __always_inline bool pyro_names(const __u8 *generations, __u32 generation)

@@ -236,4 +236,21 @@ struct {
   __type(value, __u8);
 } denied_cgroups SEC(".maps");
 
+/* Whether a cgroup is in or below a denied one, by kind of event and the low bits of its id; the
+ * last one asked for stays. Private to the programs of one kind on one CPU. */
+#define PYRO_VERDICTS 64
+
+struct pyro_verdict {
+  __u64 cgroup;
+  __u32 generation; /* of the denied set */
+  __u32 denied;
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, PYRO_EVENT_KINDS *PYRO_VERDICTS);
+  __type(key, __u32);
+  __type(value, struct pyro_verdict);
+} verdicts SEC(".maps");
+
 #endif

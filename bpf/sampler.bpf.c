@@ -271,7 +271,7 @@ int pyro_tick(struct bpf_perf_event_data *ctx)
 
   if (!pid_tgid && !pyro_serves_interrupt(ctx))
     outcome = PYRO_OUTCOME_IDLE;
-  else if (pyro_denied())
+  else if (pyro_denied(PYRO_EVENT_CPU_CLOCK))
     outcome = PYRO_OUTCOME_FILTERED;
   else
     outcome = pyro_sample(ctx, pid_tgid, PYRO_EVENT_CPU_CLOCK, now_active);

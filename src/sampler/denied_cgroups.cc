@@ -3,7 +3,6 @@
 
 #include <bpf/bpf.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 
@@ -35,13 +34,8 @@ void DeniedCgroups::Allow(uint64_t cgroup) {
 }
 
 void DeniedCgroups::Tell() {
-  std::array<uint64_t, PYRO_DENIED_BITS / 64> bits{};
-  for (const uint64_t id : denied_) {
-    const uint32_t bit = PYRO_DENIED_BIT(id);
-    bits[bit / 64] |= uint64_t{1} << bit % 64;
-  }
-  for (size_t i = 0; i < bits.size(); ++i) std::atomic_ref<__u64>(bits_[i]).store(bits[i]);
-  std::atomic_ref<uint32_t>(count_).store(static_cast<uint32_t>(denied_.size()));
+  if (++last_generation_ == 0) ++last_generation_;
+  std::atomic_ref<uint32_t>(generation_).store(denied_.empty() ? 0 : last_generation_);
 }
 
 size_t DeniedCgroups::size() const {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
@@ -16,12 +15,9 @@ namespace pyrometer {
 // The user-space side of the map `denied_cgroups`. Any thread.
 class DeniedCgroups {
  public:
-  using Bits = std::span<__u64, PYRO_DENIED_BITS / 64>;
-
-  // `count` and `bits` are the variables that tell the kernel side whether it must look into the
-  // map.
-  DeniedCgroups(int map_fd, uint32_t& count, Bits bits)
-      : map_fd_(map_fd), count_(count), bits_(bits) {}
+  // `generation` is the variable that tells the kernel side whether it must look into the map, and
+  // whether what it found there still holds.
+  DeniedCgroups(int map_fd, uint32_t& generation) : map_fd_(map_fd), generation_(generation) {}
 
   // Errors: kExhausted.
   Result<void> Deny(uint64_t cgroup);
@@ -34,8 +30,8 @@ class DeniedCgroups {
 
   const int map_fd_;
   mutable absl::Mutex mutex_;
-  uint32_t& count_;  // like bits_, written under the mutex and read by the kernel side
-  const Bits bits_;
+  uint32_t& generation_;  // written under the mutex, read by the kernel side
+  uint32_t last_generation_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_set<uint64_t> denied_ ABSL_GUARDED_BY(mutex_);
 };
 

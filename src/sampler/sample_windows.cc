@@ -36,8 +36,7 @@ SampleWindows::SampleWindows(sampler_bpf& skeleton, const Options& options)
       capacity_{options.sizes.small_stacks, options.sizes.medium_stacks, options.sizes.large_stacks,
                 options.sizes.counts},
       filters_(skeleton),
-      denied_(bpf_map__fd(skeleton.maps.denied_cgroups), skeleton.bss->denied,
-              DeniedCgroups::Bits(skeleton.bss->denied_bits)),
+      denied_(bpf_map__fd(skeleton.maps.denied_cgroups), skeleton.bss->denial_generation),
       outcomes_(bpf_map__fd(skeleton.maps.outcomes)),
       events_(skeleton.progs.pyro_tick, options.frequency, options.procfs),
       drain_(reader_) {}

@@ -65,10 +65,6 @@ enum pyro_outcome {
 
 /* Cgroups that can be denied at a time. */
 #define PYRO_MAX_DENIED 1024
-/* A bit for each denied id, so that most others are told without a look into the map: as many as
- * one cache line has. Bit `n` is that of word n / 64. */
-#define PYRO_DENIED_BITS 512
-#define PYRO_DENIED_BIT(id) ((__u32)(((__u64)(id)*0x9e3779b97f4a7c15ULL) >> 55))
 
 /* How the walk of the user stack ended. */
 enum pyro_stack_end {

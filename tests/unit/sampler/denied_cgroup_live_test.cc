@@ -120,7 +120,7 @@ TEST_F(DeniedCgroupLive, SamplesNeitherItNorWhatIsBelowIt) {
   inside.End();
 }
 
-// All of them share the bits by which a tick sees whether it has to look.
+// What a tick once found out about a cgroup must not outlive the set it was found in.
 TEST_F(DeniedCgroupLive, KeepsOneDeniedAmongManyThatAreAllowedAgain) {
   const Cgroup cgroup(Name("-one"));
   Child inside;
