@@ -156,7 +156,13 @@ void ColdUnwinder::MoveInto(Window& window) {
   std::vector<Unwound> done;
   {
     const absl::MutexLock lock(&mutex_);
-    done = std::exchange(done_, {});
+    // What was taken since the window's end belongs to the next one, which may be of another
+    // frequency and filter.
+    const auto later = std::stable_partition(
+        done_.begin(), done_.end(),
+        [&window](const Unwound& unwound) { return unwound.sample.when <= window.end; });
+    done.assign(std::make_move_iterator(done_.begin()), std::make_move_iterator(later));
+    done_.erase(done_.begin(), later);
   }
   for (Unwound& unwound : done) {
     ColdSample& sample = unwound.sample;

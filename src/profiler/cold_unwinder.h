@@ -44,7 +44,7 @@ class ColdUnwinder {
   // do.
   bool Unwind(const std::stop_token& stop = {});
 
-  // Adds to `window` the samples unwound since the last call.
+  // Adds to `window` the samples that were unwound since the last call and taken by its end.
   void MoveInto(Window& window);
 
   // Waits until everything shipped before the call is unwound. Samples not unwound by `until` are

@@ -36,8 +36,9 @@ class ColdUnwinderTest : public testing::Test {
                         .complete = true};
   }
 
-  Window Move() {
+  Window Move(MonotonicTime end = MonotonicTime(UINT64_MAX)) {
     Window window;
+    window.end = end;
     unwinder_.MoveInto(window);
     return window;
   }
@@ -60,6 +61,13 @@ TEST_F(ColdUnwinderTest, AddsWhatItUnwoundToTheNextWindowOnce) {
   EXPECT_EQ(window.FramesOf(stack)[1], Frame::Object(kProgram, ElfAddress(0x100)));
   EXPECT_TRUE(Move().samples.empty());
   EXPECT_FALSE(unwinder_.Unwind());
+}
+
+TEST_F(ColdUnwinderTest, KeepsASampleFromAfterTheWindowForTheNextOne) {
+  source_.Ship(SampleAt(0x400100));  // at 5
+  unwinder_.Unwind();
+  EXPECT_TRUE(Move(MonotonicTime(4)).samples.empty());
+  EXPECT_EQ(Move(MonotonicTime(5)).samples.size(), 1U);
 }
 
 TEST_F(ColdUnwinderTest, LooksAgainAtAProcessWhoseMemoryIsNotWhatIsKnown) {

@@ -108,6 +108,7 @@ class FakeWindows : public WindowSource {
     Window window = WindowOf(std::exchange(waiting_, 0));
     window.frequency = frequency;
     window.begin = MonotonicTime(static_cast<uint64_t>(drains));  // later than what was before
+    window.end = MonotonicTime(UINT64_MAX);
     if (prepared.frequency) frequency = *prepared.frequency;
     prepared = {};
     nearly_full = leftover = false;
