@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "indexer/in_process_indexer.h"
 #include "process/address_space_sink.h"
-#include "process/object_inspector.h"
 #include "process/process_tracker.h"
+#include "profiler/indexed_headers.h"
 #include "profiler/profiler.h"
 #include "sampler/sampler.h"
 
@@ -26,16 +26,6 @@ class KernelMachine {
   Profiler::Machine parts();
 
  private:
-  // Has the indexer read the headers of newly mapped files.
-  class Headers : public ObjectInspector {
-   public:
-    explicit Headers(Indexer& indexer) : indexer_(indexer) {}
-    Result<ObjectFacts> Inspect(int fd) override { return indexer_.Inspect(fd); }
-
-   private:
-    Indexer& indexer_;
-  };
-
   // Passes mapping arrays on to the kernel side.
   class Mappings : public AddressSpaceSink {
    public:
@@ -63,7 +53,7 @@ class KernelMachine {
   Log log_;
   std::unique_ptr<Sampler> sampler_;
   InProcessIndexer indexer_;
-  Headers headers_;
+  IndexedHeaders headers_;
   Mappings mappings_;
   std::unique_ptr<ProcessTracker> tracker_;
 };

@@ -22,31 +22,12 @@
 
 #include "base/unique_fd.h"
 #include "sampler/sampler.h"
+#include "tests/shared/cgroup_directory.h"
 
 namespace pyrometer {
 namespace {
 
 constexpr int kRounds = 5;
-
-// A cgroup below `parent`; left empty, and removed, when this goes.
-class Cgroup {
- public:
-  explicit Cgroup(std::string path) : path_(std::move(path)) { ::mkdir(path_.c_str(), 0755); }
-  ~Cgroup() { ::rmdir(path_.c_str()); }
-  Cgroup(const Cgroup&) = delete;
-  Cgroup& operator=(const Cgroup&) = delete;
-
-  const std::string& path() const { return path_; }
-  uint64_t id() const {
-    struct stat status {};
-    ::stat(path_.c_str(), &status);
-    return status.st_ino;
-  }
-  void Add(pid_t pid) const { std::ofstream(path_ + "/cgroup.procs") << pid; }
-
- private:
-  std::string path_;
-};
 
 // One process that spins on each CPU.
 class Load {
@@ -70,7 +51,7 @@ class Load {
   }
   Load(const Load&) = delete;
   Load& operator=(const Load&) = delete;
-  void MoveTo(const Cgroup& cgroup) const {
+  void MoveTo(const CgroupDirectory& cgroup) const {
     for (const pid_t pid : pids_) cgroup.Add(pid);
   }
 
@@ -107,13 +88,13 @@ double Measure(Sampler& sampler, std::chrono::milliseconds time) {
 
 Result<void> Run(const std::string& mount, std::chrono::milliseconds time) {
   const UniqueFd statistics(bpf_enable_stats(BPF_STATS_RUN_TIME));
-  const Cgroup top(mount + "/pyrometer-denial-cost");
-  const Cgroup unrelated(mount + "/pyrometer-denial-cost-unrelated");
-  std::vector<std::unique_ptr<Cgroup>> nested;
+  const CgroupDirectory top(mount + "/pyrometer-denial-cost");
+  const CgroupDirectory unrelated(mount + "/pyrometer-denial-cost-unrelated");
+  std::vector<std::unique_ptr<CgroupDirectory>> nested;
   std::string path = top.path();
   for (int depth = 2; depth <= 8; ++depth) {
     path += "/x";
-    nested.push_back(std::make_unique<Cgroup>(path));
+    nested.push_back(std::make_unique<CgroupDirectory>(path));
   }
   Sampler::Options options{.frequency = {1999}};
   options.filter.comms = {"nobody at all"};

@@ -18,6 +18,7 @@
 #include "process/process_history.h"
 #include "profile/folded.h"
 #include "profile/profile_builder.h"
+#include "profiler/indexed_headers.h"
 #include "profiler/profiler.h"
 #include "symbolize/kernel_symbols.h"
 #include "tests/replay/recorded_window.h"
@@ -47,15 +48,6 @@ void Replace(std::string& text, const std::string& what, const std::string& with
     text.replace(at, what.size(), with);
   }
 }
-
-class Headers : public ObjectInspector {
- public:
-  explicit Headers(Indexer& indexer) : indexer_(indexer) {}
-  Result<ObjectFacts> Inspect(int fd) override { return indexer_.Inspect(fd); }
-
- private:
-  Indexer& indexer_;
-};
 
 class Nowhere : public AddressSpaceSink {
  public:
@@ -153,7 +145,7 @@ class Replay : public testing::Test {
     EXPECT_FALSE(recorded.window.samples.empty());
 
     InProcessIndexer indexer;
-    Headers headers(indexer);
+    IndexedHeaders headers(indexer);
     Nowhere sink;
     ProcessHistory history({.procfs = {.root = (root_ / "proc").string(), .sys = "/nonexistent"}},
                            headers, sink);

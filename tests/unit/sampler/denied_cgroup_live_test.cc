@@ -14,39 +14,11 @@
 #include <system_error>
 
 #include "pyrometer/abi/sampler.h"
+#include "tests/shared/cgroup_directory.h"
 #include "tests/unit/sampler/sampler_live.h"
 
 namespace pyrometer {
 namespace {
-
-// A directory of a cgroup2 file system, removed with all that is below it. Children leave it by
-// ending.
-class Cgroup {
- public:
-  explicit Cgroup(std::string path) : path_(std::move(path)) {
-    EXPECT_EQ(::mkdir(path_.c_str(), 0755), 0) << path_;
-  }
-  ~Cgroup() {
-    WaitFor([this] { return ::rmdir(path_.c_str()) == 0; });
-  }
-  Cgroup(const Cgroup&) = delete;
-  Cgroup& operator=(const Cgroup&) = delete;
-
-  const std::string& path() const { return path_; }
-  uint64_t id() const {
-    struct stat status {};
-    ::stat(path_.c_str(), &status);
-    return status.st_ino;
-  }
-  void Add(const Child& child) const {
-    std::ofstream procs(path_ + "/cgroup.procs");
-    procs << child.pid().value() << std::flush;
-    EXPECT_TRUE(procs.good()) << path_;
-  }
-
- private:
-  std::string path_;
-};
 
 class DeniedCgroupLive : public SamplerLive {
  protected:
@@ -68,6 +40,10 @@ class DeniedCgroupLive : public SamplerLive {
   const std::string mount_ = testing::TempDir() + "/cgroup2_" + std::to_string(::getpid());
 };
 
+pid_t PidOf(const Child& child) {
+  return static_cast<pid_t>(child.pid().value());
+}
+
 uint64_t TicksOf(const Window& window, const Child& child) {
   uint64_t ticks = 0;
   for (const Sample& sample : window.samples) {
@@ -77,11 +53,11 @@ uint64_t TicksOf(const Window& window, const Child& child) {
 }
 
 TEST_F(DeniedCgroupLive, SamplesNeitherItNorWhatIsBelowIt) {
-  const Cgroup outer(Name(""));
-  const Cgroup inner(outer.path() + "/inner");
+  const CgroupDirectory outer(Name(""));
+  const CgroupDirectory inner(outer.path() + "/inner");
   Child inside;
   const Child outside;
-  inner.Add(inside);
+  ASSERT_TRUE(inner.Add(PidOf(inside)));
   Sampler::Options options = WithoutColdSamples({.frequency = {499}});
   options.filter.pids = {inside.pid(), outside.pid()};
   const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
@@ -122,10 +98,10 @@ TEST_F(DeniedCgroupLive, SamplesNeitherItNorWhatIsBelowIt) {
 
 // What a tick once found out about a cgroup must not outlive the set it was found in.
 TEST_F(DeniedCgroupLive, KeepsOneDeniedAmongManyThatAreAllowedAgain) {
-  const Cgroup cgroup(Name("-one"));
+  const CgroupDirectory cgroup(Name("-one"));
   Child inside;
   const Child outside;
-  cgroup.Add(inside);
+  ASSERT_TRUE(cgroup.Add(PidOf(inside)));
   // Without a filter: what is filtered is denied.
   const std::unique_ptr<Sampler> sampler = LoadOrFail(WithoutColdSamples({.frequency = {499}}));
   ASSERT_TRUE(sampler);

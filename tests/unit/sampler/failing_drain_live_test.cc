@@ -37,6 +37,15 @@ void WithoutCommand(bpf_cmd command, const std::function<void()>& work) {
   }).join();
 }
 
+// Samples `child` only, at 499 Hz. Null if that failed.
+std::unique_ptr<Sampler> StartedOn(const Child& child) {
+  Sampler::Options options = WithoutColdSamples({.frequency = {499}});
+  options.filter.pids = {child.pid()};
+  std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  if (sampler && !sampler->windows().Start()) sampler.reset();
+  return sampler;
+}
+
 class FailingDrainLive : public SamplerLive, public testing::WithParamInterface<bpf_cmd> {
  protected:
   static Window Drain(WindowSource& windows) {
@@ -48,12 +57,9 @@ class FailingDrainLive : public SamplerLive, public testing::WithParamInterface<
 
 TEST_P(FailingDrainLive, LosesNothing) {
   const Child child;
-  Sampler::Options options = WithoutColdSamples({.frequency = {499}});
-  options.filter.pids = {child.pid()};
-  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  const std::unique_ptr<Sampler> sampler = StartedOn(child);
   ASSERT_TRUE(sampler);
   WindowSource& windows = sampler->windows();
-  ASSERT_TRUE(windows.Start().has_value());
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(WaitFor([&] { return windows.accounting().exported >= 10U * (i + 1); }));
     WithoutCommand(GetParam(), [&] { EXPECT_FALSE(windows.Drain().has_value()); });
@@ -68,12 +74,9 @@ TEST_P(FailingDrainLive, LosesNothing) {
 
 TEST_P(FailingDrainLive, KeepsWindowsOfTwoFrequenciesApart) {
   const Child child;
-  Sampler::Options options = WithoutColdSamples({.frequency = {499}});
-  options.filter.pids = {child.pid()};
-  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  const std::unique_ptr<Sampler> sampler = StartedOn(child);
   ASSERT_TRUE(sampler);
   WindowSource& windows = sampler->windows();
-  ASSERT_TRUE(windows.Start().has_value());
   EXPECT_TRUE(WaitFor([&] { return windows.accounting().exported >= 10; }));
   ASSERT_TRUE(windows.Prepare({.frequency = Hertz{997}, .filter = {}}));
   WithoutCommand(GetParam(), [&] { EXPECT_FALSE(windows.Drain().has_value()); });
@@ -95,12 +98,9 @@ TEST_F(SamplerLive, RefusesAFilterThatWouldMixWithOneThatCannotBeForgotten) {
   const Child first;
   const Child second;
   const Child third;
-  Sampler::Options options = WithoutColdSamples({.frequency = {499}});
-  options.filter.pids = {first.pid()};
-  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  const std::unique_ptr<Sampler> sampler = StartedOn(first);
   ASSERT_TRUE(sampler);
   WindowSource& windows = sampler->windows();
-  ASSERT_TRUE(windows.Start().has_value());
   const auto next = [](const Child& child) {
     SampleFilter filter;
     filter.pids = {child.pid()};
@@ -123,12 +123,9 @@ TEST_F(SamplerLive, RefusesAFilterThatWouldMixWithOneThatCannotBeForgotten) {
 
 TEST_P(FailingDrainLive, SaysThatAWindowIsLeftOverBeforeAnyChangeIsMade) {
   const Child child;
-  Sampler::Options options = WithoutColdSamples({.frequency = {499}});
-  options.filter.pids = {child.pid()};
-  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  const std::unique_ptr<Sampler> sampler = StartedOn(child);
   ASSERT_TRUE(sampler);
   WindowSource& windows = sampler->windows();
-  ASSERT_TRUE(windows.Start().has_value());
   WithoutCommand(GetParam(), [&] { EXPECT_FALSE(windows.Drain().has_value()); });
   EXPECT_FALSE(windows.HasLeftover()) << "it becomes part of the next";
   Drain(windows);
