@@ -7,18 +7,30 @@
 #include "pyrometer/abi/sampler.h"
 
 namespace pyrometer {
+namespace {
 
-BootClock BootClock::Now() {
-  const MonotonicTime monotonic = MonotonicNow();
+uint64_t BootNow() {
   timespec boot{};
   clock_gettime(CLOCK_BOOTTIME, &boot);
-  const uint64_t boot_ns =
-      static_cast<uint64_t>(boot.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(boot.tv_nsec);
-  // Without suspension the difference is the time between the two calls, and would move every
-  // derived start time by as much.
-  constexpr uint64_t kNoise = 1'000'000;
-  const uint64_t difference = boot_ns - monotonic.value();
-  return BootClock(difference < kNoise ? 0 : difference);
+  return static_cast<uint64_t>(boot.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(boot.tv_nsec);
+}
+
+}  // namespace
+
+// A thread that is preempted between two clocks must not take that time for suspended time: every
+// derived start time would move by as much.
+BootClock BootClock::Now() {
+  constexpr uint64_t kUndisturbed = 100'000;
+  constexpr int kAttempts = 4;
+  uint64_t suspended = 0;
+  for (int i = 0; i < kAttempts; ++i) {
+    const uint64_t before = MonotonicNow().value();
+    const uint64_t boot = BootNow();
+    const uint64_t after = MonotonicNow().value();
+    suspended = boot > after ? boot - after : 0;  // the least that it can have been
+    if (suspended == 0 || after - before < kUndisturbed) break;
+  }
+  return BootClock(suspended);
 }
 
 StartTime BootClock::ToStartTime(MonotonicTime when) const {

@@ -161,6 +161,7 @@ TEST_F(UnreadableProcess, StillLeadsToFilesLater) {
   Scan();
   MappingEvent event = At(Mapping(200, "/lib/b", 'b'), 0x10000, 0x12000);
   Fork(100, 200);  // it has no /proc/200: only pid 100 shows its root
+  const StartTime start = BootClock::Now().ToStartTime(last_);
   event.when = Now();
   {
     const FewFiles few(0);
@@ -169,7 +170,7 @@ TEST_F(UnreadableProcess, StillLeadsToFilesLater) {
   EXPECT_EQ(history_.counters().objects_unopened, 1U);
   event = At(Mapping(200, "/lib/b", 'b'), 0x20000, 0x22000);
   Apply(event);
-  EXPECT_EQ(PathAt(200, BootClock::Now().ToStartTime(last_).value(), 3, 0x20000), "/lib/b+0x3000");
+  EXPECT_EQ(PathAt(200, start.value(), 3, 0x20000), "/lib/b+0x3000");
 }
 
 TEST_F(UnreadableProcess, IsGoneOnlyIfItIsNotThere) {
