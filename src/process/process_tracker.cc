@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <optional>
 #include <stop_token>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -52,6 +53,7 @@ class ProcessTracker::State {
   State(const Options& options, KernelEvents events, UniqueFd stop, ObjectInspector& inspector,
         AddressSpaceSink& sink, TaskSnapshot snapshot)
       : snapshot_(std::move(snapshot)),
+        log_(options.log),
         stop_(std::move(stop)),
         events_(std::move(events)),
         history_(
@@ -115,6 +117,7 @@ class ProcessTracker::State {
     Result<std::vector<TaskRecord>> records = snapshot_();
     snapshot_is_due_ = !records;
     if (records) return *std::move(records);
+    Tell("reading the exec ids of all tasks", records.error());
     const absl::MutexLock lock(&mutex_);
     ++snapshots_failed_;
     return std::nullopt;
@@ -187,23 +190,32 @@ class ProcessTracker::State {
   // Follows CPUs that come and go, and looks at /proc again if events were missed.
   void KeepUp() {
     bool missed = false;
+    Result<bool> rescanned = false;
     {
       const absl::MutexLock lock(&mutex_);
       // A failure leaves the rings as they are; the next second brings the next attempt.
-      const Result<bool> rescanned = events_.Rescan();
+      rescanned = events_.Rescan();
       if (!rescanned) ++cpu_rescans_failed_;
       missed = rescanned.value_or(false);
       missed |= history_.TakeLost();
       if (missed) ++resyncs_;
     }
+    if (!rescanned) Tell("following the events of CPUs that come and go", rescanned.error());
     if (missed) {
-      ScanAll().has_value();  // one that fails is due again: TakeLost()
+      const Result<void> scanned = ScanAll();  // one that fails is due again: TakeLost()
+      if (!scanned) Tell("reading /proc again", scanned.error());
     } else if (snapshot_is_due_) {
       RetrySnapshot();
     }
   }
 
+  // Without the lock: whoever reads the log may take his time.
+  void Tell(std::string_view what, const Error& error) {
+    if (log_ != nullptr) log_->Failed(what, error);
+  }
+
   const TaskSnapshot snapshot_;
+  Log* const log_;  // null: nobody wants to know
   const UniqueFd stop_;
   absl::Mutex mutex_;
   KernelEvents events_ ABSL_GUARDED_BY(mutex_);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/log.h"
 #include "base/procfs.h"
 #include "process/address_space_sink.h"
 #include "process/object_inspector.h"
@@ -41,6 +42,7 @@ class ProcessTracker final : public ProcessKnowledge {
     // gone. 0: a third of RLIMIT_NOFILE, at most 2048. As many again may be open for windows under
     // way.
     size_t held_files = 0;
+    Log* log = nullptr;  // optional: told what fails and is tried again; must outlive the tracker
     ProcessObserver* observer = nullptr;  // optional; must outlive the tracker
   };
   using TaskSnapshot = std::function<Result<std::vector<TaskRecord>>()>;

@@ -50,8 +50,10 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
                      .table_budget = options.table_budget}));
   std::unique_ptr<KernelMachine> machine(new KernelMachine(options.procfs, std::move(sampler)));
   const MappingTarget& tasks = machine->sampler_->mappings();
-  const ProcessTracker::Options tracking{
-      .procfs = options.procfs, .keep = 2 * options.longest_window, .observer = options.observer};
+  const ProcessTracker::Options tracking{.procfs = options.procfs,
+                                         .keep = 2 * options.longest_window,
+                                         .log = &machine->log_,
+                                         .observer = options.observer};
   ASSIGN_OR_RETURN(machine->tracker_,
                    ProcessTracker::Start(tracking, machine->headers_, machine->mappings_,
                                          [&tasks] { return TasksOf(tasks); }));

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -17,12 +19,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "process/perf_ring.h"
 #include "tests/unit/process/process_live_fixture.h"
 #include "tests/unit/process/short_lived.h"
@@ -234,16 +238,23 @@ TEST_F(ProcessLiveTest, ReportsItsLatencyAndItsCost) {
 TEST_F(ProcessLiveTest, TriesASnapshotAgainThatFailed) {
   tracker_.reset();
   std::atomic<int> calls = 0;
+  std::ostringstream told;
+  const Clock clock{};
+  Log log(clock, Log::kQuiet,
+          std::make_shared<spdlog::logger>("told",
+                                           std::make_shared<spdlog::sinks::ostream_sink_mt>(told)));
   TimingSink sink;
-  auto tracker =
-      ProcessTracker::Start({}, inspector_, sink, [&]() -> Result<std::vector<TaskRecord>> {
-        if (++calls < 3) return Fail(ErrorCode::kIo, "not now");
-        return AllInProgramOne();
-      });
+  auto tracker = ProcessTracker::Start({.procfs = {}, .log = &log}, inspector_, sink,
+                                       [&]() -> Result<std::vector<TaskRecord>> {
+                                         if (++calls < 3) return Fail(ErrorCode::kIo, "not now");
+                                         return AllInProgramOne();
+                                       });
   ASSERT_TRUE(tracker.has_value()) << tracker.error().message();
   EXPECT_TRUE(WaitFor([&] { return !sink.Of(Self()).mappings.empty(); }));
   EXPECT_EQ((*tracker)->counters().snapshots_failed, 2U);
   EXPECT_EQ(calls, 3);
+  EXPECT_NE(told.str().find("reading the exec ids of all tasks: not now"), std::string::npos)
+      << told.str();
 }
 
 }  // namespace
