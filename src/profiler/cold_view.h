@@ -25,6 +25,9 @@ class UnwindTableSource {
   virtual std::shared_ptr<const UnwindTable> Of(ObjectId object) = 0;
   // True if Of() would return a table without reading files.
   virtual bool Has(ObjectId object) const = 0;
+  // True if the last Of() gave an empty table only because the object's file could not be read
+  // then.
+  virtual bool HasFailed(ObjectId object) = 0;
   // Reads bytes of the object's text; false if they are not available. May keep its file open until
   // CloseFile().
   virtual bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) = 0;

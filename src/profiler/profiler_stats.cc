@@ -133,7 +133,7 @@ void AddWindows(const ProfilerStats& stats, StatList& list) {
 void AddUnwinding(const ProfilerStats& stats, StatList& list) {
   static_assert(kNumbers<ColdUnwinder::Counters> == 5);
   static_assert(kNumbers<UnwindTables::Counters> == 4);
-  static_assert(kNumbers<TableLoader::Counters> == 2);
+  static_assert(kNumbers<TableLoader::Counters> == 3);
   list.Add("cold_samples_unwound_total", stats.cold.unwound, "cold samples unwound");
   list.Add("cold_samples_over_budget_total", stats.cold.over_budget,
            "of these: cut, because they exceeded the cost limit");
@@ -148,6 +148,8 @@ void AddUnwinding(const ProfilerStats& stats, StatList& list) {
   list.Add("tables_kept_bytes", stats.tables.bytes, "bytes of these");
   list.Add("tables_loaded_total", stats.loading.loaded,
            "unwind tables handed to the kernel, including repeats");
+  list.Add("tables_retried_total", stats.loading.retried,
+           "of these: the object's file could not be read a minute before");
   list.Add("tables_wanted", stats.loading.waiting,
            "objects whose table waits to be loaded into the kernel, as of the last look");
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "base/stoppable_sleep.h"
@@ -41,20 +42,35 @@ bool TableLoader::Load(std::chrono::nanoseconds time, const std::stop_token& sto
   const bool any = !wanted_.empty();
   const MonotonicTime deadline = After(clock_.Now(), time);
   while (!wanted_.empty() && clock_.Now() < deadline && !stop.stop_requested()) {
-    target_.Load(wanted_.front(), *tables_.Of(wanted_.front()));
-    wanted_.pop_front();
-    const absl::MutexLock lock(&mutex_);
-    ++counters_.loaded;
+    LoadFirst();
   }
   const absl::MutexLock lock(&mutex_);
   counters_.waiting = wanted_.size();
   return any;
 }
 
+void TableLoader::LoadFirst() {
+  const ObjectId object = wanted_.front();
+  wanted_.pop_front();
+  const std::shared_ptr<const UnwindTable> table = tables_.Of(object);
+  // An empty one all the same: it lets the kernel side follow frame pointers meanwhile.
+  const bool is_needed = target_.Load(object, *table);
+  if (is_needed && table->empty() && tables_.HasFailed(object)) {
+    retries_.push_back({.when = After(clock_.Now(), kRetry), .object = object});
+  }
+  const absl::MutexLock lock(&mutex_);
+  ++counters_.loaded;
+}
+
 // What was mapped last is about to run; before it comes what samples had to be unwound with.
 void TableLoader::TakeWanted() {
   const std::vector<ObjectId> more = target_.TakeWanted();
   wanted_.insert(wanted_.begin(), more.begin(), more.end());
+  for (; !retries_.empty() && retries_.front().when <= clock_.Now(); retries_.pop_front()) {
+    wanted_.push_back(retries_.front().object);
+    const absl::MutexLock lock(&mutex_);
+    ++counters_.retried;
+  }
   // Not std::ranges::stable_partition: clang 14, which checks this code, cannot compile subranges.
   std::stable_partition(wanted_.begin(), wanted_.end(),
                         [this](ObjectId object) { return tables_.Has(object); });

@@ -20,8 +20,12 @@ class TableLoader {
  public:
   struct Counters {
     uint64_t loaded = 0;   // tables handed to the kernel side, including repeats
+    uint64_t retried = 0;  // of these: the object's file could not be read before
     uint64_t waiting = 0;  // objects whose table it lacks now
   };
+
+  // After so long a table is asked for again whose file could not be read.
+  static constexpr std::chrono::minutes kRetry{1};
 
   // All must outlive this.
   TableLoader(TableTarget& target, UnwindTableSource& tables, const Clock& clock)
@@ -37,12 +41,20 @@ class TableLoader {
   Counters counters() const;
 
  private:
+  // An object whose file could not be read: its table is tried again.
+  struct Retry {
+    MonotonicTime when;
+    ObjectId object;
+  };
+
   void TakeWanted();
+  void LoadFirst();
 
   TableTarget& target_;
   UnwindTableSource& tables_;
   const Clock& clock_;
-  std::deque<ObjectId> wanted_;  // owned by the running thread
+  std::deque<ObjectId> wanted_;  // like retries_, owned by the running thread
+  std::deque<Retry> retries_;    // the next one first; at most one for each published object
   mutable absl::Mutex mutex_;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
 };

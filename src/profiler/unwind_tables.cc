@@ -23,6 +23,12 @@ bool LeavesOutMuch(const UnwindTable& table) {
   return table.covered_text < table.text / 4 * 3;
 }
 
+// What the file itself says stays so. That it cannot be opened or read now may be over soon.
+bool MayComeLater(const Error& error) {
+  return error.code() != ErrorCode::kMalformed && error.code() != ErrorCode::kUnsupported &&
+         error.code() != ErrorCode::kInvalid;
+}
+
 }  // namespace
 
 std::shared_ptr<const UnwindTable> UnwindTables::Known(ObjectId object) {
@@ -40,17 +46,28 @@ std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
     };
     mutex_.Await(absl::Condition(&is_free));
     if (std::shared_ptr<const UnwindTable> table = Known(object)) return table;
+    if (failed_.Contains(object, clock_.Now())) return std::make_shared<UnwindTable>();
     being_made_.insert(object);
   }
   Result<UnwindTable> read = Read(object);
   const bool failed = !read.has_value();
+  const bool may_come = failed && MayComeLater(read.error());
   auto table = std::make_shared<const UnwindTable>(failed ? UnwindTable() : *std::move(read));
   const absl::MutexLock lock(&mutex_);
   being_made_.erase(object);
   ++counters_.made;
   counters_.failed += failed ? 1 : 0;
-  Keep(object, table);
+  if (may_come) {
+    failed_.Add(object, clock_.Now());
+  } else {
+    Keep(object, table);
+  }
   return table;
+}
+
+bool UnwindTables::HasFailed(ObjectId object) {
+  const absl::MutexLock lock(&mutex_);
+  return failed_.Contains(object, clock_.Now());
 }
 
 bool UnwindTables::Has(ObjectId object) const {

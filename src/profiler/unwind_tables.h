@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -20,6 +21,7 @@
 #include "process/process_knowledge.h"
 #include "profiler/cold_view.h"
 #include "profiler/debug_files.h"
+#include "profiler/recently_missed.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/unwind_table.h"
 
@@ -35,10 +37,14 @@ class UnwindTables : public UnwindTableSource {
  public:
   struct Counters {
     uint64_t made = 0;    // including repeats
-    uint64_t failed = 0;  // of these: no ELF file, or its file was gone
+    uint64_t failed = 0;  // of these: not ELF, or the file could not be read
     uint64_t kept = 0;    // now
     uint64_t bytes = 0;   // of these
   };
+
+  // After so long a file that could not be read is tried again.
+  static constexpr std::chrono::minutes kRetry{1};
+  static constexpr size_t kMostFailed = 16384;
 
   // All but `procfs` must outlive this.
   struct Parts {
@@ -51,12 +57,15 @@ class UnwindTables : public UnwindTableSource {
   UnwindTables(const Parts& parts, size_t budget)
       : processes_(parts.processes),
         indexer_(parts.indexer),
+        clock_(parts.clock),
         debug_files_(parts.processes, parts.indexer, parts.clock, parts.procfs),
         budget_(budget) {}
 
-  // Empty if the object's file is gone, is not ELF, or has no call frame information.
+  // Empty if the object's file is gone, is not ELF, or has no call frame information. A file that
+  // could not be read is tried again after kRetry.
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override;
   bool Has(ObjectId object) const override;
+  bool HasFailed(ObjectId object) override;
   // Keeps the file open for the next call, until CloseFile().
   bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override;
   void CloseFile() override;
@@ -88,11 +97,13 @@ class UnwindTables : public UnwindTableSource {
 
   ProcessKnowledge& processes_;
   Indexer& indexer_;
+  const Clock& clock_;
   DebugFiles debug_files_;
   const size_t budget_;
   std::stop_source stopping_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_set<ObjectId> being_made_ ABSL_GUARDED_BY(mutex_);
+  RecentlyMissed failed_ ABSL_GUARDED_BY(mutex_){kRetry, kMostFailed};
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<ObjectId, Entries::iterator> by_object_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);

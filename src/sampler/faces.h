@@ -100,7 +100,8 @@ class TableTarget {
 
   // An empty table means that there is no call frame information. What exceeds the budget is left
   // out until samples need it; user space unwinds them meanwhile.
-  virtual void Load(ObjectId object, const UnwindTable& table) = 0;
+  // Returns false if no published mapping needs the object's table any more.
+  virtual bool Load(ObjectId object, const UnwindTable& table) = 0;
 
   // Returns when an object is published for the first time, after Wake(), or after `most`;
   // sometimes earlier.

@@ -33,8 +33,8 @@ std::vector<ObjectId> KernelTables::TakeWanted() {
   return upload_.TakeWanted(MonotonicNow());
 }
 
-void KernelTables::Load(ObjectId object, const UnwindTable& table) {
-  upload_.Load(object, table, MonotonicNow());
+bool KernelTables::Load(ObjectId object, const UnwindTable& table) {
+  return upload_.Load(object, table, MonotonicNow());
 }
 
 }  // namespace pyrometer

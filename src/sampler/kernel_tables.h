@@ -23,7 +23,7 @@ class KernelTables : public TableTarget {
   static Result<std::unique_ptr<KernelTables>> Open(const sampler_bpf& skeleton, size_t budget);
 
   std::vector<ObjectId> TakeWanted() override;
-  void Load(ObjectId object, const UnwindTable& table) override;
+  bool Load(ObjectId object, const UnwindTable& table) override;
   void Wait(std::chrono::milliseconds most) override { wakeup_.Wait(most); }
   void Wake() override { wakeup_.Wake(); }
 

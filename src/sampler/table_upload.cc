@@ -112,34 +112,36 @@ bool TableUpload::IsMissed(const Object& object) const {
   return false;
 }
 
-void TableUpload::Load(ObjectId id, const UnwindTable& table, MonotonicTime now) {
-  const std::vector<uint32_t> pages = HoldToLoad(id, table, now);
-  if (pages.empty()) return;
+bool TableUpload::Load(ObjectId id, const UnwindTable& table, MonotonicTime now) {
+  const std::optional<std::vector<uint32_t>> pages = HoldToLoad(id, table, now);
+  if (!pages) return false;
+  if (pages->empty()) return true;
   size_t left_out = 0;
-  for (const uint32_t page : pages) left_out += LoadPage(id, table, page, now);
+  for (const uint32_t page : *pages) left_out += LoadPage(id, table, page, now);
   Release(id, now);
   // What is evicted now has room when it is out of quarantine; till then no more is evicted for it.
   const size_t resting = chunks_.resting();
-  if (left_out <= resting) return;
+  if (left_out <= resting) return true;
   const absl::MutexLock lock(&mutex_);
   Evict(left_out - resting, now);
+  return true;
 }
 
 // The pages whose rows are to be loaded now. If there are any, the object is held until they are.
-std::vector<uint32_t> TableUpload::HoldToLoad(ObjectId id, const UnwindTable& table,
-                                              MonotonicTime now) {
+std::optional<std::vector<uint32_t>> TableUpload::HoldToLoad(ObjectId id, const UnwindTable& table,
+                                                             MonotonicTime now) {
   const absl::MutexLock lock(&mutex_);
   const auto it = objects_.find(id);
-  if (it == objects_.end()) return {};
+  if (it == objects_.end()) return std::nullopt;
   Reuse(now);
   Object& object = it->second;
   object.requested = false;
   const bool again = object.state == State::kLoaded;
   if (again && DigestOf(table) != object.digest) {
     object.replaced = true;
-    return {};
+    return std::vector<uint32_t>();
   }
-  if (!again && !Begin(object, table, now)) return {};
+  if (!again && !Begin(object, table, now)) return std::vector<uint32_t>();
   std::vector<uint32_t> pages;
   for (uint32_t i = 0; i < object.ranges.size() && i < table.pages.size(); ++i) {
     const pyro_table_page& page = memory_.pages[object.first_page + i];

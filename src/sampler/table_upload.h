@@ -63,7 +63,8 @@ class TableUpload {
   // Ignored if the object is no longer held, or if the table differs from the one loaded before. An
   // empty table means that there are only frame pointers. What does not fit is left out, and tried
   // again when a sample needs it.
-  void Load(ObjectId object, const UnwindTable& table, MonotonicTime now);
+  // Returns false if nobody holds the object any more.
+  bool Load(ObjectId object, const UnwindTable& table, MonotonicTime now);
 
   Counters counters() const;
 
@@ -87,7 +88,8 @@ class TableUpload {
     uint32_t page_count = 0;
   };
 
-  std::vector<uint32_t> HoldToLoad(ObjectId id, const UnwindTable& table, MonotonicTime now);
+  std::optional<std::vector<uint32_t>> HoldToLoad(ObjectId id, const UnwindTable& table,
+                                                  MonotonicTime now);
   bool Begin(Object& object, const UnwindTable& table, MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t LoadPage(ObjectId id, const UnwindTable& table, uint32_t page, MonotonicTime now);

@@ -48,6 +48,7 @@ class MadeTables : public UnwindTableSource {
   }
 
   bool Has(ObjectId object) const override { return tables.contains(object); }
+  bool HasFailed(ObjectId /*object*/) override { return false; }
   void CloseFile() override {}
 
   std::map<ObjectId, std::shared_ptr<const UnwindTable>> tables;

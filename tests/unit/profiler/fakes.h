@@ -151,9 +151,10 @@ class FakeWindows : public WindowSource {
 class FakeTableTarget : public TableTarget {
  public:
   std::vector<ObjectId> TakeWanted() override { return std::exchange(wanted, {}); }
-  void Load(ObjectId object, const UnwindTable& /*table*/) override {
+  bool Load(ObjectId object, const UnwindTable& /*table*/) override {
     loaded.push_back(object);
     if (on_load) on_load(object);
+    return is_needed;
   }
   // Until woken, however long that takes.
   void Wait(std::chrono::milliseconds /*most*/) override {
@@ -179,6 +180,7 @@ class FakeTableTarget : public TableTarget {
 
   std::vector<ObjectId> wanted;
   std::vector<ObjectId> loaded;
+  bool is_needed = true;
   std::function<void(ObjectId)> on_load;
 
  private:
@@ -265,12 +267,14 @@ class FakeTables : public UnwindTableSource {
     return std::make_shared<UnwindTable>();
   }
   bool Has(ObjectId object) const override { return at_hand.contains(object); }
+  bool HasFailed(ObjectId object) override { return failing.contains(object); }
   bool ReadCode(ObjectId /*object*/, ElfAddress /*address*/, std::span<std::byte>) override {
     return false;
   }
   void CloseFile() override {}
 
   std::set<ObjectId> at_hand;
+  std::set<ObjectId> failing;
   std::function<void(ObjectId)> on_make;
 };
 

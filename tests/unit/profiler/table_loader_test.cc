@@ -64,6 +64,29 @@ TEST_F(TableLoaderTest, StopsBetweenTwoTables) {
   EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(1)));
 }
 
+TEST_F(TableLoaderTest, TriesATableAgainWhoseFileCouldNotBeRead) {
+  tables_.failing = {ObjectId(1)};
+  target_.wanted = {ObjectId(1), ObjectId(2)};
+  loader_.Load(milliseconds(50));
+  EXPECT_FALSE(loader_.Load(milliseconds(50)));
+  clock_.Advance(TableLoader::kRetry);
+  tables_.failing.clear();
+  EXPECT_TRUE(loader_.Load(milliseconds(50)));
+  EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(1), ObjectId(2), ObjectId(1)));
+  EXPECT_EQ(loader_.counters().retried, 1U);
+  clock_.Advance(TableLoader::kRetry);
+  EXPECT_FALSE(loader_.Load(milliseconds(50)));
+}
+
+TEST_F(TableLoaderTest, TriesNoTableAgainThatNobodyNeeds) {
+  tables_.failing = {ObjectId(1)};
+  target_.is_needed = false;
+  target_.wanted = {ObjectId(1)};
+  loader_.Load(milliseconds(50));
+  clock_.Advance(TableLoader::kRetry);
+  EXPECT_FALSE(loader_.Load(milliseconds(50)));
+}
+
 TEST_F(TableLoaderTest, IsWokenToStop) {
   std::jthread thread([this](const std::stop_token& stop) { loader_.Run(stop); });
   target_.AwaitWaiting();

@@ -132,5 +132,28 @@ TEST_F(UnwindTablesTest, AreEmptyForAnObjectWhoseFileIsGone) {
   EXPECT_EQ(tables.counters().failed, 1U);
 }
 
+TEST_F(UnwindTablesTest, TryAFileAgainThatCouldNotBeReadForAWhile) {
+  bool is_readable = false;
+  class SometimesOpenable : public OpenableProcesses {
+   public:
+    explicit SometimesOpenable(const bool& is_readable) : is_readable_(is_readable) {}
+    Result<UniqueFd> OpenObject(ObjectId id) override {
+      return is_readable_ ? OpenableProcesses::OpenObject(id)
+                          : Fail(ErrorCode::kExhausted, "too many open files");
+    }
+
+   private:
+    const bool& is_readable_;
+  } processes(is_readable);
+  UnwindTables tables({.processes = processes, .indexer = indexer_, .clock = clock_}, kRoomForOne);
+  EXPECT_TRUE(tables.Of(kFirst)->empty());
+  EXPECT_TRUE(tables.HasFailed(kFirst));
+  is_readable = true;
+  EXPECT_TRUE(tables.Of(kFirst)->empty()) << "it is not opened again for each sample";
+  clock_.Advance(UnwindTables::kRetry);
+  EXPECT_EQ(tables.Of(kFirst)->rows.size(), 1000U);
+  EXPECT_FALSE(tables.HasFailed(kFirst));
+}
+
 }  // namespace
 }  // namespace pyrometer

@@ -102,6 +102,13 @@ TEST_F(TableUploadTest, SaysThatAnObjectHasNoCallFrameInformation) {
   EXPECT_EQ(tables_[slot].state, PYRO_TABLE_EMPTY);
 }
 
+TEST_F(TableUploadTest, TakesATableWhereThereWasNone) {
+  const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  EXPECT_TRUE(upload_.Load(kLibc, UnwindTable(), kNow));
+  EXPECT_TRUE(upload_.Load(kLibc, Table(1, 10, 48), kNow));
+  EXPECT_EQ(RuleAt(slot, 0x40005)->cfa_offset, 48);
+}
+
 TEST_F(TableUploadTest, FreesEverythingWhenTheLastHolderIsGone) {
   const uint32_t slot = *upload_.Hold(kLibc, kNow);
   upload_.Hold(kLibc, kNow);
@@ -144,6 +151,7 @@ TEST_F(TableUploadTest, EvictsNoMoreWhileWhatItEvictedRests) {
 }
 
 TEST_F(TableUploadTest, IgnoresATableThatCameTooLate) {
+  EXPECT_FALSE(upload_.Load(kSsl, Table(1, 10), kNow));
   upload_.Hold(kLibc, kNow);
   upload_.Release(kLibc, kNow);
   upload_.Load(kLibc, Table(2, 100), kNow);
