@@ -73,7 +73,7 @@ struct ProfileSample {
   std::vector<uint32_t> stack;  // indices into Profile::locations, leaf first (kernel before user)
   StackEnd end = StackEnd::kNoUserStack;
   uint64_t count = 0;  // in the unit of Profile::value_types[0]
-  uint64_t value = 0;  // in that of value_types[1]; a tick is worth a period of its window
+  uint64_t value = 0;  // in that of value_types[1]; a tick is worth the period it was taken at
 };
 
 // Samples of one kind of event over a period of time, independent of any output format.

@@ -27,11 +27,9 @@ UniqueFd ValueOrNone(Result<UniqueFd> fd) {
   return fd ? *std::move(fd) : UniqueFd();
 }
 
-// The first one now.
-std::optional<ObjectMapping> MappingOf(Process& process, ObjectId id) {
+bool Maps(const Process& process, ObjectId id) {
   const std::vector<ObjectMapping> mappings = process.program().space.Current().mappings;
-  const auto found = std::ranges::find(mappings, id, &ObjectMapping::object);
-  return found == mappings.end() ? std::nullopt : std::optional(*found);
+  return std::ranges::find(mappings, id, &ObjectMapping::object) != mappings.end();
 }
 
 }  // namespace
@@ -125,6 +123,7 @@ Result<UniqueFd> ProcessHistory::OpenObject(ObjectId id) {
 
 void ProcessHistory::Reopen(absl::flat_hash_set<ObjectId>& missing,
                             const std::function<void(ObjectId)>& done) {
+  if (missing.empty()) return;
   absl::flat_hash_map<ObjectId, int> attempts;
   processes_.ForEachLiving([&](Process& process) {
     if (missing.empty()) return;
@@ -144,7 +143,7 @@ void ProcessHistory::Reopen(absl::flat_hash_set<ObjectId>& missing,
       if (objects_.Held(id) == nullptr) missing.clear();  // there is room for no more
     }
   });
-  const MonotonicTime again(MonotonicNow().value() + static_cast<uint64_t>(kTryAgain.count()));
+  const MonotonicTime again = After(MonotonicNow(), kTryAgain);
   for (const ObjectId id : missing) unreachable_[id] = again;
 }
 
@@ -152,7 +151,7 @@ Result<UniqueFd> ProcessHistory::OpenRootOf(ObjectId id) {
   Result<UniqueFd> root = Fail(ErrorCode::kNotFound, "nobody maps object {}", id.value());
   int attempts = 0;
   processes_.ForEachLiving([&](Process& process) {
-    if (root || attempts >= kReopenAttempts || !MappingOf(process, id)) return;
+    if (root || attempts >= kReopenAttempts || !Maps(process, id)) return;
     ++attempts;
     if (const ProcessDirectory* const directory = DirectoryOf(process)) {
       root = directory->OpenRoot();

@@ -113,8 +113,6 @@ class ProcessHistory final : public ProcessKnowledge {
   std::shared_ptr<const PerfMapDirectory> LearnPerfMap(Process& process,
                                                        const ProcessDirectory* directory);
   bool MayHoldPerfMap();
-  // Null: not available.
-  std::shared_ptr<const PerfMapDirectory> PerfMapOf(const ProcessKey& key);
   // Add what is needed to name `resolved`.
   void ShareObjects(ResolvedWindow& resolved);
   void SharePerfMaps(ResolvedWindow& resolved);

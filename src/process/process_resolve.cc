@@ -103,20 +103,16 @@ void ProcessHistory::ShareObjects(ResolvedWindow& resolved) {
 }
 
 void ProcessHistory::SharePerfMaps(ResolvedWindow& resolved) {
+  absl::flat_hash_set<ProcessKey> looked_at;
   for (const Stack& stack : resolved.window.stacks) {
-    if (!stack.process || resolved.perf_maps.contains(*stack.process)) continue;
-    resolved.perf_maps[*stack.process] = PerfMapOf(*stack.process);
-    const Process* const known = processes_.Find(*stack.process);
-    if (known != nullptr && !known->alive()) resolved.ended.insert(*stack.process);
+    if (!stack.process || !looked_at.insert(*stack.process).second) continue;
+    Process* const process = processes_.Find(*stack.process);
+    if (process == nullptr) continue;
+    if (!process->alive()) resolved.ended.insert(*stack.process);
+    // The user or root of one that lives may have changed since.
+    auto perf_map = process->alive() ? LearnPerfMap(*process, nullptr) : process->perf_map;
+    if (perf_map != nullptr) resolved.perf_maps.emplace(*stack.process, std::move(perf_map));
   }
-  absl::erase_if(resolved.perf_maps, [](const auto& p) { return p.second == nullptr; });
-}
-
-std::shared_ptr<const PerfMapDirectory> ProcessHistory::PerfMapOf(const ProcessKey& key) {
-  const Process* const known = processes_.Find(key);
-  if (known == nullptr) return nullptr;
-  // Its user or root may have changed since.
-  return known->alive() ? LearnPerfMap(*processes_.Living(key.pid), nullptr) : known->perf_map;
 }
 
 void ProcessHistory::NoteAnonymousCode(Process& process, const ProcessDirectory* directory) {

@@ -16,25 +16,21 @@ inline Line SameName(const std::string& name) {
 }
 
 inline LocationRef MakeLocation(CodeOrigin origin, std::shared_ptr<const CodeObject> object,
-                                uint64_t address, Line line) {
+                                uint64_t address, Line line,
+                                NameQuality quality = NameQuality::kSymbol) {
   auto location = std::make_shared<Location>();
   location->origin = origin;
   location->object = std::move(object);
   location->address = address;
   location->lines.push_back(std::move(line));
+  location->quality = quality;
   return location;
 }
 
 // For an address whose function is not known.
 inline LocationRef MadeUpLocation(CodeOrigin origin, std::shared_ptr<const CodeObject> object,
                                   uint64_t address, const std::string& name) {
-  auto location = std::make_shared<Location>();
-  location->origin = origin;
-  location->object = std::move(object);
-  location->address = address;
-  location->lines.push_back(SameName(name));
-  location->quality = NameQuality::kMadeUp;
-  return location;
+  return MakeLocation(origin, std::move(object), address, SameName(name), NameQuality::kMadeUp);
 }
 
 // For an address of which nothing is known.

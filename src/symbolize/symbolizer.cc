@@ -62,12 +62,12 @@ void Symbolizer::Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer) {
 NamedWindow Symbolizer::Name(Window window) {
   ++window_;
   ForgetChangedNames();
-  NameNewFrames(window.frames);
   NamedWindow named{.window = std::move(window), .locations = {}};
   named.locations.reserve(named.window.frames.size());
   for (const Frame frame : named.window.frames) {
     named.locations.push_back(locations_.Find(frame, window_));
   }
+  NameNewFrames(named);
   for (const Stack& stack : named.window.stacks) {
     if (stack.process) NameFramesOf(*stack.process, stack, named);
   }
@@ -81,18 +81,23 @@ NamedWindow Symbolizer::Name(Window window) {
 }
 
 // In the order of frames, which is that of objects and of addresses in them.
-void Symbolizer::NameNewFrames(const std::vector<Frame>& frames) {
+void Symbolizer::NameNewFrames(NamedWindow& named) {
+  const std::vector<Frame>& frames = named.window.frames;
   std::vector<Frame> fresh;
-  for (const Frame frame : frames) {
-    if (NamerOf(frame).IsPerProcess()) continue;
-    if (locations_.Find(frame, window_) == nullptr) fresh.push_back(frame);
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (named.locations[i] != nullptr || NamerOf(frames[i]).IsPerProcess()) continue;
+    fresh.push_back(frames[i]);
   }
+  if (fresh.empty()) return;
   std::ranges::sort(fresh);
   // Not std::ranges::unique: clang 14, which checks and fuzzes this code, cannot compile subranges.
   fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
   for (const Frame frame : fresh) {
     ++counts_.locations;
     locations_.Put(frame, NamerOf(frame).Name(frame, ProcessKey(), window_), window_);
+  }
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (named.locations[i] == nullptr) named.locations[i] = locations_.Find(frames[i], window_);
   }
 }
 

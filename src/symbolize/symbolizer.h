@@ -66,7 +66,7 @@ class Symbolizer {
   static constexpr size_t kKinds = size_t{1} << (64 - PYRO_FRAME_KIND_SHIFT);
 
   void ForgetChangedNames();
-  void NameNewFrames(const std::vector<Frame>& frames);
+  void NameNewFrames(NamedWindow& named);
   void NameFramesOf(ProcessKey process, const Stack& stack, NamedWindow& named);
   FrameNamer& NamerOf(Frame frame) { return *namers_[static_cast<size_t>(frame.kind())]; }
   void EndWindow();

@@ -209,6 +209,19 @@ TEST(ProfileBuilder, ScalesEachWindowByItsOwnFrequency) {
   EXPECT_EQ(profile.frequency, Hertz{1000});
 }
 
+TEST(ProfileBuilder, ScalesASampleFromBeforeAChangeByTheFrequencyItWasTakenAt) {
+  MadeWindow made;
+  made.SetFrequency(1000).AddStack({User(1, "leaf")});
+  made.AddSample(kProcess, "t", 100).AddSample(kProcess, "t", 100);
+  made.window().samples[1].frequency = Hertz{100};
+  ProfileBuilder builder = MakeBuilder();
+  builder.Add(made.named());
+  const Profile profile = std::move(builder).Finish();
+  ASSERT_EQ(profile.samples.size(), 1);
+  EXPECT_EQ(profile.samples[0].count, 200);
+  EXPECT_EQ(std::chrono::nanoseconds(profile.samples[0].value), milliseconds(1100));
+}
+
 TEST(ProfileBuilder, KeepsSamplesWithoutAnyFrame) {
   ProfileBuilder builder = MakeBuilder();
   builder.Add(MadeWindow().AddStack({}, StackEnd::kUnreadable).AddSample(kProcess, "t", 5).named());

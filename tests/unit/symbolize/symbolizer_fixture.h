@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "symbolize/symbol_table_builder.h"
+#include "symbolize/symbolizer.h"
+#include "tests/unit/symbolize/text_file.h"
+
+namespace pyrometer {
+
+inline constexpr ObjectId kLibrary(1);
+inline constexpr ObjectId kGone(2);
+inline constexpr ObjectId kDamaged(3);
+inline constexpr ObjectId kVdso(4);
+inline constexpr ObjectId kNeverSeen(99);
+inline constexpr ProcessKey kAlice{Pid(10), StartTime(100)};
+inline constexpr ProcessKey kBob{Pid(20), StartTime(200)};
+
+inline constexpr std::string_view kKallsyms =
+    "ffffffff81000000 T _stext\n"
+    "ffffffff81000100 T do_syscall_64\n"
+    "ffffffff81001000 T _etext\n"
+    "ffffffffc0a00000 t nft_do_chain\t[nf_tables]\n";
+
+class FakeObjects : public ObjectSource {
+ public:
+  std::optional<ObjectDescription> Describe(ObjectId object) override {
+    const std::vector<Segment> segments = {{.offset = FileOffset(0x800),
+                                            .address = ElfAddress(0x1000),
+                                            .file_size = 0x1000,
+                                            .memory_size = 0x1000,
+                                            .executable = true}};
+    if (object == kVdso) return ObjectDescription{"[vdso]", {}, {}, true};
+    if (object == kGone) return ObjectDescription{"/tmp/libgone.so (deleted)", {}, segments, false};
+    if (object == kNeverSeen) return std::nullopt;
+    return ObjectDescription{"/usr/lib/libfoo.so", {}, segments, false};
+  }
+  Result<SymbolTable> Symbols(ObjectId object) override {
+    ++reads;
+    if (missing) return Fail(ErrorCode::kNotFound, "gone for now");
+    if (object == kGone) return Fail(ErrorCode::kNotFound, "gone");
+    if (object == kDamaged) return Fail(ErrorCode::kMalformed, "damaged");
+    SymbolTableBuilder builder;
+    const ElfAddress end(0x2000);
+    EXPECT_TRUE(builder.Add({ElfAddress(0x1000), 0x100, end}, "_ZN3foo3barEi").has_value());
+    EXPECT_TRUE(builder.Add({ElfAddress(0x1100), 0x100, end}, "bad\nname\xff").has_value());
+    return std::move(builder).Build();
+  }
+  int reads = 0;
+  bool missing = false;  // files of all objects
+};
+
+class FakePerfMaps : public PerfMapSource {
+ public:
+  Result<UniqueFd> Open(ProcessKey process) override {
+    if (growing) return UniqueFd(::dup(growing.get()));
+    if (!texts.contains(process)) return Fail(ErrorCode::kNotFound, "no perf map");
+    return TextFile(texts[process]);
+  }
+  bool HasEnded(ProcessKey process) override { return ended.contains(process); }
+
+  std::map<ProcessKey, std::string> texts;  // in a new file each time
+  UniqueFd growing;                         // everybody's, if there is one
+  std::set<ProcessKey> ended;
+};
+
+class SymbolizerTest : public testing::Test {
+ protected:
+  Symbolizer Make(Symbolizer::Options options = {}) {
+    return Symbolizer(objects_, perf_maps_, *KernelSymbols::Read(TextFile(kKallsyms).get(), ""),
+                      options);
+  }
+
+  FakeObjects objects_;
+  FakePerfMaps perf_maps_;
+};
+
+// A window with a stack of `frames` for each of `processes`.
+inline Window WindowOf(const std::vector<Frame>& frames,
+                       const std::vector<ProcessKey>& processes = {kAlice}) {
+  Window window;
+  for (const ProcessKey process : processes) {
+    window.stacks.push_back({.first_frame = static_cast<uint32_t>(window.frames.size()),
+                             .kernel_frames = 0,
+                             .user_frames = static_cast<uint16_t>(frames.size()),
+                             .end = StackEnd::kComplete,
+                             .process = process});
+    window.frames.insert(window.frames.end(), frames.begin(), frames.end());
+  }
+  return window;
+}
+
+inline Frame InLibrary(uint64_t address) {
+  return Frame::Object(kLibrary, ElfAddress(address));
+}
+
+inline const Line& OnlyLine(const LocationRef& location) {
+  EXPECT_EQ(location->lines.size(), 1U);
+  return location->lines.front();
+}
+
+}  // namespace pyrometer
