@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The sampler's kernel side: what happens in a tick, and what fork and exit mean for it.
+ * The sampler's kernel side: what it does at a tick, a fork and an exit, and the list of tasks.
  */
 #include "cold.bpf.h"
 #include "filter.bpf.h"
@@ -11,7 +11,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* PYRO_ACTIVE_*: where ticks go, and which are wanted. Only user space changes it. */
+/* PYRO_ACTIVE_*: where ticks go, and which ones are wanted. Only user space changes it. */
 volatile __u32 active = 0;
 
 /* Entries added to each window map since its half was last drained: stack classes, then counts.
@@ -20,7 +20,7 @@ __u32 used[2][PYRO_STACK_CLASSES + 1] = {};
 
 /* Set at load. */
 const volatile bool want_kernel_stacks = true;
-/* Makes the stack hash unpredictable to the programs that are profiled. */
+/* Makes the stack hash unpredictable for the profiled programs. */
 const volatile __u64 hash_seed = 0;
 
 static __always_inline void pyro_account(__u32 half, enum pyro_outcome outcome)
@@ -30,16 +30,16 @@ static __always_inline void pyro_account(__u32 half, enum pyro_outcome outcome)
   if (runs) ++*runs;
 }
 
-/* Padded with nulls: before 5.17 the kernel leaves bytes of longer, older names behind the end. */
+/* Pads with nulls: before 5.17 the kernel leaves bytes of a longer, earlier name after the end. */
 static __always_inline void pyro_read_comm(char *comm, struct task_struct *task)
 {
   __builtin_memset(comm, 0, PYRO_COMM_LEN);
   BPF_CORE_READ_STR_INTO((char(*)[PYRO_COMM_LEN])comm, task, comm);
 }
 
-/* What a tick needs to know of its task. With the typed pointer of bpf_get_current_task_btf()
- * (5.11) each of these is one load instruction, else one helper call: 25 ns each, a third of the
- * cost of a shallow stack. */
+/* What a tick needs to know about its task. With the typed pointer of bpf_get_current_task_btf()
+ * (5.11) each member takes one load instruction, otherwise one helper call: 25 ns each, a third of
+ * the cost of a shallow stack. */
 struct pyro_task {
   struct task_struct *leader;
   __u64 start_boottime_ns;
@@ -67,12 +67,12 @@ static __always_inline void pyro_look_at(struct pyro_task *out)
   }
 }
 
-/* Who is running: everything in the key but the stack and the kind of event. */
+/* Fills in who is running: everything in the key but the stack and the kind of event. */
 static __always_inline void pyro_identify(const struct pyro_task *task, __u64 pid_tgid,
                                           struct pyro_sample_key *key)
 {
   key->pid = pid_tgid >> 32;
-  /* The idle tasks are one process to whoever reads of them, as they are to the kernel. */
+  /* The idle tasks are reported as one process, which they are to the kernel. */
   key->start_boottime_ns = key->pid ? task->start_boottime_ns : 0;
   key->exec_id = task->exec_id;
   bpf_get_current_comm(key->thread, sizeof(key->thread));
@@ -82,13 +82,13 @@ static __always_inline void pyro_identify(const struct pyro_task *task, __u64 pi
     pyro_read_comm(key->comm, task->leader);
 }
 
-/* Whether what is known is about the process that started then; see pyro_process.start_ticks. */
+/* Whether `process` is the one that started at this time; see pyro_process.start_ticks. */
 static __always_inline bool pyro_is_of(const struct pyro_process *process, __u64 start_boottime_ns)
 {
   return process->start_ticks - start_boottime_ns / PYRO_CLOCK_TICK_NS <= 1;
 }
 
-/* Points the walk to the process's mappings, if what is known is about this very program. */
+/* Points the walk to the process's mappings, if those known are of this very program. */
 static __always_inline void pyro_find_mappings(struct pyro_walk *walk)
 {
   walk->mapping_count = 0;
@@ -96,7 +96,7 @@ static __always_inline void pyro_find_mappings(struct pyro_walk *walk)
   if (!process) return;
   if (!pyro_is_of(process, walk->key.start_boottime_ns)) return;
   if (process->exec_id != walk->key.exec_id) return;
-  /* What is mapped is heard of some milliseconds late, and what is unmapped never. */
+  /* User space hears of new mappings some milliseconds late, and of unmapping never. */
   if (process->exec_pages != walk->exec_pages) return;
   walk->first_mapping = process->first_mapping;
   walk->last_mapping = process->first_mapping;
@@ -116,7 +116,7 @@ static __always_inline void pyro_kernel_stack(struct bpf_perf_event_data *ctx,
   walk->frames = frames;
 }
 
-/* Where the process's executable mappings begin and end. */
+/* Finds where the process's executable mappings begin and end. */
 static __always_inline bool pyro_find_code(struct pyro_walk *walk)
 {
   const __u32 zero = 0;
@@ -136,7 +136,7 @@ static __always_inline __u32 pyro_cold_reason(const struct pyro_walk *walk, int 
 
 #define PYRO_SHIPPED (-1)
 
-/* Returns enum pyro_stack_end, or PYRO_SHIPPED if user space does it. */
+/* Returns enum pyro_stack_end, or PYRO_SHIPPED if user space unwinds the stack. */
 static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, struct pyro_walk *walk)
 {
   int end = pyro_start_walk(ctx, walk);
@@ -160,14 +160,14 @@ static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, stru
   __sync_fetch_and_add(&cold_refused, 1);
   if (end == PYRO_WALK_EXOTIC) return PYRO_END_UNSUPPORTED;
   if (end == PYRO_WALK_HAND_WRITTEN) return PYRO_END_NO_UNWIND_INFO;
-  /* What frame pointers give, from here on. */
+  /* From here on, walk what is unknown by frame pointers. */
   walk->stay = 1;
   end = pyro_walk_user(walk->key.event);
   return end == PYRO_END_TRUNCATED ? end : PYRO_END_NOT_READY;
 }
 
-/* Map updates end in an int. Before 6.4 it comes back without its sign's upper half, because the
- * verifier calls the map's function directly: taken as a long, -E2BIG would be a large number. */
+/* Map updates return an int. Before 6.4 it is not sign-extended, because the verifier calls the
+ * map's function directly: taken as a long, -E2BIG would be a large number. */
 static __always_inline enum pyro_outcome pyro_outcome_of(int error, enum pyro_outcome full)
 {
   switch (error) {
@@ -189,7 +189,7 @@ static __always_inline void pyro_note_use(const struct pyro_walk *walk, __u32 ma
   __sync_fetch_and_add(&used[walk->half & 1][map], 1);
 }
 
-/* Stores the walk's stack in the active half of its class, unless it is there. */
+/* Stores the walk's stack in the active half of its class, unless it is there already. */
 static __always_inline int pyro_store_stack(void *halves, struct pyro_walk *walk, __u32 stack_class)
 {
   walk->key.stack_class = stack_class;
@@ -219,7 +219,7 @@ static __always_inline int pyro_count(struct pyro_walk *walk)
     const int error = bpf_map_update_elem(counts, &walk->key, &first, BPF_NOEXIST);
     if (!error) pyro_note_use(walk, PYRO_STACK_CLASSES);
     if (error != -PYRO_EEXIST) return error;
-    /* Another CPU was quicker. */
+    /* Another CPU was faster. */
     known = bpf_map_lookup_elem(counts, &walk->key);
     if (!known) return -1;
   }
@@ -264,7 +264,7 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
 SEC("perf_event")
 int pyro_tick(struct bpf_perf_event_data *ctx)
 {
-  /* Read once: stack, count and outcome belong into the same half, and to its filter. */
+  /* Read once: stack, count and outcome must go to the same half, the one of the filter. */
   const __u32 now_active = active;
   const __u64 pid_tgid = bpf_get_current_pid_tgid();
   enum pyro_outcome outcome;
@@ -279,7 +279,7 @@ int pyro_tick(struct bpf_perf_event_data *ctx)
   return 0;
 }
 
-/* A child has its parent's address space: what is known of the parent is true of it. */
+/* A child starts with its parent's address space: what is known of the parent holds for it. */
 static __always_inline void pyro_inherit_mappings(struct task_struct *parent,
                                                   struct task_struct *child, __u32 parent_pid,
                                                   __u32 child_pid)
@@ -310,12 +310,12 @@ int pyro_exit(struct bpf_raw_tracepoint_args *ctx)
 {
   struct task_struct *task = (struct task_struct *)ctx->args[0];
   __u32 pid = BPF_CORE_READ(task, tgid);
-  /* The count is taken down before the tracepoint: 0 means the last thread. */
+  /* The kernel decrements the count before the tracepoint: 0 means the last thread. */
   if (BPF_CORE_READ(task, signal, live.counter) == 0) bpf_map_delete_elem(&wanted_pids, &pid);
   return 0;
 }
 
-/* Start times and exec ids of all processes: /proc has the one only coarsely, the other not. */
+/* Lists start times and exec ids of all tasks: /proc rounds the former and lacks the latter. */
 SEC("iter/task")
 int pyro_list_tasks(struct bpf_iter__task *ctx)
 {

@@ -19,22 +19,22 @@ class ByteSource {
 
   virtual uint64_t size() const = 0;
 
-  // Exactly out.size() bytes from `offset`; kMalformed if the source ends before.
+  // Reads exactly out.size() bytes at `offset`. Errors: kMalformed if the source ends before; kIo.
   virtual Result<void> Read(uint64_t offset, std::span<std::byte> out) const = 0;
 };
 
-// The regular file behind `fd`, which stays the caller's and open as long as the source is used.
-// Read with pread and never mapped: a file that shrinks under us is an error and not a SIGBUS.
+// The regular file behind `fd`, which stays the caller's and must stay open while the source is
+// used. Read with pread and never mapped: a file that shrinks meanwhile is an error, not a SIGBUS.
 Result<std::unique_ptr<ByteSource>> FileBytes(int fd);
 
 std::unique_ptr<ByteSource> MemoryBytes(std::vector<std::byte> bytes);
 
-// True if [offset, offset + size) lies within [0, limit). No sum that could overflow is made.
+// True if [offset, offset + size) lies within [0, limit). Cannot overflow.
 constexpr bool Within(uint64_t offset, uint64_t size, uint64_t limit) {
   return offset <= limit && size <= limit - offset;
 }
 
-// A plain object as it lies at `offset`.
+// Reads the bytes at `offset` as a T.
 template <typename T>
 Result<T> ReadObject(const ByteSource& source, uint64_t offset) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -43,7 +43,7 @@ Result<T> ReadObject(const ByteSource& source, uint64_t offset) {
   return object;
 }
 
-// `count` of them. Memory is only taken for what the source is large enough to hold.
+// Reads `count` of them. Allocates nothing if the source is too small to hold them.
 template <typename T>
 Result<std::vector<T>> ReadArray(const ByteSource& source, uint64_t offset, uint64_t count) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -57,15 +57,16 @@ Result<std::vector<T>> ReadArray(const ByteSource& source, uint64_t offset, uint
   return items;
 }
 
-// Reads a range of a source in large steps, for callers that go through it more or less in order.
+// Reads a range of a source in large steps, for callers that read it more or less in order.
 class ReadAhead {
  public:
   static constexpr size_t kDefaultStep = size_t{64} << 10;
 
-  // Of `source`, at most [begin, end); cut to what there is.
+  // Reads [begin, end) of `source`, or what there is of it. `source` must outlive this.
   ReadAhead(const ByteSource& source, uint64_t begin, uint64_t end, size_t step = kDefaultStep);
 
-  // `wanted` bytes from `offset`, fewer only at the end of the range. Valid until the next call.
+  // Returns `wanted` bytes at `offset`, fewer only at the end of the range. Valid until the next
+  // call.
   Result<std::span<const std::byte>> At(uint64_t offset, size_t wanted);
 
  private:

@@ -7,9 +7,10 @@
 
 namespace pyrometer {
 
-// The ELF image in .gnu_debugdata ("MiniDebugInfo"): the symbols that were stripped from `elf`,
-// compressed by xz. Holds it in memory, at most 32 MiB.
-// Errors: kNotFound if there is none; kExhausted if it asks for too much memory; kMalformed.
+// Decompresses the ELF image in .gnu_debugdata ("MiniDebugInfo"): the symbols that were stripped
+// from `elf`, compressed with xz. Keeps it in memory, at most 32 MiB. Errors: kNotFound if there is
+// none; kExhausted if it needs too much memory; kMalformed; those of ReadSection and of
+// ElfFile::FromBytes.
 Result<ElfFile> ReadDebugData(const ElfFile& elf, const SectionTable& sections);
 
 }  // namespace pyrometer

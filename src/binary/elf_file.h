@@ -14,14 +14,14 @@
 
 namespace pyrometer {
 
-// An ELF executable or shared library for x86_64 or arm64: its headers, checked, and its bytes.
-// The bytes are hostile: every offset, size and count in them is bounded before it is used.
-// Immutable; may be read by several threads. What lies in the file beyond the headers is read by
-// functions of their own: sections.h, symbols.h, notes.h, debug_data.h.
+// An ELF executable or shared library for x86_64 or arm64: its validated headers, and its bytes.
+// The bytes are hostile: every offset, size and count in them is checked before use.
+// Immutable; several threads may read it. Functions in sections.h, symbols.h, notes.h and
+// debug_data.h read what lies beyond the headers.
 class ElfFile {
  public:
-  // `fd` stays the caller's, and open as long as the ElfFile lives. Costs two reads.
-  // Errors: kInvalid if it is no ELF file at all; kUnsupported for other word sizes, byte orders,
+  // `fd` stays the caller's and must stay open while the ElfFile lives. Costs three reads.
+  // Errors: kInvalid if it is not an ELF file; kUnsupported for other word sizes, byte orders,
   // machines and types (relocatable, core); kMalformed for headers that contradict themselves.
   static Result<ElfFile> Open(int fd);
   static Result<ElfFile> FromBytes(std::vector<std::byte> bytes);
@@ -30,7 +30,7 @@ class ElfFile {
   std::span<const Elf64_Phdr> program_headers() const { return program_headers_; }
 
   // The PT_LOADs, in the order of the program headers. Neither their file ranges nor their
-  // address ranges overflow; they may lie beyond the end of a cut file.
+  // address ranges overflow; they may lie beyond the end of a truncated file.
   const std::vector<Segment>& segments() const { return segments_; }
 
   const ByteSource& bytes() const { return *bytes_; }

@@ -10,13 +10,13 @@
 
 namespace pyrometer {
 
-// The GNU build id among `notes`, the bytes of a note segment or section, or of
-// /sys/kernel/notes. `alignment` is that of the segment or section: 8, or 4 for everything else.
+// Finds the GNU build id in `notes`: the bytes of a note segment or section, or of
+// /sys/kernel/notes. `alignment` is that of the segment or section; anything but 8 counts as 4.
 // Empty if there is none.
 BuildId FindBuildId(std::span<const std::byte> notes, uint64_t alignment = 4);
 
-// The build id of a file, from its note segments or else its note sections. Empty if there is
-// none, or none that can be read.
+// Reads the build id of a file from its note segments, or else from its note sections. Empty if
+// there is none, or none that can be read.
 BuildId ReadBuildId(const ElfFile& elf);
 
 }  // namespace pyrometer

@@ -6,8 +6,8 @@
 
 namespace pyrometer {
 
-// What is wanted of every object at first sight. Reads notes, and sections only if no note
-// segment holds the build id.
+// The facts needed of every object when it is first seen. Reads notes, and sections only if no
+// note segment holds the build id.
 ObjectFacts FactsOf(const ElfFile& elf);
 
 }  // namespace pyrometer

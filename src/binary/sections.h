@@ -20,16 +20,16 @@ struct Section {
   Elf64_Shdr header{};
 };
 
-// The section headers of an ELF file: empty if it has none, which is as good an ELF file.
+// The section headers of an ELF file; empty if it has none, which is valid.
 class SectionTable {
  public:
-  // Errors: kMalformed if the table is not where the header says, or contradicts itself. Such a
-  // file can still be used by its segments.
+  // Errors: kMalformed if the table is not where the header says, or contradicts itself. The file
+  // can still be used by its segments.
   static Result<SectionTable> Read(const ElfFile& elf);
 
   std::span<const Section> all() const { return sections_; }
 
-  // The first of this name or type (SHT_*), or null.
+  // The first section of this name or type (SHT_*), or null.
   const Section* Find(std::string_view name) const;
   const Section* FindType(uint32_t type) const;
 
@@ -40,7 +40,7 @@ class SectionTable {
   std::vector<Section> sections_;
 };
 
-// What the section holds, decompressed if it is SHF_COMPRESSED by zlib, and empty if it is
+// Reads the contents of a section: decompressed if it is SHF_COMPRESSED with zlib, empty if it is
 // SHT_NOBITS. Errors: kExhausted if that is more than `limit` bytes; kUnsupported for another
 // compression; kMalformed.
 Result<std::vector<std::byte>> ReadSection(const ElfFile& elf, const Section& section,

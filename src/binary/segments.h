@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the file and the address space of an ELF file.
+// Converts between file offsets and addresses of an ELF file.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,18 @@
 
 namespace pyrometer {
 
-// Where byte `offset` of the file is found in the ELF's own address space, when it is executed.
-// Two segments may hold the same byte, since whole pages are mapped: an executable one is
-// preferred to others, and one that contains the byte to one that only shares its page.
+// The ELF address at which the byte at `offset` of the file is executed. Two segments may hold the
+// same byte, since whole pages are mapped: an executable segment is preferred to others, then one
+// that contains the byte to one that only shares its page.
 std::optional<ElfAddress> ToElfAddress(std::span<const Segment> segments, FileOffset offset);
 
-// Whether what is loaded at `address` is a byte of the file, in this segment.
+// Whether this segment loads a byte of the file at `address`.
 bool HoldsInFile(const Segment& segment, ElfAddress address);
 
-// The byte of the file that is loaded at `address`; nothing beyond file_size (.bss).
+// The offset in the file of the byte loaded at `address`; nothing beyond file_size (.bss).
 std::optional<FileOffset> ToFileOffset(std::span<const Segment> segments, ElfAddress address);
 
-// The executable segment that holds `address`, or null.
+// The executable segment that contains `address`, or null.
 const Segment* ExecutableSegmentAt(std::span<const Segment> segments, ElfAddress address);
 
 }  // namespace pyrometer

@@ -16,7 +16,7 @@
 
 namespace pyrometer {
 
-// Where a symbol table and its names lie in a file.
+// The place of a symbol table and its names in a file.
 struct SymbolRange {
   FileOffset symbols;
   uint64_t count = 0;
@@ -24,26 +24,28 @@ struct SymbolRange {
   uint64_t names_size = 0;
 };
 
-// The symbol table in the section of `type` (SHT_SYMTAB or SHT_DYNSYM). kNotFound if there is none.
+// Finds the symbol table in the section of `type` (SHT_SYMTAB or SHT_DYNSYM). Errors: kNotFound if
+// there is none; kUnsupported if it is compressed; kExhausted; kMalformed.
 Result<SymbolRange> FindSymbols(const SectionTable& sections, uint32_t type);
 
-// The dynamic symbols as the dynamic linker finds them: by PT_DYNAMIC, counted by the hash table.
-// For files without sections. kNotFound if the file is not dynamic or has no hash table.
+// Finds the dynamic symbols as the dynamic linker does, by PT_DYNAMIC, and counts them by the hash
+// table. For files without sections. Errors: kNotFound if the file is not dynamic or has no hash
+// table; kExhausted; kMalformed.
 Result<SymbolRange> FindDynamicSymbols(const ElfFile& elf);
 
-// Calls `visit` with every symbol but the first, which is void. Reads in steps of 64 KiB.
+// Calls `visit` with every symbol but the first, the null symbol. Reads in steps of 64 KiB.
 Result<void> ForEachSymbol(const ElfFile& elf, const SymbolRange& range,
                            const std::function<void(const Elf64_Sym&)>& visit);
 
-// Reads names of symbols. In ascending order of offsets that costs one pass of large reads.
+// Reads symbol names. In ascending order of offsets, this takes one pass of large reads.
 class SymbolNames {
  public:
-  static constexpr size_t kMaxName = 4096;  // longer ones are cut
+  static constexpr size_t kMaxName = 4096;  // longer names are cut
 
-  // `elf` outlives this.
+  // `elf` must outlive this.
   SymbolNames(const ElfFile& elf, const SymbolRange& range);
 
-  // The name at st_name `offset`, valid until the next call. kMalformed if outside of the table.
+  // The name at st_name `offset`, valid until the next call. kMalformed if outside the table.
   Result<std::string_view> At(uint32_t offset);
 
  private:

@@ -7,7 +7,7 @@
 namespace pyrometer {
 
 // The vDSO that the running kernel maps into 64-bit processes, copied from our own memory.
-// kNotFound if there is none (booted with vdso=0).
+// Errors: kNotFound if there is none (booted with vdso=0).
 Result<ElfFile> OpenVdso();
 
 }  // namespace pyrometer

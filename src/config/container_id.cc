@@ -35,8 +35,8 @@ Result<std::string> ParseContainerId(std::string_view text) {
       id.size() >= kShortestContainerId && id.size() <= kLongestContainerId && IsLowerHex(id);
   if (!is_hex && !IsEcsId(id)) {
     return Fail(ErrorCode::kInvalid,
-                "'{}' is not a container id; give its {} hex digits or the first {} or more "
-                "(names are known to the runtime only: docker inspect -f '{{{{.Id}}}}' NAME)",
+                "'{}' is not a container id; give its {} hex digits, or at least the first {} "
+                "(only the runtime knows names: docker inspect -f '{{{{.Id}}}}' NAME)",
                 text, kLongestContainerId, kShortestContainerId);
   }
   return std::string(id);

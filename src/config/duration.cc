@@ -8,7 +8,7 @@ namespace pyrometer {
 
 Result<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
   absl::Duration duration;
-  // absl also reads signs, "inf" and a bare "0", which mean no duration here.
+  // absl also reads signs, "inf" and a bare "0", which are not durations here.
   const bool starts_with_number =
       !text.empty() && (absl::ascii_isdigit(static_cast<unsigned char>(text[0])) || text[0] == '.');
   if (!starts_with_number ||

@@ -10,7 +10,7 @@ Result<Hertz> ParseFrequency(std::string_view text) {
   const bool is_number = absl::SimpleAtoi(absl::string_view(text.data(), text.size()), &value);
   if (!is_number || value < 1 || value > kHighestFrequency.value) {
     return Fail(ErrorCode::kInvalid,
-                "a frequency of '{}' is not possible; give samples per second, 1 to {}", text,
+                "'{}' is not a valid frequency; give 1 to {} samples per second", text,
                 kHighestFrequency.value);
   }
   return Hertz{value};

@@ -32,7 +32,7 @@ Result<Label> ParseLabel(std::string_view text) {
   const std::string_view value = text.substr(equals + 1);
   if (!IsName(name)) {
     return Fail(ErrorCode::kInvalid,
-                "label name '{}' may only have letters, digits and '_', and no digit first", name);
+                "label name '{}' may only have letters, digits and '_', with no digit first", name);
   }
   if (std::ranges::find(kReserved, name) != kReserved.end()) {
     return Fail(ErrorCode::kInvalid, "label name '{}' is reserved: every sample carries its own {}",

@@ -16,7 +16,7 @@ Result<size_t> ParseUnwindMemory(std::string_view text) {
   const auto [end, error] = std::from_chars(digits.data(), last, mebibytes);
   if (error != std::errc() || end != last || mebibytes < 1 || mebibytes > kMostUnwindMemory >> 20) {
     return Fail(ErrorCode::kInvalid,
-                "'{}' of memory for unwind tables is not possible; give 1 to {} MiB", text,
+                "'{}' is not a valid memory size for unwind tables; give 1 to {} MiB", text,
                 kMostUnwindMemory >> 20);
   }
   return size_t{mebibytes} << 20;

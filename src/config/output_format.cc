@@ -25,7 +25,7 @@ Result<OutputFormat> FormatFor(std::string_view path, std::optional<OutputFormat
   if (const std::optional<OutputFormat> told = FormatOfPath(path)) return *told;
   if (format) return *format;
   return Fail(ErrorCode::kInvalid,
-              "output '{}': the name does not tell the format; end it in .pb.gz (pprof), .folded, "
+              "output '{}': the name does not show the format; end it in .pb.gz (pprof), .folded, "
               ".html or .txt, or give --format",
               path);
 }
@@ -62,7 +62,7 @@ Result<std::vector<OutputFile>> ChooseOutputs(std::span<const std::string> paths
                                               std::optional<OutputFormat> format) {
   std::vector<OutputFile> outputs;
   for (const std::string& path : paths) {
-    if (path.empty()) return Fail(ErrorCode::kInvalid, "the name of an output is empty");
+    if (path.empty()) return Fail(ErrorCode::kInvalid, "an output name is empty");
     if (path.ends_with('/')) {
       return Fail(ErrorCode::kInvalid, "output '{}' is a directory; name a file in it", path);
     }

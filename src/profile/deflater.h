@@ -7,7 +7,7 @@
 
 namespace pyrometer {
 
-// Compresses a stream piece by piece into a string, so that the plain form never exists as a whole.
+// Compresses a stream into a string piece by piece: the plain form never exists as a whole.
 class Deflater {
  public:
   enum class Format { kGzip, kZlib };  // RFC 1952; RFC 1950
@@ -19,7 +19,7 @@ class Deflater {
 
   void Append(std::string_view bytes);
 
-  // The whole stream. Nothing may be appended afterwards.
+  // Returns the whole stream. Nothing may be appended afterwards.
   std::string Finish() &&;
 
  private:

@@ -7,10 +7,10 @@
 
 namespace pyrometer {
 
-// `profile` as collapsed stacks, one a line: "process;root;...;leaf COUNT\n", as flamegraph.pl,
-// speedscope and inferno read them. Kernel functions end in "_[k]"; inlined functions are frames
-// like others; below the process of a stack that was cut stands CutMarker(). A ';' in a name
-// becomes ':'. Lines are distinct, and in the order of their frames.
+// Encodes `profile` as collapsed stacks, one per line, "process;root;...;leaf COUNT\n", as read by
+// flamegraph.pl, speedscope and inferno. Kernel functions end in "_[k]"; inlined functions are
+// frames like any other; a stack that was cut has CutMarker() below its process. A ';' in a name
+// becomes ':'. Lines are distinct and sorted by their frames.
 std::string EncodeFolded(const Profile& profile);
 
 }  // namespace pyrometer

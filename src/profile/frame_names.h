@@ -13,29 +13,29 @@
 
 namespace pyrometer {
 
-// The code that frames stand for, under the best name seen so far: names get better from window to
-// window, and a function must not come out as two for that.
-// - A symbol's name replaces a made-up one, which never replaces a symbol's.
+// The code that frames stand for, under the best name seen so far. Names get better from window to
+// window, which must not split one function in two.
+// - A symbol's name replaces a made-up one, never the other way round.
 // - At an offset of an object the latest symbol's name wins.
-// - At an address of the kernel or of a process two different symbols are different code, since
-//   code comes and goes there: each is an entry of its own. A made-up name goes to the one seen
-//   last.
-// Keeps one location for each entry, the latest. Not thread-safe.
+// - At an address of the kernel or of a process, two different symbols are different code, since
+//   code comes and goes there: each gets its own entry. A made-up name goes to the entry seen last.
+// Keeps one location per entry, the latest with the best name. Not thread-safe.
 class FrameNames {
  public:
-  // Whose frame it is: user addresses mean something only within one process, until it executes
-  // another program.
+  // The process and program that a frame belongs to: a user address is meaningful only within one
+  // process, until that executes another program.
   struct Owner {
     ProcessKey process;
     ExecId exec;
     auto operator<=>(const Owner&) const = default;
   };
 
-  // The index of the code at `frame`, which `location` names: the same for the same code.
-  // Indices count from 0 in the order of first sight. REQUIRES: `location` is not null.
+  // Returns the index of the code at `frame`, which `location` names; the same code always has the
+  // same index. Indices count from 0 in order of first appearance. REQUIRES: `location` is not
+  // null.
   uint32_t Add(Frame frame, const Owner& owner, const LocationRef& location);
 
-  // By index.
+  // The locations, by index.
   std::vector<LocationRef> Finish() &&;
 
  private:
@@ -51,10 +51,10 @@ class FrameNames {
   };
   struct Code {
     LocationRef location;
-    uint32_t next = 0;  // around all code of one frame
+    uint32_t next = 0;  // in the ring of all code at one frame
   };
 
-  // The code last seen at a frame, and its location, which is compared without going there.
+  // The code last seen at a frame, and its location, for comparing without a look-up.
   struct Latest {
     const Location* location = nullptr;  // null: none yet
     uint32_t code = 0;
@@ -66,7 +66,7 @@ class FrameNames {
   }
   uint32_t Find(Frame::Kind kind, const Latest& latest, const LocationRef& location);
 
-  absl::flat_hash_map<Frame, Latest> latest_;  // but for user addresses
+  absl::flat_hash_map<Frame, Latest> latest_;  // except for user addresses
   absl::flat_hash_map<UserKey, Latest> latest_of_users_;
   std::vector<Code> code_;
 };

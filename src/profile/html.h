@@ -12,10 +12,10 @@ struct HtmlOptions {
   std::string host;  // where it was recorded; "": not shown
 };
 
-// `profile` as one self-contained page: a flame graph from the root and one from the leaf, the top
-// functions and the processes, with search and zoom. It needs no network and makes no request: its
-// content security policy allows nothing but the scripts it was built with, by their hash.
-// Names from the profile travel compressed and are shown as text only.
+// Encodes `profile` as one self-contained page: a flame graph from the root and one from the leaf,
+// the top functions and the processes, with search and zoom. The page needs no network and makes no
+// requests: its content security policy allows only the scripts it was built with, by their hash.
+// Names from the profile are stored compressed and shown as text only.
 std::string EncodeHtml(const Profile& profile, const HtmlOptions& options = {});
 
 }  // namespace pyrometer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page that html/bundle.mjs makes at build time, cut where EncodeHtml puts something in.
+// The page that html/bundle.mjs makes at build time, cut where EncodeHtml inserts something.
 #pragma once
 
 #include <string_view>

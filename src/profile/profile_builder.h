@@ -9,16 +9,17 @@
 
 namespace pyrometer {
 
-// Adds windows up. Samples that agree in process, names, labels, event, frames and stack end are
-// one sample, also over windows: so memory grows with what is distinct and not with time. They are
-// compared by frame and named when they leave, see FrameNames.
+// Adds windows up. Samples with equal process, names, labels, event, frames and stack end become
+// one, also across windows: memory grows with the number of distinct samples, not with time.
+// Samples are compared by frame and get their names only at the end, see FrameNames.
 //
-// A profile's begin, end, duration (the sum of the windows' lengths), frequency and accounting are
-// those of the windows added. Not thread-safe: owned by the thread that names the windows.
+// A profile begins with the first window added, ends with the last one and has its frequency; the
+// duration is the sum of the windows' lengths, the accounting the sum of theirs. Not thread-safe:
+// owned by the thread that names the windows.
 class ProfileBuilder {
  public:
   struct Options {
-    Labels labels;  // on every sample; in any order, and of several with one name the last
+    Labels labels;  // on every sample; in any order; of those with the same name the last
   };
 
   explicit ProfileBuilder(Options options);
@@ -26,19 +27,19 @@ class ProfileBuilder {
   ProfileBuilder(ProfileBuilder&&) noexcept;
   ProfileBuilder& operator=(ProfileBuilder&&) noexcept;
 
-  // Keeps what it needs of `named`. REQUIRES: windows in the order of time, with a frequency that
-  // is not 0; a location for each frame of the window.
+  // Keeps what it needs of `named`. REQUIRES: windows come in order of time, each with a frequency
+  // that is not 0 and a location for each of its frames.
   void Add(const NamedWindow& named);
 
-  // Everything added so far in one profile, in the order of first sight; the label sets of the
-  // processes stay on the samples, without what the options have labels of the same name for.
+  // Returns everything added so far as one profile, in order of first appearance. The samples keep
+  // the label sets of their processes, without labels that the options have, too.
   // REQUIRES: all samples are of one event kind.
   Profile Finish() &&;
 
-  // The same as one profile for each label set and event kind of which there are samples. Where
-  // both have a label of one name, the options' wins: what the user said is on every profile,
-  // whatever a process calls itself. Each profile has the accounting of all windows, since what was
-  // lost or filtered has no labels.
+  // The same as one profile for each label set and event kind that has samples. Where the options
+  // and a process have a label of the same name, the options' wins: what the user said is on every
+  // profile, whatever a process calls itself. Each profile has the accounting of all windows, since
+  // lost and filtered samples have no labels.
   std::vector<Profile> FinishByLabels() &&;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks as a person sees them: functions instead of addresses, root first, with the process and,
-// where the root is missing, a marker in front.
+// Stacks as shown to people: functions instead of addresses, root first, preceded by the process
+// and, where the root is missing, a marker.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -15,14 +15,14 @@
 
 namespace pyrometer {
 
-// A box of a flame graph: equal ones side by side are one.
+// A box of a flame graph; equal ones side by side are merged.
 struct ShownFrame {
   enum class Kind : uint8_t { kProcess, kCut, kUser, kKernel, kJit, kUnknown };
 
   Kind kind = Kind::kUnknown;
   bool inlined = false;
   std::string name;    // clean, see text.h
-  std::string object;  // clean path of the file it lies in; "" if there is none
+  std::string object;  // clean path of its file; "" if there is none
 
   auto operator<=>(const ShownFrame&) const = default;
 
@@ -40,7 +40,7 @@ class ShownStacks {
     size_t size = 0;
     uint64_t samples = 0;
   };
-  // May change a frame before it is compared with others, so as to tell apart less.
+  // May change a frame before it is compared with others, so that fewer frames differ.
   using Edit = void (*)(ShownFrame&);
 
   explicit ShownStacks(const Profile& profile, Edit edit = nullptr);
@@ -61,7 +61,7 @@ class ShownStacks {
   void SortStacks();
 
   Edit edit_;
-  absl::flat_hash_map<ShownFrame, uint32_t> known_;  // while the profile is read
+  absl::flat_hash_map<ShownFrame, uint32_t> known_;  // only while the profile is read
   std::vector<ShownFrame> frames_;
   std::vector<uint32_t> ids_;
   std::vector<Stack> stacks_;

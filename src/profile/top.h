@@ -9,14 +9,15 @@
 namespace pyrometer {
 
 struct TopOptions {
-  size_t functions = 25;  // rows at most
+  size_t functions = 25;  // at most this many rows
   size_t processes = 10;
-  size_t width = 100;  // columns at most; at least 80 are used
+  size_t width = 100;  // at most this many columns; less than 80 counts as 80
 };
 
-// The functions that most samples were in, as text for a terminal: SELF counts the samples that hit
-// the function itself, TOTAL those that have it anywhere in their stack, once each however often it
-// recurs. Below it the processes. Ends in a newline; holds no control characters but newlines.
+// Lists the functions with the most samples, as text for a terminal. SELF counts the samples taken
+// in the function itself, TOTAL those with it anywhere in their stack, once each even if it
+// recurses. The processes follow. The text ends in a newline and has no other control characters
+// than newlines.
 std::string EncodeTop(const Profile& profile, const TopOptions& options = {});
 
 }  // namespace pyrometer

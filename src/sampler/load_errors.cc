@@ -14,7 +14,7 @@
 namespace pyrometer {
 namespace {
 
-// Of the first warning: later ones are its consequences.
+// Only the first warning: later ones are its consequences.
 std::string& FirstWarning() {
   static std::string warning;
   return warning;
@@ -57,7 +57,7 @@ Error LoadLog::Explain(int errnum, std::string_view what) const {
     }
     return Fail(ErrorCode::kPermission,
                 "{}: permission denied; run as root, or grant CAP_BPF, CAP_PERFMON and "
-                "CAP_SYS_PTRACE (pyrometer doctor tells more)",
+                "CAP_SYS_PTRACE (run pyrometer doctor for details)",
                 what);
   }
   if (!HasBtf()) return Fail(ErrorCode::kUnsupported, "{}: {}", what, kNoBtfAdvice);

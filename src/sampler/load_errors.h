@@ -9,8 +9,8 @@
 namespace pyrometer {
 
 inline constexpr std::string_view kNoBtfAdvice =
-    "this kernel has no type information (BTF) at /sys/kernel/btf/vmlinux; it needs a kernel built "
-    "with CONFIG_DEBUG_INFO_BTF=y, as those of all current distributions are";
+    "this kernel has no type information (BTF) at /sys/kernel/btf/vmlinux; use a kernel built with "
+    "CONFIG_DEBUG_INFO_BTF=y, as in all current distributions";
 
 // Collects libbpf's messages during its lifetime instead of letting libbpf print them, and makes
 // one helpful line of them when loading fails. libbpf's print function is global to the process: at

@@ -5,8 +5,8 @@
 
 namespace pyrometer {
 
-// Whether `a` is shown rather than `b` where both name one function and nothing else tells them
-// apart: the one with the fewest leading underscores, the shortest, the first in byte order.
+// True if `a` is shown rather than `b` when both name one function and nothing else decides: the
+// name with fewer leading underscores, then the shorter one, then the first in byte order.
 bool BetterName(std::string_view a, std::string_view b);
 
 }  // namespace pyrometer

@@ -7,10 +7,10 @@
 
 namespace pyrometer {
 
-// The functions of `elf`: those of .symtab, which has all of them; without one, those of
-// .gnu_debugdata and of .dynsym together. Only what lies in an executable segment counts.
-// An empty table is an answer: a file may have no symbols at all.
-// Errors: there were symbols, but none could be read (kMalformed, kExhausted, kIo).
+// Reads the functions of `elf`: those in .symtab, which has all of them; without one, those in
+// .gnu_debugdata and .dynsym together. Only functions in an executable segment count.
+// An empty table is not an error: a file may have no symbols at all.
+// Errors: kMalformed, kUnsupported, kExhausted, kIo if there are symbols, but none can be read.
 Result<SymbolTable> ReadSymbolTable(const ElfFile& elf);
 
 }  // namespace pyrometer

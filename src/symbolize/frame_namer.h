@@ -29,7 +29,7 @@ class FrameNamer {
   // since the last one.
   virtual std::vector<FrameRange> BeginWindow(uint32_t /*window*/) { return {}; }
 
-  // Never null: without a name it is made up, and the reason counted. `process` is the one the
+  // Never returns null: a missing name is made up, and the reason counted. `process` is the one the
   // frame was sampled in if IsPerProcess(), else none.
   virtual LocationRef Name(Frame frame, ProcessKey process, uint32_t window) = 0;
 

@@ -16,17 +16,17 @@
 
 namespace pyrometer {
 
-// Names user addresses that lie in no object, by the perf map of their process, which is read on
-// once a window. Not thread-safe.
+// Names user addresses that lie in no object by the perf map of their process. Reads what was
+// appended to it once per window. Not thread-safe.
 class JitNamer : public FrameNamer {
  public:
   // Perf maps beyond `budget_bytes` are dropped after a window, the least recently used first, and
-  // read again when needed. `source` and `counts` outlive this.
+  // read again when needed. `source` and `counts` must outlive this.
   JitNamer(PerfMapSource& source, size_t budget_bytes, SymbolizerCounts& counts);
 
   bool IsPerProcess() const override { return true; }
 
-  // The same location as in earlier windows, unless the address has got another name meanwhile.
+  // Returns the same location as in earlier windows, unless the address has another name now.
   LocationRef Name(Frame frame, ProcessKey process, uint32_t window) override;
 
   void EndWindow(uint32_t unused_since) override;
@@ -35,12 +35,12 @@ class JitNamer : public FrameNamer {
   struct Process {
     PerfMap perf_map;
     PerfMap::Writer writer = PerfMap::Writer::kMayWrite;
-    uint32_t window = 0;  // in which the perf map was read last
+    uint32_t window = 0;  // when the perf map was last read
     LocationCache<Address> locations;
   };
 
   void ReadPerfMap(ProcessKey key, Process& process);
-  // True if the name may be a part of one. It counts as made up, so that the whole one replaces it.
+  // True if the name may be incomplete. It counts as made up, so that the whole one replaces it.
   static bool MayGrow(const Process& process, Address address);
   LocationRef MakeNew(const Process& process, Address address);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of /proc/kallsyms and /proc/modules.
+// Parses the text of /proc/kallsyms and /proc/modules.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace pyrometer {
 // "ffffffffc0a00000 t nft_do_chain	[nf_tables]"
 struct KallsymsLine {
   uint64_t address = 0;
-  char type = 0;  // as nm has it
+  char type = 0;  // as in nm's output
   std::string_view name;
   std::string_view module;  // "" for the kernel itself
 };
 
-// Nothing if the line is not of that form.
+// Returns nothing if the line does not have that form.
 std::optional<KallsymsLine> ParseKallsymsLine(std::string_view line);
 
 // True for code: types t, T, w and W.
@@ -34,8 +34,7 @@ struct KernelModule {
   bool operator==(const KernelModule&) const = default;
 };
 
-// The modules in the text of /proc/modules, as ordered there. Those whose address is hidden are
-// left out.
+// Parses the text of /proc/modules, in its order. Leaves out modules whose address is hidden.
 std::vector<KernelModule> ParseModules(std::string_view modules);
 
 }  // namespace pyrometer

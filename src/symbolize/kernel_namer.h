@@ -20,21 +20,21 @@
 namespace pyrometer {
 
 // Names kernel addresses: by symbol, in the object [kernel.kallsyms], [nf_tables] (a module) or
-// [bpf]; without one as "[kernel]+0xffffffff81000000". The vsyscall page, which is at a kernel
-// address, is user code and named [vsyscall]. Not thread-safe.
+// [bpf]; without a symbol, as "[kernel]+0xffffffff81000000". The vsyscall page lies at a kernel
+// address but is user code, and is named [vsyscall]. Not thread-safe.
 //
-// Modules come and go without an event. So their list, which takes 0.1 ms to read, is compared at
-// the start of each window, and all symbols are read again, which takes 50 to 100 ms, when there
-// is a frame to be named that may lie in a module and the list has changed.
+// Modules come and go without an event, so their list (0.1 ms to read) is compared at the start of
+// each window. If it has changed and a frame to be named may lie in a module, all symbols are read
+// again (50 to 100 ms).
 class KernelNamer : public FrameNamer {
  public:
-  // What could not be read is tried again after so many windows.
+  // Symbols that could not be read are tried again after this many windows.
   static constexpr uint32_t kRetryWindows = 30;
 
-  // Symbols are read again from `procfs`; nothing: never. `counts` outlives this.
+  // Symbols are read again from `procfs`; nothing: never. `counts` must outlive this.
   KernelNamer(KernelSymbols symbols, std::optional<Procfs> procfs, SymbolizerCounts& counts);
 
-  // REQUIRES: events in the order of time.
+  // REQUIRES: events in order of time.
   void Apply(const KernelSymbolEvent& event);
 
   std::vector<FrameRange> BeginWindow(uint32_t window) override;

@@ -27,7 +27,7 @@ struct KernelSymbol {
 // the names: 6 MB for 120,000 functions. Not thread-safe.
 class KernelSymbols {
  public:
-  // Knows no function.
+  // Has no functions.
   KernelSymbols() = default;
 
   // Reads /proc/kallsyms, /proc/modules and /sys/kernel/notes; 50 to 100 ms.
@@ -73,7 +73,7 @@ class KernelSymbols {
     uint32_t size = 0;
     uint32_t name = 0;  // in names_, up to a NUL
   };
-  // Code whose coming and going is announced.
+  // Code that events announce as it comes and goes.
   struct LiveFunction {
     uint64_t size = 0;
     bool removed = false;

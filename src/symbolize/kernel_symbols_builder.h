@@ -13,16 +13,16 @@
 
 namespace pyrometer {
 
-// Makes KernelSymbols of the lines of /proc/kallsyms, in any order.
+// Builds KernelSymbols from the lines of /proc/kallsyms, added in any order.
 class KernelSymbolsBuilder {
  public:
   // Errors: kExhausted at 2 million symbols or 60,000 modules.
   Result<void> Add(const KallsymsLine& line);
 
-  // True if there were lines and all had the address 0, which is how addresses are hidden.
+  // True if there were lines and all had address 0, which is how the kernel hides addresses.
   bool only_zeros() const { return !symbols_.empty() && zeros_; }
 
-  // Functions of `modules` end where these do at the latest.
+  // A function of one of `modules` ends with its module at the latest.
   KernelSymbols Build(std::vector<KernelModule> modules) &&;
 
  private:

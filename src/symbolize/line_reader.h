@@ -10,25 +10,25 @@
 
 namespace pyrometer {
 
-// Goes through the lines of a part of a file, in reads of 64 KiB and in memory of little
-// more, however long the lines are.
+// Reads a part of a file line by line, in steps of 64 KiB and with little more memory, however long
+// the lines are.
 class LineReader {
  public:
-  // Of the bytes [begin, end) of `fd`, which stays the caller's.
+  // Reads bytes [begin, end) of `fd`, which stays the caller's; cuts lines over `longest` bytes.
   LineReader(int fd, uint64_t begin, uint64_t end, size_t longest)
       : fd_(fd), offset_(begin), end_(end), longest_(longest) {}
 
-  // The next line that ends in a newline, without it; nothing when there is none. What follows the
-  // last newline may still be being written and is left, unless it is longer than `longest`: of
-  // such a line the head is given and the rest skipped, newline or not.
+  // Returns the next line that ends in a newline, without the newline; nothing if there is none.
+  // What follows the last newline may still be being written and is left for rest(), unless it is
+  // longer than `longest`: such a line is cut and the rest of it skipped, newline or not.
   // Valid until the next call.
   Result<std::optional<std::string_view>> Next();
 
-  // What follows the last newline, of a line that is not longer than `longest`. REQUIRES: Next()
-  // gave nothing.
+  // What follows the last newline, unless it was returned as a cut line. REQUIRES: Next() returned
+  // nothing.
   std::string_view rest() const { return std::string_view(buffer_).substr(position_); }
 
-  // The offset behind the last line given.
+  // The offset after the last line returned.
   uint64_t offset() const { return offset_; }
 
  private:

@@ -9,12 +9,12 @@
 
 namespace pyrometer {
 
-// Locations by what they were made from, with the window in which each was last used, so that
-// those out of use can be dropped and memory stays bounded. Not thread-safe.
+// Caches locations by what they were made from, with the window in which each was last used, so
+// that unused ones can be dropped and memory stays bounded. Not thread-safe.
 template <typename Key>
 class LocationCache {
  public:
-  // Null if not known.
+  // Null if there is none.
   LocationRef Find(const Key& key, uint32_t window) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return nullptr;
@@ -26,7 +26,7 @@ class LocationCache {
     entries_[key] = {.location = location, .last_used = window};
   }
 
-  // Drops the entries whose key `predicate` holds for.
+  // Drops the entries whose keys satisfy `predicate`.
   template <typename Predicate>
   void DropIf(Predicate predicate) {
     absl::erase_if(entries_, [&](const auto& entry) { return predicate(entry.first); });

@@ -10,7 +10,7 @@
 
 namespace pyrometer {
 
-// A line of a function that has the same name in source and symbol table.
+// A line of a function whose name is the same in source and symbol table.
 inline Line SameName(const std::string& name) {
   return {.function = name, .system_name = name, .file = {}, .line = 0};
 }
@@ -33,7 +33,7 @@ inline LocationRef MadeUpLocation(CodeOrigin origin, std::shared_ptr<const CodeO
   return MakeLocation(origin, std::move(object), address, SameName(name), NameQuality::kMadeUp);
 }
 
-// For an address of which nothing is known.
+// For an address about which nothing is known.
 inline LocationRef UnknownLocation(uint64_t address) {
   return MadeUpLocation(CodeOrigin::kUnknown, nullptr, address, "[unknown]");
 }

@@ -16,21 +16,21 @@
 
 namespace pyrometer {
 
-// Names frames of objects: by their symbols, demangled, or as "libfoo.so+0x1234". Not thread-safe.
+// Names frames of objects: by their demangled symbols, or as "libfoo.so+0x1234". Not thread-safe.
 class ObjectNamer : public FrameNamer {
  public:
-  // Both outlive this.
+  // `source` and `counts` must outlive this.
   ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget, SymbolizerCounts& counts);
 
-  // Frames that got no name because their symbols could not be had, and now may be. Those beyond
-  // the first 65,536 are not remembered: they are named again when they have been out of use.
+  // Returns the frames that got no name because their symbols could not be read, and now may be.
+  // Only 65,536 such frames are remembered; others are named again once they have been out of use.
   std::vector<FrameRange> BeginWindow(uint32_t window) override;
 
-  // REQUIRES: frame.kind() == kObject. Cheapest if frames come in order: each object's symbols are
-  // then needed once, and each function is demangled once.
+  // REQUIRES: frame.kind() == kObject. Cheapest if frames come in order: then each object's symbols
+  // are needed once, and each function is demangled once.
   LocationRef Name(Frame frame, ProcessKey process, uint32_t window) override;
 
-  // Failures to read symbols, and objects that no location refers to any more, are forgotten.
+  // Forgets failures to read symbols, and objects that no location refers to any more.
   void EndWindow(uint32_t unused_since) override;
 
  private:
@@ -46,7 +46,7 @@ class ObjectNamer : public FrameNamer {
   SymbolTableCache tables_;
   SymbolizerCounts& counts_;
   absl::flat_hash_map<ObjectId, KnownObject> objects_;
-  // Frames that got no name while there was no table.
+  // Frames that got no name for want of a symbol table.
   absl::flat_hash_map<ObjectId, std::vector<FrameRange>> unnamed_;
   size_t unnamed_count_ = 0;
   uint32_t window_ = 0;

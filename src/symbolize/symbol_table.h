@@ -12,27 +12,27 @@
 
 namespace pyrometer {
 
-// A function's range. `name` is raw: mangled, and whatever bytes the file had.
+// A function's range. `name` is raw: mangled, with whatever bytes the file has.
 struct Symbol {
   std::string_view name;
   ElfAddress start;
   uint64_t size = 0;
 };
 
-// The functions of one object by address. An immutable value of 16 bytes a function and the names,
-// made by SymbolTableBuilder; any number of threads may look up.
+// The functions of one object by address. An immutable value made by SymbolTableBuilder; takes 16
+// bytes per function plus the names. Any number of threads may use it.
 class SymbolTable {
  public:
   SymbolTable() = default;
 
-  // The function that `address` lies in: the innermost, if there are several. Sizes are honoured:
-  // between functions there is nothing. The name lives as long as the table.
+  // The function that `address` lies in, the innermost if there are several. Sizes are honoured:
+  // between functions there is nothing. The name is valid as long as the table.
   std::optional<Symbol> Find(ElfAddress address) const;
 
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
 
-  // Memory taken, in bytes.
+  // Memory use, in bytes.
   size_t bytes() const { return entries_.capacity() * sizeof(Entry) + names_.capacity(); }
 
  private:

@@ -13,7 +13,7 @@
 
 namespace pyrometer {
 
-// A function as a symbol table of a file declares it.
+// A function as declared in a file's symbol table.
 struct DeclaredFunction {
   enum class Binding : uint8_t { kGlobal, kWeak, kLocal };  // best first
 
@@ -21,15 +21,15 @@ struct DeclaredFunction {
   uint64_t size = 0;  // 0: not declared
   ElfAddress limit;   // where it ends at the latest: the end of its section or segment
   Binding binding = Binding::kGlobal;
-  bool typed = true;  // STT_FUNC, STT_GNU_IFUNC; false: a mere label in code
+  bool typed = true;  // STT_FUNC, STT_GNU_IFUNC; false: only a label in code
 };
 
-// Decides what each address is called:
-// - A function without a size reaches to the next start of any function or to its limit, whichever
+// Decides which function each address belongs to, and its name:
+// - A function without a size extends to the next start of any function or to its limit, whichever
 //   comes first, and yields to a function with a size that covers its start.
-// - Of functions with equal ranges one name is kept: a typed one before a label, then global
-//   before weak before local, then by BetterName. So the order of Add does not matter.
-// - Functions inside of functions are kept, up to 32 deep.
+// - Of functions with equal ranges one name is kept: typed before label, then global before weak
+//   before local, then by BetterName. So the order of Add calls does not matter.
+// - Functions inside functions are kept, up to 32 deep.
 class SymbolTableBuilder {
  public:
   // Errors: kExhausted at 4 million functions or 256 MiB of names.

@@ -8,31 +8,31 @@
 
 namespace pyrometer {
 
-// Why a location has no function's name.
+// Why a location has no function name.
 enum class Unresolved : uint8_t {
   kUnmapped,    // a user address in no known mapping, of a process without a perf map
   kNoSymbols,   // the object's symbols do not cover the address: stripped, or a gap
   kFileGone,    // the object's file was gone before its symbols were read
-  kUnreadable,  // the object's symbols could not be read: no permission, not a good ELF file
+  kUnreadable,  // the object's symbols could not be read: no permission, not a valid ELF file
   kJit,         // a user address that the process's perf map does not cover
   kKernel,      // a kernel address outside of all known functions
-  kNoRoom,      // the object's symbols take more memory than there is for the time being
-  kOtherKind,   // a frame of a kind that nobody names
+  kNoRoom,      // the object's symbols take more memory than there is for now
+  kOtherKind,   // a frame of a kind without a namer
 };
 inline constexpr size_t kUnresolvedReasons = 8;
 
-// "unmapped", "no_symbols", ... as metrics have it.
+// "unmapped", "no_symbols", ... as in metrics.
 std::string_view Name(Unresolved reason);
 
-// What symbolizing did since its start. Each location is counted when it is first named, and again
-// when that may have got better.
+// What the symbolizer has done since its start. Each location is counted when it is first named,
+// and again when its name may have improved.
 struct SymbolizerCounts {
   uint64_t locations = 0;
   std::array<uint64_t, kUnresolvedReasons> unresolved{};
-  uint64_t tables_read = 0;            // symbol tables, also those read again after being dropped
+  uint64_t tables_read = 0;            // symbol tables, also those read again when dropped
   uint64_t tables_dropped_in_use = 0;  // for want of room; see SymbolTableCache
   uint64_t symbol_table_bytes = 0;     // held after the last window
-  uint64_t kernel_symbols_read = 0;    // again: tries to read the kernel's symbols after the start
+  uint64_t kernel_symbols_read = 0;    // attempts to read the kernel's symbols again
   uint64_t bad_perf_map_lines = 0;
 
   void Add(Unresolved reason) { ++unresolved[static_cast<size_t>(reason)]; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the sampler's kernel side and user space share. Plain C; fixed-width types come from
- * <linux/types.h>. Sizes are asserted: a change here is a change on both sides.
+ * Shared by the sampler's kernel side and user space. Plain C with the fixed-width types of
+ * <linux/types.h>. Sizes are asserted: a change here changes both sides.
  */
 #ifndef PYROMETER_ABI_SAMPLER_H
 #define PYROMETER_ABI_SAMPLER_H
@@ -17,13 +17,13 @@
 #endif
 
 #define PYRO_COMM_LEN 16
-/* /proc/PID/stat's unit, USER_HZ = 100, in nanoseconds. */
+/* The unit of times in /proc/PID/stat (USER_HZ = 100), in nanoseconds. */
 #define PYRO_CLOCK_TICK_NS 10000000ULL
 
-/* bpf_get_stack gives at most kernel.perf_event_max_stack (127) frames. */
+/* bpf_get_stack returns at most kernel.perf_event_max_stack (127) frames. */
 #define PYRO_MAX_KERNEL_FRAMES 127
 #define PYRO_MAX_USER_FRAMES 512
-/* Stacks go to the smallest class that holds them; one map per class and window half. */
+/* A stack is stored in the smallest class that holds it; one map per class and window half. */
 #define PYRO_STACK_CLASSES 3
 #define PYRO_STACK_SMALL 32
 #define PYRO_STACK_MEDIUM 128
@@ -34,11 +34,11 @@
 
 /* General registers by DWARF number: x86_64 has 16 of them, arm64 31 and the stack pointer. */
 #define PYRO_REGISTERS 32
-/* Of a sample that is unwound in user space, at most. Most stacks are less than 16 KiB deep;
- * compilers' and codecs' are not. */
+/* The most stack that is copied for unwinding in user space. Most stacks are less than 16 KiB deep;
+ * those of compilers and codecs are not. */
 #define PYRO_COLD_STACK_BYTES 65536
 
-/* How one run of the sampling program ended. Every run ends in exactly one of them. */
+/* How one run of the sampling program ended. Every run has exactly one outcome. */
 enum pyro_outcome {
   PYRO_OUTCOME_EXPORTED,
   PYRO_OUTCOME_IDLE,
@@ -47,38 +47,38 @@ enum pyro_outcome {
   PYRO_OUTCOME_LOST_COUNT_MAP_FULL,
   PYRO_OUTCOME_LOST_NO_MEMORY,
   PYRO_OUTCOME_LOST_MAP_BUSY, /* another update of the same bucket was interrupted by this tick */
-  PYRO_OUTCOME_LOST_INTERNAL, /* a lookup that cannot fail did */
+  PYRO_OUTCOME_LOST_INTERNAL, /* a lookup that cannot fail has failed */
   PYRO_OUTCOMES
 };
 
-/* The word `active`, which a tick reads once: it is judged by the filter of the window that it goes
- * to. User space changes both in one store. */
-#define PYRO_ACTIVE_HALF 1U /* the half of the window maps that is written */
-/* Filters come in generations, so that one can be made ready while another is in use. */
+/* The word `active`. A tick reads it once, so it is judged by the filter of the window that it goes
+ * to; user space changes both with one store. */
+#define PYRO_ACTIVE_HALF 1U /* the half of the window maps being written */
+/* Filters come in generations, so that one can be prepared while another is in use. */
 #define PYRO_ACTIVE_GENERATION_SHIFT 1
 #define PYRO_FILTER_GENERATIONS 4
-/* What the filter asks for; with none of the three every task is wanted, else any match will do. */
+/* What the filter looks at. Without any of these every task is wanted, else any match counts. */
 #define PYRO_ACTIVE_PIDS (1U << 3)
 #define PYRO_ACTIVE_COMMS (1U << 4)
 #define PYRO_ACTIVE_CGROUPS (1U << 5)
 #define PYRO_ACTIVE_FILTERS (PYRO_ACTIVE_PIDS | PYRO_ACTIVE_COMMS | PYRO_ACTIVE_CGROUPS)
 
-/* Cgroups that can be denied at a time. */
+/* The most cgroups that can be denied at a time. */
 #define PYRO_MAX_DENIED 1024
 
 /* How the walk of the user stack ended. */
 enum pyro_stack_end {
-  PYRO_END_NO_USER_STACK,  /* kernel thread (a worker of io_uring too), or exiting: there is none */
-  PYRO_END_COMPLETE,       /* call frame information or a null says: the outermost frame */
-  PYRO_END_TRUNCATED,      /* PYRO_MAX_USER_FRAMES reached */
-  PYRO_END_NO_UNWIND_INFO, /* no call frame information covers the code, and no frame pointer */
-  PYRO_END_JIT,            /* the same in memory that is no file's: code made at run time */
-  PYRO_END_UNREADABLE,     /* stack memory not readable (paged out or unmapped) */
+  PYRO_END_NO_USER_STACK,      /* there is none: a kernel thread (or io_uring worker), or exiting */
+  PYRO_END_COMPLETE,           /* the outermost frame, by call frame information or a null */
+  PYRO_END_TRUNCATED,          /* PYRO_MAX_USER_FRAMES reached */
+  PYRO_END_NO_UNWIND_INFO,     /* the code has neither call frame information nor a frame pointer */
+  PYRO_END_JIT,                /* the same in memory of no file: code generated at run time */
+  PYRO_END_UNREADABLE,         /* stack memory not readable (paged out or unmapped) */
   PYRO_END_BAD_RETURN_ADDRESS, /* not in executable memory */
   PYRO_END_BAD_CFA,            /* the call frame information leads nowhere */
-  PYRO_END_UNSUPPORTED,        /* the rule needs a register that is not known any more */
+  PYRO_END_UNSUPPORTED,        /* the rule needs a register that is no longer known */
   PYRO_END_NOT_READY,    /* mappings or table not known yet, and too many such samples at a time */
-  PYRO_END_NO_REGISTERS, /* the user registers were not to be had */
+  PYRO_END_NO_REGISTERS, /* the user registers were not available */
   PYRO_STACK_ENDS
 };
 
@@ -106,7 +106,7 @@ struct pyro_sample_count {
   __u64 last_ns;  /* and of the last one */
 };
 
-/* Head of each value in the stacks maps; `frames` follows, kernel then user, each leaf first. */
+/* Head of each value in the stacks maps; `frames` follows: kernel, then user, each leaf first. */
 struct pyro_stack_head {
   __u16 kernel_frames;
   __u16 user_frames;
@@ -136,36 +136,36 @@ struct pyro_mapping {
   __u32 table;  /* index of its struct pyro_object_table, and PYRO_MAPPING_SHIFTING */
 };
 
-/* Other files have been mapped in this range while the program ran, and may be again before
- * anybody hears of it: samples in it are resolved in user space, by the time they were taken. */
+/* Other files have been mapped in this range while the program ran, and may be again before user
+ * space hears of it: samples in it are resolved in user space, by the time they were taken. */
 #define PYRO_MAPPING_SHIFTING (1U << 31)
 
-/* What the kernel side knows of a process. Valid only while all guards match the task: start time,
- * exec id, and the size of its executable memory, which changes when something is unmapped. */
+/* What the kernel side knows about a process. Valid only while all guards match the task: start
+ * time, exec id and size of its executable memory, which changes when something is unmapped. */
 struct pyro_process {
   /* start_boottime / PYRO_CLOCK_TICK_NS of the group leader, or one more: user space may know it
-   * from the report of the fork only, which comes some 20 us later. An older process of that pid
-   * may have begun in the same tick, but does not run any more. */
+   * only from the fork event, which comes some 20 us later. An earlier process with this pid may
+   * have started in the same tick, but no longer runs. */
   __u64 start_ticks;
   __u32 exec_id;
   __u32 first_mapping; /* index into the mapping pool */
   __u32 mapping_count; /* sorted by start, not overlapping */
-  __u32 exec_pages;    /* mm->exec_vm: pages that are executable and not writable */
+  __u32 exec_pages;    /* mm->exec_vm: pages that are executable but not writable */
 };
 
 /* Why a sample is unwound in user space. */
 enum pyro_cold_reason {
-  PYRO_COLD_PROCESS,      /* nothing is known of this program, or the guards do not match */
-  PYRO_COLD_PLACE,        /* a mapping, table or page is not there yet, or shifting */
+  PYRO_COLD_PROCESS,      /* nothing is known about this program, or the guards do not match */
+  PYRO_COLD_PLACE,        /* a mapping, table or page is not there yet, or is shifting */
   PYRO_COLD_EXOTIC,       /* a rule that only user space can evaluate */
-  PYRO_COLD_HAND_WRITTEN, /* code without call frame information, whose caller is to be found */
+  PYRO_COLD_HAND_WRITTEN, /* code without call frame information: its caller must be searched for */
   PYRO_COLD_REASONS
 };
 
-/* A sample for user space to unwind, in the ring buffer: the registers and the stack above the
- * stack pointer. `stack_bytes` bytes of stack follow, as far as they could be read. */
+/* A sample in the ring buffer for user space to unwind: the registers, and the stack from the stack
+ * pointer upwards. Its `stack_bytes` bytes, as many as could be read, follow this struct. */
 struct pyro_cold_sample {
-  struct pyro_sample_key key; /* stack_id and stack_class have no meaning */
+  struct pyro_sample_key key; /* stack_id and stack_class are meaningless */
   __u64 time_ns;              /* CLOCK_MONOTONIC */
   __u64 pc;
   __u64 registers[PYRO_REGISTERS]; /* by DWARF number */
@@ -178,7 +178,7 @@ struct pyro_cold_sample {
   __u64 kernel_stack[PYRO_MAX_KERNEL_FRAMES + 1];
 };
 
-/* One line of the task iterator: what /proc does not tell. */
+/* One record of the task iterator: what /proc does not show. */
 struct pyro_task_record {
   __u64 start_boottime_ns; /* of the group leader */
   __u64 now_ns;            /* CLOCK_MONOTONIC when read */

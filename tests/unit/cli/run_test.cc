@@ -67,7 +67,7 @@ TEST_F(RunTest, ReturnsTheStatusOfTheCommand) {
 TEST_F(RunTest, PrintsWrongUsageAsOneLineAndDoesNothing) {
   EXPECT_EQ(Run({"record", "--frequency", "0"}), 2);
   EXPECT_EQ(Errors(),
-            "pyrometer: a frequency of '0' is not possible; give samples per second, 1 to 10000\n");
+            "pyrometer: '0' is not a valid frequency; give 1 to 10000 samples per second\n");
   EXPECT_EQ(Out(), "");
   EXPECT_FALSE(recorded_.has_value());
 }

@@ -70,8 +70,8 @@ TEST(ChooseOutputs, LeavesNoneForNone) {
 TEST(ChooseOutputs, RefusesAWrongOneAndSaysWhy) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"profile"}, "end it in .pb.gz (pprof), .folded, .html or .txt, or give --format"},
-      {{"a.pb"}, "does not tell the format"},
-      {{"a.gz"}, "does not tell the format"},
+      {{"a.pb"}, "does not show the format"},
+      {{"a.gz"}, "does not show the format"},
       {{""}, "is empty"},
       {{"dir/"}, "is a directory"},
       {{"-", "-"}, "'-' is given twice"},
