@@ -27,7 +27,7 @@ WORK_NOINLINE void thread_slice(void) {
   spin(WORK_SLICE);
 }
 
-static void move_on(unsigned to) {
+WORK_NOINLINE void move_on(unsigned to) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   CPU_SET(to % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &cpus);

@@ -59,11 +59,12 @@ class Accounting(BpfTestCase):
         (truth,) = recording.truths
         samples = recording.of_pid(truth.pid)
         self.assert_cpu_time(recording, samples, truth.cpu_ns, "threads that hop")
-        working = [s for s in samples if s.calls("thread_slice")]
-        # The rest is the system call that moves them, one for each slice of work.
+        # How much of it is the slices of work depends on how long the machine takes to move threads.
+        parts = ("thread_slice", "move_on", "pthread_barrier_wait")
+        known = [s for s in samples if any(map(s.calls, parts))]
         self.assertGreaterEqual(
-            count_where(working, every_sample), 0.85 * count_where(samples, every_sample),
-            describe(s for s in samples if s not in working),
+            count_where(known, every_sample), 0.98 * count_where(samples, every_sample),
+            describe(s for s in samples if s not in known),
         )
 
     def test_filtered_ticks_are_those_of_other_processes(self):
