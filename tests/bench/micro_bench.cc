@@ -67,9 +67,9 @@ BENCHMARK(ReadSymbolsOfAFile)->Unit(benchmark::kMillisecond);
 void CompileUnwindTableOf(benchmark::State& state, const char* path) {
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
   InProcessIndexer indexer;
-  const size_t rows = indexer.Unwind(file.get()).value_or(UnwindTable()).rows.size();
+  const size_t rows = indexer.Unwind(file.get(), {}).value_or(UnwindTable()).row_count();
   if (rows == 0) state.SkipWithError("there is no such file here");
-  for (auto _ : state) benchmark::DoNotOptimize(indexer.Unwind(file.get()));
+  for (auto _ : state) benchmark::DoNotOptimize(indexer.Unwind(file.get(), {}));
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(rows));
   state.counters["rows"] = static_cast<double>(rows);
 }
