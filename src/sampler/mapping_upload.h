@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/free_ranges.h"
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
-#include "sampler/free_ranges.h"
 #include "sampler/table_upload.h"
 
 namespace pyrometer {

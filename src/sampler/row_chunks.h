@@ -12,10 +12,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/free_ranges.h"
 #include "pyrometer/abi/unwind.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
-#include "sampler/free_ranges.h"
 
 namespace pyrometer {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sampler/free_ranges.h"
+#include "base/free_ranges.h"
 
 #include <iterator>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "sampler/free_ranges.h"
+#include "base/free_ranges.h"
 
 namespace pyrometer {
 namespace {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/free_ranges.h"
+#include "base/unique_fd.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Bytes that are written once and read often, kept where they cost no memory: in a file without a
+// name on a local disk, of which the kernel caches what is in use. Where no disk can be written it
+// is a memfd. One descriptor serves all. Nothing is left when the process ends. Thread-safe.
+class SpillFile : public std::enable_shared_from_this<SpillFile> {
+ public:
+  struct Options {
+    // Tried in this order. What is no directory of a local disk file system is passed over.
+    std::vector<std::string> directories = {"/var/cache/pyrometer", "/var/tmp"};
+    uint64_t most_on_disk = uint64_t{1} << 30;     // bytes
+    uint64_t most_in_memory = uint64_t{64} << 20;  // bytes, of a memfd
+  };
+
+  // Some bytes of the file, whose room is free again when this goes.
+  class Extent {
+   public:
+    ~Extent();
+    Extent(const Extent&) = delete;
+    Extent& operator=(const Extent&) = delete;
+
+    uint64_t size() const { return size_; }
+    // Reads out.size() bytes at `offset`. REQUIRES: they lie within the extent. Errors: kIo,
+    // kMalformed.
+    Result<void> Read(uint64_t offset, std::span<std::byte> out) const;
+
+   private:
+    friend class SpillFile;
+    Extent(std::shared_ptr<SpillFile> file, uint32_t first_block, uint64_t size)
+        : file_(std::move(file)), first_block_(first_block), size_(size) {}
+
+    const std::shared_ptr<SpillFile> file_;
+    const uint32_t first_block_;
+    const uint64_t size_;
+  };
+
+  // Errors: those of memfd_create(2), if there is no disk.
+  static Result<std::shared_ptr<SpillFile>> Open(const Options& options);
+
+  // Errors: kExhausted if the file or the disk is full; kIo.
+  Result<std::unique_ptr<const Extent>> Write(std::span<const std::byte> bytes);
+
+  bool is_in_memory() const { return in_memory_; }
+  // Allocated now, in whole blocks.
+  uint64_t bytes() const;
+
+ private:
+  static constexpr uint64_t kBlock = 4096;
+
+  SpillFile(UniqueFd file, bool in_memory, uint32_t blocks)
+      : file_(std::move(file)), in_memory_(in_memory), free_(blocks) {}
+  void Free(uint32_t first_block, uint32_t count);
+
+  const UniqueFd file_;
+  const bool in_memory_;
+  mutable std::mutex mutex_;
+  FreeRanges free_;  // guarded by mutex_; so the rest
+  uint64_t used_blocks_ = 0;
+};
+
+}  // namespace pyrometer
