@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "pyrometer/abi/unwind.h"
@@ -46,14 +48,37 @@ struct ExoticRule {
   bool operator==(const ExoticRule&) const = default;
 };
 
+// Takes the rows of a table while it is being made, so that they are never all in memory.
+class RowSink {
+ public:
+  virtual ~RowSink() = default;
+  // The next rows.
+  virtual void Put(std::span<const pyro_unwind_row> rows) = 0;
+};
+
+// How a table is made.
+struct UnwindTableOptions {
+  std::stop_token stop{};   // if it comes first, the table is not made
+  RowSink* rows = nullptr;  // gets the rows instead of UnwindTable::rows
+};
+
+// Rows of a table that are not, or not all, in memory.
+class StoredRows {
+ public:
+  virtual ~StoredRows() = default;
+  // Reads the rows from `first` on. False if they cannot be read now.
+  virtual bool Read(size_t first, std::span<pyro_unwind_row> out) const = 0;
+};
+
 // The unwind table of one object; see abi/unwind.h for its meaning. Immutable once built.
 struct UnwindTable {
   // Limits on a table, however large the object claims to be: the kernel side has room for
   // PYRO_MAX_TABLE_PAGES and PYRO_MAX_RULES for all objects. The largest files of a Debian machine
-  // have 3,600 pages, 1,100 rules, 860,000 rows, and 8,400 in a page.
-  static constexpr size_t kMostPages = 8192;  // 512 MiB of text
+  // have 3,600 pages, 1,100 rules, 860,000 rows, and 8,400 in a page; the largest that people run
+  // (TensorFlow, ClickHouse) have four times as many pages and ten times as many rows.
+  static constexpr size_t kMostPages = 65536;  // 4 GiB of text
   static constexpr size_t kMostRules = 4096;
-  static constexpr size_t kMostRows = size_t{8} << 20;
+  static constexpr size_t kMostRows = size_t{32} << 20;
   static constexpr size_t kMostRowsOfPage = 65535;  // pyro_table_page::count has 16 bits
 
   struct Page {
@@ -63,9 +88,10 @@ struct UnwindTable {
 
   uint64_t first_page = 0;  // pages[i] holds the ELF addresses of page number this + i
   std::vector<Page> pages;
-  std::vector<pyro_unwind_row> rows;
-  std::vector<pyro_unwind_rule> rules;  // by pyro_unwind_row::rule
-  std::vector<ExoticRule> exotic;       // by pyro_unwind_rule::cfa_offset
+  std::vector<pyro_unwind_row> rows;         // empty if a RowSink got them
+  std::shared_ptr<const StoredRows> stored;  // null if they are in `rows`
+  std::vector<pyro_unwind_rule> rules;       // by pyro_unwind_row::rule
+  std::vector<ExoticRule> exotic;            // by pyro_unwind_rule::cfa_offset
 
   // True if it covers so little of the object's text that the rest must be compiled code with frame
   // pointers (Chromium: 3 %; Go: nothing). Otherwise uncovered code is taken to be hand-written, as
@@ -81,9 +107,25 @@ struct UnwindTable {
   uint32_t bad_functions = 0;  // FDEs left out: malformed
   uint32_t overlaps = 0;       // FDEs left out or cut because others cover the same addresses
 
-  bool empty() const { return rows.empty(); }
-  // The rule for an address; rule 0 (PYRO_RULE_NONE) where nothing covers it.
-  const pyro_unwind_rule& RuleAt(ElfAddress address) const;
+  // Of the rows, pages and rules: differs if they do.
+  uint64_t digest = 0;
+
+  bool empty() const { return pages.empty(); }
+  size_t row_count() const {
+    return empty() ? 0 : size_t{pages.back().first_row} + pages.back().row_count;
+  }
+  // The rows of pages[page], if need be read into `buffer`. Empty if there are none, or if they
+  // cannot be read now.
+  std::span<const pyro_unwind_row> RowsOf(size_t page, std::vector<pyro_unwind_row>& buffer) const {
+    const Page& of_page = pages[page];
+    if (stored == nullptr) return std::span(rows).subspan(of_page.first_row, of_page.row_count);
+    buffer.resize(of_page.row_count);
+    if (!stored->Read(of_page.first_row, buffer)) buffer.clear();
+    return buffer;
+  }
+  // The rule for an address; rule 0 (PYRO_RULE_NONE) where nothing covers it. Null if its rows
+  // cannot be read now.
+  const pyro_unwind_rule* RuleAt(ElfAddress address) const;
 };
 
 }  // namespace pyrometer

@@ -23,15 +23,16 @@ Result<SymbolTable> InProcessIndexer::Symbols(int fd) {
   return ReadSymbolTable(elf);
 }
 
-Result<UnwindTable> InProcessIndexer::Unwind(int fd, const std::stop_token& stop) {
+Result<UnwindTable> InProcessIndexer::Unwind(int fd, const UnwindTableOptions& options) {
   ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
-  return CompileUnwindTable(elf, stop);
+  return CompileUnwindTable(elf, options);
 }
 
-Result<UnwindTable> InProcessIndexer::Unwind(int fd, int debug_fd, const std::stop_token& stop) {
+Result<UnwindTable> InProcessIndexer::Unwind(int fd, int debug_fd,
+                                             const UnwindTableOptions& options) {
   ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
   ASSIGN_OR_RETURN(const ElfFile debug_file, ElfFile::Open(debug_fd));
-  return CompileUnwindTable(elf, debug_file, stop);
+  return CompileUnwindTable(elf, debug_file, options);
 }
 
 }  // namespace pyrometer

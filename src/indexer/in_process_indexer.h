@@ -10,8 +10,8 @@ class InProcessIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int fd) override;
   Result<SymbolTable> Symbols(int fd) override;
-  Result<UnwindTable> Unwind(int fd, const std::stop_token& stop) override;
-  Result<UnwindTable> Unwind(int fd, int debug_fd, const std::stop_token& stop) override;
+  Result<UnwindTable> Unwind(int fd, const UnwindTableOptions& options) override;
+  Result<UnwindTable> Unwind(int fd, int debug_fd, const UnwindTableOptions& options) override;
 };
 
 }  // namespace pyrometer

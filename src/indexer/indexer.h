@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <stop_token>
-
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
 #include "pyrometer/unwind_table.h"
@@ -26,10 +24,10 @@ class Indexer {
   virtual Result<SymbolTable> Symbols(int fd) = 0;
 
   // How to unwind the file's functions; see CompileUnwindTable. About 70 ns a row: 2 ms for libc,
-  // 60 ms for libLLVM. A `stop` makes it fail soon, with kExhausted.
-  virtual Result<UnwindTable> Unwind(int fd, const std::stop_token& stop) = 0;
+  // 60 ms for libLLVM. A stop makes it fail soon, with kExhausted.
+  virtual Result<UnwindTable> Unwind(int fd, const UnwindTableOptions& options) = 0;
   // The same with what the file's separate debug file adds, which is read from `debug_fd`.
-  virtual Result<UnwindTable> Unwind(int fd, int debug_fd, const std::stop_token& stop) = 0;
+  virtual Result<UnwindTable> Unwind(int fd, int debug_fd, const UnwindTableOptions& options) = 0;
 };
 
 }  // namespace pyrometer

@@ -116,7 +116,13 @@ ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
     processes_.Recheck(sample.process);
     mappings = processes_.MappingsAt(sample.process, sample.exec, sample.when);
   }
-  return UnwindColdSample(sample, mappings ? &*mappings : nullptr, tables_);
+  ColdStack stack = UnwindColdSample(sample, mappings ? &*mappings : nullptr, tables_);
+  // The kernel side tells only where it stopped. With the rows for all frames, the next sample of
+  // this code is unwound there.
+  for (const Frame frame : stack.frames) {
+    if (frame.kind() == Frame::Kind::kObject) kernel_tables_.Need(frame.object(), frame.offset());
+  }
+  return stack;
 }
 
 void ColdUnwinder::Finish(std::chrono::steady_clock::time_point until) {

@@ -34,8 +34,9 @@ class ColdUnwinder {
   };
 
   // All must outlive this.
-  ColdUnwinder(ColdSource& source, ProcessKnowledge& processes, UnwindTableSource& tables)
-      : source_(source), processes_(processes), tables_(tables) {}
+  ColdUnwinder(ColdSource& source, ProcessKnowledge& processes, UnwindTableSource& tables,
+               TableTarget& kernel_tables)
+      : source_(source), processes_(processes), tables_(tables), kernel_tables_(kernel_tables) {}
 
   // Unwinds what comes, and waits, until stopped. A stop takes effect between two samples.
   void Run(const std::stop_token& stop);
@@ -71,6 +72,7 @@ class ColdUnwinder {
   ColdSource& source_;
   ProcessKnowledge& processes_;
   UnwindTableSource& tables_;
+  TableTarget& kernel_tables_;
   absl::Mutex source_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // while source_ is read
   mutable absl::Mutex mutex_;
   std::deque<ColdSample> taken_ ABSL_GUARDED_BY(mutex_);  // not yet unwound

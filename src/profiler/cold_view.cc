@@ -21,18 +21,17 @@ UnwindView::Found ColdView::Find(Address pc) {
   if (mapping == nullptr) {
     const bool all_known = program_ != nullptr && program_->complete;
     const Place place = all_known ? Place::kNowhere : Place::kUnknown;
-    return {.place = place, .table = nullptr, .address = {}};
+    return {.place = place, .table = nullptr, .rule = nullptr};
   }
   if (mapping->object == ObjectId(0)) {
-    return {.place = Place::kAnonymous, .table = nullptr, .address = {}};
+    return {.place = Place::kAnonymous, .table = nullptr, .rule = nullptr};
   }
   const MonotonicTime asked = clock_();
   std::shared_ptr<const UnwindTable> table = tables_.Of(mapping->object);
   waited_ += Between(asked, clock_());
-  if (table->empty()) return {.place = Place::kNoTable, .table = nullptr, .address = {}};
-  const UnwindTable* const found = table.get();
+  if (table->empty()) return {.place = Place::kNoTable, .table = nullptr, .rule = nullptr};
   if (held_.empty() || held_.back() != table) held_.push_back(std::move(table));
-  return {.place = Place::kTable, .table = found, .address = mapping->ToElfAddress(pc)};
+  return FindIn(*held_.back(), mapping->ToElfAddress(pc));
 }
 
 bool ColdView::Read(Address address, std::span<std::byte> out) {

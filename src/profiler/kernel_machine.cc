@@ -49,6 +49,12 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
                                             options.longest_window),
                      .table_budget = options.table_budget}));
   std::unique_ptr<KernelMachine> machine(new KernelMachine(options.procfs, std::move(sampler)));
+  Result<std::shared_ptr<SpillFile>> spill = SpillFile::Open({});
+  if (spill) {
+    machine->spill_ = *std::move(spill);
+  } else {
+    machine->log_.Failed("keeping unwind tables out of memory", spill.error());
+  }
   const MappingTarget& tasks = machine->sampler_->mappings();
   const ProcessTracker::Options tracking{.procfs = options.procfs,
                                          .keep = 2 * options.longest_window,
@@ -70,7 +76,8 @@ Profiler::Machine KernelMachine::parts() {
           .log = log_,
           .sampler_counters = [this] { return sampler_->counters(); },
           .kernel_symbols = procfs_,
-          .procfs = procfs_};
+          .procfs = procfs_,
+          .spill = spill_};
 }
 
 Result<std::unique_ptr<Profiler>> Profiler::Open(const Options& options) {

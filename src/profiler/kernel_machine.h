@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/spill_file.h"
 #include "indexer/in_process_indexer.h"
 #include "process/address_space_sink.h"
 #include "process/process_tracker.h"
@@ -53,6 +54,7 @@ class KernelMachine {
   Log log_;
   std::unique_ptr<Sampler> sampler_;
   InProcessIndexer indexer_;
+  std::shared_ptr<SpillFile> spill_;  // null: none could be made
   IndexedHeaders headers_;
   Mappings mappings_;
   std::unique_ptr<ProcessTracker> tracker_;

@@ -14,7 +14,8 @@ namespace {
 
 // Windows that wait to be named. Beyond that the oldest goes, and says so.
 constexpr size_t kWaitingWindows = 16;
-// Tables that are needed in user space; the largest library's takes 4 MB.
+// Tables that are needed in user space, without the rows that are in the spill file. Without that
+// the largest library's takes 4 MB.
 constexpr size_t kTableBytes = size_t{12} << 20;
 // What is mapped now has its tables before the first tick, as far as that takes no longer.
 constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);
@@ -28,10 +29,11 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
       tables_({.processes = machine_.processes,
                .indexer = machine_.indexer,
                .clock = machine_.clock,
+               .spill = machine_.spill,
                .procfs = machine_.procfs},
               kTableBytes),
       loader_(machine_.tables, tables_, machine_.clock),
-      cold_(machine_.cold, machine_.processes, tables_),
+      cold_(machine_.cold, machine_.processes, tables_, machine_.tables),
       consumers_(longest_window),
       taken_(kWaitingWindows),
       loop_({.source = machine_.windows,

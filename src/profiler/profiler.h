@@ -69,6 +69,7 @@ class Profiler {
     std::function<SamplerCounters()> sampler_counters;
     std::optional<Procfs> kernel_symbols;  // where to read symbols of modules loaded later
     Procfs procfs{};                       // leads to the host's root
+    std::shared_ptr<SpillFile> spill{};    // keeps what memory has no room for; null: nothing does
   };
 
   // A profiler of this machine: loads the kernel side, scans all processes and loads unwind tables;

@@ -132,7 +132,7 @@ void AddWindows(const ProfilerStats& stats, StatList& list) {
 
 void AddUnwinding(const ProfilerStats& stats, StatList& list) {
   static_assert(kNumbers<ColdUnwinder::Counters> == 5);
-  static_assert(kNumbers<UnwindTables::Counters> == 4);
+  static_assert(kNumbers<UnwindTables::Counters> == 6);
   static_assert(kNumbers<TableLoader::Counters> == 3);
   list.Add("cold_samples_unwound_total", stats.cold.unwound, "cold samples unwound");
   list.Add("cold_samples_over_budget_total", stats.cold.over_budget,
@@ -145,7 +145,11 @@ void AddUnwinding(const ProfilerStats& stats, StatList& list) {
   list.Add("tables_failed_total", stats.tables.failed,
            "of these: the object's file was gone or is no ELF file");
   list.Add("tables_kept", stats.tables.kept, "unwind tables kept in user space now");
-  list.Add("tables_kept_bytes", stats.tables.bytes, "bytes of these");
+  list.Add("tables_kept_bytes", stats.tables.bytes, "bytes of these in memory");
+  list.Add("tables_spilled_bytes", stats.tables.spilled_bytes,
+           "bytes of these in a file, which is in memory only where no disk can be written");
+  list.Add("table_spills_failed_total", stats.tables.spills_failed,
+           "tables kept in memory because that file was full or not there");
   list.Add("tables_loaded_total", stats.loading.loaded,
            "unwind tables handed to the kernel, including repeats");
   list.Add("tables_retried_total", stats.loading.retried,

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/unwind_tables.h"
 
+#include <span>
 #include <utility>
 
 #include "base/file.h"
 #include "binary/segments.h"
 #include "binary/vdso.h"
+#include "profiler/spilled_rows.h"
 #include "unwind/table_compiler.h"
 
 namespace pyrometer {
 namespace {
 
-size_t BytesOf(const UnwindTable& table) {
-  return sizeof(table) + table.rows.size() * sizeof(pyro_unwind_row) +
-         table.pages.size() * sizeof(UnwindTable::Page) +
+// In memory.
+size_t BytesOf(const UnwindTable& table, size_t of_rows) {
+  return sizeof(table) + of_rows + table.pages.size() * sizeof(UnwindTable::Page) +
          table.rules.size() * sizeof(pyro_unwind_rule) + table.exotic.size() * sizeof(ExoticRule);
 }
 
@@ -49,18 +51,20 @@ std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
     if (failed_.Contains(object, clock_.Now())) return std::make_shared<UnwindTable>();
     being_made_.insert(object);
   }
-  Result<UnwindTable> read = Read(object);
-  const bool failed = !read.has_value();
-  const bool may_come = failed && MayComeLater(read.error());
-  auto table = std::make_shared<const UnwindTable>(failed ? UnwindTable() : *std::move(read));
+  Result<Made> made = Read(object);
+  const bool failed = !made.has_value();
+  const bool may_come = failed && MayComeLater(made.error());
+  const size_t bytes = failed ? 0 : made->bytes;
+  auto table = std::make_shared<const UnwindTable>(failed ? UnwindTable() : std::move(made->table));
   const absl::MutexLock lock(&mutex_);
   being_made_.erase(object);
   ++counters_.made;
   counters_.failed += failed ? 1 : 0;
+  counters_.spills_failed += bytes > 0 ? 1 : 0;
   if (may_come) {
     failed_.Add(object, clock_.Now());
   } else {
-    Keep(object, table);
+    Keep(object, table, BytesOf(*table, bytes));
   }
   return table;
 }
@@ -76,12 +80,12 @@ bool UnwindTables::Has(ObjectId object) const {
 }
 
 // The one asked for last stays, however large.
-void UnwindTables::Keep(ObjectId object, std::shared_ptr<const UnwindTable> table) {
-  counters_.bytes += BytesOf(*table);
-  entries_.push_front({.object = object, .table = std::move(table)});
+void UnwindTables::Keep(ObjectId object, std::shared_ptr<const UnwindTable> table, size_t bytes) {
+  counters_.bytes += bytes;
+  entries_.push_front({.object = object, .table = std::move(table), .bytes = bytes});
   by_object_[object] = entries_.begin();
   while (counters_.bytes > budget_ && entries_.size() > 1) {
-    counters_.bytes -= BytesOf(*entries_.back().table);
+    counters_.bytes -= entries_.back().bytes;
     by_object_.erase(entries_.back().object);
     entries_.pop_back();
   }
@@ -91,22 +95,35 @@ UnwindTables::Counters UnwindTables::counters() const {
   const absl::MutexLock lock(&mutex_);
   Counters now = counters_;
   now.kept = entries_.size();
+  now.spilled_bytes = spill_ == nullptr ? 0 : spill_->bytes();
   return now;
 }
 
-Result<UnwindTable> UnwindTables::Read(ObjectId object) {
+Result<UnwindTables::Made> UnwindTables::Read(ObjectId object) {
   const std::optional<ObjectInfo> info = processes_.Object(object);
   if (info && info->is_vdso) {
     ASSIGN_OR_RETURN(const ElfFile vdso, OpenVdso());  // the kernel's bytes: they may be believed
-    return CompileUnwindTable(vdso);
+    return Make(
+        [&](const UnwindTableOptions& options) { return CompileUnwindTable(vdso, options); });
   }
   ASSIGN_OR_RETURN(const UniqueFd file, processes_.OpenObject(object));
-  Result<UnwindTable> own = indexer_.Unwind(file.get(), stopping_.get_token());
-  if (own && !LeavesOutMuch(*own)) return own;
+  Result<Made> own =
+      Make([&](const UnwindTableOptions& options) { return indexer_.Unwind(file.get(), options); });
+  if (own && !LeavesOutMuch(own->table)) return own;
   const Result<UniqueFd> debug_file = debug_files_.Open(object, file.get());
   if (!debug_file) return own;
-  Result<UnwindTable> both = indexer_.Unwind(file.get(), debug_file->get(), stopping_.get_token());
-  return both ? both : own;
+  Result<Made> both = Make([&](const UnwindTableOptions& options) {
+    return indexer_.Unwind(file.get(), debug_file->get(), options);
+  });
+  return both ? std::move(both) : std::move(own);
+}
+
+// With its rows in the spill file, as far as there is room.
+Result<UnwindTables::Made> UnwindTables::Make(const Maker& make) {
+  const auto rows = std::make_shared<SpilledRows>(spill_);
+  ASSIGN_OR_RETURN(UnwindTable table, make({.stop = stopping_.get_token(), .rows = rows.get()}));
+  if (!table.empty()) table.stored = rows;
+  return Made{.table = std::move(table), .bytes = rows->bytes()};
 }
 
 bool UnwindTables::ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) {

@@ -13,9 +13,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/procfs.h"
+#include "base/spill_file.h"
 #include "base/unique_fd.h"
 #include "indexer/indexer.h"
 #include "process/process_knowledge.h"
@@ -28,18 +30,21 @@
 namespace pyrometer {
 
 // Unwind tables of objects, compiled on demand from the object's own call frame information and, if
-// that leaves out much, from its debug file's. The most recently used tables are kept, up to a
-// number of bytes; others are compiled again, at 10 million rows a second.
+// that leaves out much, from its debug file's. Their rows are kept out of memory, in the spill
+// file, as long as that has room. What is in memory is kept up to a number of bytes, the most
+// recently used tables; others are compiled again, at 10 million rows a second.
 //
 // Thread-safe. Threads compile different tables in parallel; a thread that asks for one being
 // compiled waits for it.
 class UnwindTables : public UnwindTableSource {
  public:
   struct Counters {
-    uint64_t made = 0;    // including repeats
-    uint64_t failed = 0;  // of these: not ELF, or the file could not be read
-    uint64_t kept = 0;    // now
-    uint64_t bytes = 0;   // of these
+    uint64_t made = 0;           // including repeats
+    uint64_t failed = 0;         // of these: not ELF, or the file could not be read
+    uint64_t kept = 0;           // now
+    uint64_t bytes = 0;          // of these, in memory
+    uint64_t spilled_bytes = 0;  // likewise, in the spill file
+    uint64_t spills_failed = 0;  // tables with rows in memory: the spill file is full or absent
   };
 
   // After so long a file that could not be read is tried again.
@@ -51,13 +56,15 @@ class UnwindTables : public UnwindTableSource {
     ProcessKnowledge& processes;
     Indexer& indexer;
     const Clock& clock;
-    Procfs procfs{};  // where the host's root is
+    std::shared_ptr<SpillFile> spill{};  // null: there is none
+    Procfs procfs{};                     // where the host's root is
   };
 
   UnwindTables(const Parts& parts, size_t budget)
       : processes_(parts.processes),
         indexer_(parts.indexer),
         clock_(parts.clock),
+        spill_(parts.spill),
         debug_files_(parts.processes, parts.indexer, parts.clock, parts.procfs),
         budget_(budget) {}
 
@@ -80,12 +87,19 @@ class UnwindTables : public UnwindTableSource {
   struct Entry {
     ObjectId object;
     std::shared_ptr<const UnwindTable> table;
+    size_t bytes = 0;  // in memory
   };
+  struct Made {
+    UnwindTable table;
+    size_t bytes = 0;  // of its rows in memory
+  };
+  using Maker = absl::FunctionRef<Result<UnwindTable>(const UnwindTableOptions&)>;
   using Entries = std::list<Entry>;  // most recently used first
 
   std::shared_ptr<const UnwindTable> Known(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Result<UnwindTable> Read(ObjectId object);
-  void Keep(ObjectId object, std::shared_ptr<const UnwindTable> table)
+  Result<Made> Read(ObjectId object);
+  Result<Made> Make(const Maker& make);
+  void Keep(ObjectId object, std::shared_ptr<const UnwindTable> table, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The file that ReadCode() read last.
@@ -98,6 +112,7 @@ class UnwindTables : public UnwindTableSource {
   ProcessKnowledge& processes_;
   Indexer& indexer_;
   const Clock& clock_;
+  const std::shared_ptr<SpillFile> spill_;
   DebugFiles debug_files_;
   const size_t budget_;
   std::stop_source stopping_;

@@ -103,6 +103,10 @@ class TableTarget {
   // Returns false if no published mapping needs the object's table any more.
   virtual bool Load(ObjectId object, const UnwindTable& table) = 0;
 
+  // A sample that was unwound in user space needed the rule for `address`: its rows are loaded
+  // soon, if they are not in the kernel already. Any thread.
+  virtual void Need(ObjectId object, ElfAddress address) = 0;
+
   // Returns when an object is published for the first time, after Wake(), or after `most`;
   // sometimes earlier.
   virtual void Wait(std::chrono::milliseconds most) = 0;

@@ -24,6 +24,9 @@ class KernelTables : public TableTarget {
 
   std::vector<ObjectId> TakeWanted() override;
   bool Load(ObjectId object, const UnwindTable& table) override;
+  void Need(ObjectId object, ElfAddress address) override {
+    if (upload_.Need(object, address)) wakeup_.Wake();
+  }
   void Wait(std::chrono::milliseconds most) override { wakeup_.Wait(most); }
   void Wake() override { wakeup_.Wake(); }
 

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <string_view>
-#include <type_traits>
+#include <utility>
 
-#include "absl/hash/hash.h"
 #include "sampler/quarantine.h"
 
 namespace pyrometer {
@@ -17,17 +15,6 @@ constexpr pyro_table_page kEmptyPage{};
 // A count that is not 0 tells it from an empty page.
 constexpr pyro_table_page kEvictedPage{
     .chunk = PYRO_PAGE_EVICTED, .first = 0, .count = 1, .used = 0, .pad = 0};
-
-template <typename T>
-std::string_view BytesOf(const std::vector<T>& values) {
-  static_assert(std::has_unique_object_representations_v<T>);
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
-uint64_t DigestOf(const UnwindTable& table) {
-  return absl::HashOf(table.first_page, BytesOf(table.pages), BytesOf(table.rows),
-                      BytesOf(table.rules));
-}
 
 }  // namespace
 
@@ -137,7 +124,8 @@ std::optional<std::vector<uint32_t>> TableUpload::HoldToLoad(ObjectId id, const 
   Object& object = it->second;
   object.requested = false;
   const bool again = object.state == State::kLoaded;
-  if (again && DigestOf(table) != object.digest) {
+  const bool by_page = again || table.row_count() > kMostAtOnce;
+  if (again && table.digest != object.digest) {
     object.replaced = true;
     return std::vector<uint32_t>();
   }
@@ -146,11 +134,26 @@ std::optional<std::vector<uint32_t>> TableUpload::HoldToLoad(ObjectId id, const 
   for (uint32_t i = 0; i < object.ranges.size() && i < table.pages.size(); ++i) {
     const pyro_table_page& page = memory_.pages[object.first_page + i];
     if (table.pages[i].row_count == 0) continue;
-    if (again && (page.chunk != PYRO_PAGE_EVICTED || page.used == 0)) continue;
+    if (by_page && (page.chunk != PYRO_PAGE_EVICTED || page.used == 0)) continue;
     pages.push_back(i);
   }
+  lacks_rows_ |= by_page;
   if (!pages.empty()) ++object.holders;
   return pages;
+}
+
+bool TableUpload::Need(ObjectId id, ElfAddress address) {
+  const absl::MutexLock lock(&mutex_);
+  const auto it = objects_.find(id);
+  if (it == objects_.end() || it->second.state != State::kLoaded) return false;
+  const Object& object = it->second;
+  const uint64_t first = memory_.tables[object.slot].first_text_page;
+  const uint64_t number = (address.value() >> PYRO_UNWIND_PAGE_SHIFT) - first;
+  if (number >= object.ranges.size()) return false;
+  pyro_table_page& page = memory_.pages[object.first_page + number];
+  if (page.chunk != PYRO_PAGE_EVICTED || page.used != 0) return false;
+  page.used = 1;
+  return true;
 }
 
 // Finds room for everything but the rows, whose pages are evicted so far.
@@ -170,7 +173,7 @@ bool TableUpload::Begin(Object& object, const UnwindTable& table, MonotonicTime 
     return false;
   }
   object.state = State::kLoaded;
-  object.digest = DigestOf(table);
+  object.digest = table.digest;
   object.first_page = *first;
   object.ranges.assign(count, {});
   object.rules = rules_.Acquire(table.rules, now);
@@ -187,7 +190,15 @@ bool TableUpload::Begin(Object& object, const UnwindTable& table, MonotonicTime 
 // Returns the number of rows that the budget had no room for. REQUIRES: the object is held.
 size_t TableUpload::LoadPage(ObjectId id, const UnwindTable& table, uint32_t page,
                              MonotonicTime now) {
-  const std::vector<pyro_unwind_row> rows = KernelRows(id, table, page);
+  // Not under the lock: they may have to be read from a file.
+  std::vector<pyro_unwind_row> buffer;
+  const std::span<const pyro_unwind_row> own = table.RowsOf(page, buffer);
+  if (own.empty()) {
+    const absl::MutexLock lock(&mutex_);
+    lacks_rows_ = true;  // tried again when a sample needs them
+    return 0;
+  }
+  const std::vector<pyro_unwind_row> rows = KernelRows(id, own);
   const Result<RowChunks::Range> range = chunks_.Store(rows, now);
   const absl::MutexLock lock(&mutex_);
   Object& object = objects_.at(id);
@@ -204,17 +215,13 @@ size_t TableUpload::LoadPage(ObjectId id, const UnwindTable& table, uint32_t pag
   return 0;
 }
 
-// The rows of a page, with the numbers that their rules have in the kernel.
-std::vector<pyro_unwind_row> TableUpload::KernelRows(ObjectId id, const UnwindTable& table,
-                                                     uint32_t page) {
+// An object's rows, with the numbers that their rules have in the kernel.
+std::vector<pyro_unwind_row> TableUpload::KernelRows(ObjectId id,
+                                                     std::span<const pyro_unwind_row> own) {
   const absl::MutexLock lock(&mutex_);
   const Object& object = objects_.at(id);
-  const UnwindTable::Page& from = table.pages[page];
-  std::vector<pyro_unwind_row> rows(from.row_count);
-  for (uint32_t i = 0; i < from.row_count; ++i) {
-    const pyro_unwind_row& row = table.rows[from.first_row + i];
-    rows[i] = {.pc_low = row.pc_low, .rule = object.rules[row.rule]};
-  }
+  std::vector<pyro_unwind_row> rows(own.begin(), own.end());
+  for (pyro_unwind_row& row : rows) row.rule = object.rules[row.rule];
   return rows;
 }
 

@@ -20,71 +20,74 @@
 
 namespace pyrometer {
 
-// The user-space side of the kernel's unwind tables: which objects have one,
-// within a byte budget for rows. Mapping arrays hold the objects they name. An
-// object's table is wanted from then on, not from its first sample. When rows
-// exceed the budget, pages that no sample used lately are evicted, and loaded
-// again when a sample needs them.
+// The user-space side of the kernel's unwind tables: which objects have one, within a byte budget
+// for rows. Mapping arrays hold the objects they name. An object's table is wanted from then on,
+// not from its first sample. When rows exceed the budget, pages that no sample used lately are
+// evicted, and loaded again when a sample needs them. Of a large table only such pages are loaded.
 //
-// The process tracker calls Hold and Release; one other thread calls TakeWanted
-// and Load. Loading waits for the kernel, but never makes the process tracker
-// wait.
+// The process tracker calls Hold and Release; one other thread calls TakeWanted and Load; any may
+// call Need. Loading waits for the kernel, but never makes the process tracker wait.
 class TableUpload {
-public:
+ public:
   struct Memory {
     std::span<pyro_object_table> tables;
     std::span<pyro_table_page> pages;
     std::span<pyro_unwind_rule> rules;
   };
   struct Counters {
-    uint64_t tables = 0;          // objects in the kernel now
-    uint64_t rows = 0;            // in chunks now
-    uint64_t chunks = 0;          // likewise
-    uint64_t rules = 0;           // distinct ones now
-    uint64_t evicted_pages = 0;   // since the beginning
-    uint64_t refused_objects = 0; // that found no room in the fixed arrays
+    uint64_t tables = 0;           // objects in the kernel now
+    uint64_t rows = 0;             // in chunks now
+    uint64_t chunks = 0;           // likewise
+    uint64_t rules = 0;            // distinct ones now
+    uint64_t evicted_pages = 0;    // since the beginning
+    uint64_t refused_objects = 0;  // that found no room in the fixed arrays
     uint64_t refused_rules = 0;
   };
 
   // `memory` is that of the maps; `chunks` must outlive this.
-  TableUpload(const Memory &memory, ChunkMemory &chunks, size_t max_chunks);
+  TableUpload(const Memory& memory, ChunkMemory& chunks, size_t max_chunks);
 
-  // The slot of the object's table, for mappings to refer to; kept until the
-  // matching Release(). Nothing if no slot is left: the object's frames are
-  // then unwound in user space.
+  // The slot of the object's table, for mappings to refer to; kept until the matching Release().
+  // Nothing if no slot is left: the object's frames are then unwound in user space.
   std::optional<uint32_t> Hold(ObjectId object, MonotonicTime now);
   void Release(ObjectId object, MonotonicTime now);
 
-  // Held objects whose table Load() should get: those without one, those whose
-  // evicted pages are needed again, and those refused before room became free.
-  // Each is returned once until Load(). Also releases the memory of tables that
-  // are no longer held.
+  // Held objects whose table Load() should get: those without one, those whose evicted pages are
+  // needed again, and those refused before room became free. Each is returned once until Load().
+  // Also releases the memory of tables that are no longer held.
   std::vector<ObjectId> TakeWanted(MonotonicTime now);
 
   // True if an object was held for the first time since TakeWanted().
   bool HasNew() const;
 
-  // Ignored if the object is no longer held, or if the table differs from the
-  // one loaded before. An empty table means that there are only frame pointers.
-  // What does not fit is left out, and tried again when a sample needs it.
+  // Ignored if the object is no longer held, or if the table differs from the one loaded before. An
+  // empty table means that there are only frame pointers. What does not fit is left out, and tried
+  // again when a sample needs it.
   // Returns false if nobody holds the object any more.
-  bool Load(ObjectId object, const UnwindTable &table, MonotonicTime now);
+  bool Load(ObjectId object, const UnwindTable& table, MonotonicTime now);
+
+  // A sample needs the rule for `address`, and not only in the kernel. True if its rows are not
+  // there, and this is news: Load() should get its table again, see TakeWanted().
+  bool Need(ObjectId object, ElfAddress address);
 
   Counters counters() const;
 
-private:
+  // Tables of more rows (4 MiB) are loaded by the page, as samples need them: of the largest
+  // programs a few percent are in use.
+  static constexpr size_t kMostAtOnce = size_t{1} << 20;
+
+ private:
   enum class State : uint8_t { kAbsent, kLoaded, kEmpty, kRefused };
   struct Object {
     uint32_t slot = 0;
     uint32_t holders = 0;
     State state = State::kAbsent;
-    bool requested = false; // by TakeWanted(), and not yet loaded
-    uint64_t digest = 0;    // of the table, if kLoaded; so the rest
-    bool replaced = false;  // the file has a different table by now
+    bool requested = false;  // by TakeWanted(), and not yet loaded
+    uint64_t digest = 0;     // of the table, if kLoaded; so the rest
+    bool replaced = false;   // the file has a different table by now
     uint32_t first_page = 0;
-    std::vector<RowChunks::Range>
-        ranges;                  // by page; count 0: none in the kernel
-    std::vector<uint16_t> rules; // held in rules_
+    std::vector<RowChunks::Range> ranges;  // by page; count 0: none in the kernel
+    std::vector<uint16_t> rules;           // held in rules_
   };
   struct Retired {
     MonotonicTime when;
@@ -93,26 +96,20 @@ private:
     uint32_t page_count = 0;
   };
 
-  std::optional<std::vector<uint32_t>>
-  HoldToLoad(ObjectId id, const UnwindTable &table, MonotonicTime now);
-  bool Begin(Object &object, const UnwindTable &table, MonotonicTime now)
+  std::optional<std::vector<uint32_t>> HoldToLoad(ObjectId id, const UnwindTable& table,
+                                                  MonotonicTime now);
+  bool Begin(Object& object, const UnwindTable& table, MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  size_t LoadPage(ObjectId id, const UnwindTable &table, uint32_t page,
-                  MonotonicTime now);
-  std::vector<pyro_unwind_row> KernelRows(ObjectId id, const UnwindTable &table,
-                                          uint32_t page);
-  bool IsWanted(const Object &object, bool pages_came_free) const
+  size_t LoadPage(ObjectId id, const UnwindTable& table, uint32_t page, MonotonicTime now);
+  std::vector<pyro_unwind_row> KernelRows(ObjectId id, std::span<const pyro_unwind_row> own);
+  bool IsWanted(const Object& object, bool pages_came_free) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsMissed(const Object &object) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Evict(size_t rows, MonotonicTime now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  size_t EvictFrom(Object &object, MonotonicTime now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unload(Object &object, MonotonicTime now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsMissed(const Object& object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Evict(size_t rows, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t EvictFrom(Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unload(Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetPage(uint32_t index, const pyro_table_page &page);
+  void SetPage(uint32_t index, const pyro_table_page& page);
 
   const Memory memory_;
   mutable absl::Mutex mutex_;
@@ -121,14 +118,12 @@ private:
   FreeRanges free_slots_ ABSL_GUARDED_BY(mutex_);
   FreeRanges free_pages_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<ObjectId, Object> objects_ ABSL_GUARDED_BY(mutex_);
-  std::deque<ObjectId>
-      clock_ ABSL_GUARDED_BY(mutex_); // in which order objects lose pages
+  std::deque<ObjectId> clock_ ABSL_GUARDED_BY(mutex_);  // in which order objects lose pages
   std::deque<Retired> retired_ ABSL_GUARDED_BY(mutex_);
   bool has_new_ ABSL_GUARDED_BY(mutex_) = false;
-  bool lacks_rows_ ABSL_GUARDED_BY(mutex_) =
-      false; // some did not get in, or were evicted
+  bool lacks_rows_ ABSL_GUARDED_BY(mutex_) = false;  // some did not get in, or were evicted
   uint64_t evicted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-} // namespace pyrometer
+}  // namespace pyrometer

@@ -20,7 +20,7 @@ bool BudgetedView::Spend(size_t steps) {
 
 UnwindView::Found BudgetedView::Find(Address pc) {
   if (Spend(1)) return view_.Find(pc);
-  return {.place = Place::kUnknown, .table = nullptr, .address = {}};
+  return {.place = Place::kUnknown, .table = nullptr, .rule = nullptr};
 }
 
 bool BudgetedView::Read(Address address, std::span<std::byte> out) {

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "binary/sections.h"
 #include "binary/segments.h"
 #include "unwind/call_frame_info.h"
@@ -129,8 +132,9 @@ EntryCode FindEntryCode(const ElfFile& elf, const CallFrameInfo& info) {
 
 class TableCompiler {
  public:
-  TableCompiler(const CallFrameInfo& info, const EntryCode& entry, const Machine& machine)
-      : info_(info), entry_(entry), classifier_(machine) {}
+  TableCompiler(const CallFrameInfo& info, const EntryCode& entry, const Machine& machine,
+                RowSink* rows)
+      : info_(info), entry_(entry), classifier_(machine), builder_(rows) {}
 
   // False if `stop` came first.
   bool AddAll(const std::stop_token& stop) {
@@ -160,6 +164,10 @@ class TableCompiler {
   UnwindTable Finish() && {
     std::move(builder_).Finish(table_);
     std::move(rules_).Finish(table_);
+    const std::string_view rules(reinterpret_cast<const char*>(table_.rules.data()),
+                                 table_.rules.size() * sizeof(pyro_unwind_rule));
+    static_assert(std::has_unique_object_representations_v<pyro_unwind_rule>);
+    table_.digest = absl::HashOf(table_.digest, rules);
     return std::move(table_);
   }
 
@@ -214,10 +222,10 @@ class TableCompiler {
 };
 
 Result<UnwindTable> Compile(const ElfFile& elf, const Sources& sources,
-                            const std::stop_token& stop) {
+                            const UnwindTableOptions& options) {
   const Machine& machine = elf.header().e_machine == EM_X86_64 ? kAmd64 : kArm64;
-  TableCompiler compiler(sources.info(), FindEntryCode(elf, sources.info()), machine);
-  if (!compiler.AddAll(stop)) {
+  TableCompiler compiler(sources.info(), FindEntryCode(elf, sources.info()), machine, options.rows);
+  if (!compiler.AddAll(options.stop)) {
     return Fail(ErrorCode::kExhausted, "stopped before the unwind table was made");
   }
   UnwindTable table = std::move(compiler).Finish();
@@ -238,18 +246,18 @@ void AddOwn(const ElfFile& elf, Sources& sources) {
 
 }  // namespace
 
-Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const std::stop_token& stop) {
+Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const UnwindTableOptions& options) {
   Sources sources(elf);
   AddOwn(elf, sources);
-  return Compile(elf, sources, stop);
+  return Compile(elf, sources, options);
 }
 
 Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const ElfFile& debug_file,
-                                       const std::stop_token& stop) {
+                                       const UnwindTableOptions& options) {
   Sources sources(elf);
   AddOwn(elf, sources);
   sources.Add(ReadDebugFrame(debug_file, SectionTable::Read(debug_file)));
-  return Compile(elf, sources, stop);
+  return Compile(elf, sources, options);
 }
 
 }  // namespace pyrometer

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <stop_token>
-
 #include "binary/elf_file.h"
 #include "pyrometer/result.h"
 #include "pyrometer/unwind_table.h"
@@ -12,12 +10,12 @@ namespace pyrometer {
 // Compiles the call frame information of `elf`: .eh_frame, and .debug_frame for what that does not
 // cover. Without any the table is empty, which is not an error: Go and some hand-written code have
 // none. Malformed functions are left out and counted. Errors: kMalformed, kUnsupported, kExhausted,
-// kIo if there is call frame information of which nothing can be read; kExhausted if `stop` came
-// first: half a million functions take seconds.
-Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const std::stop_token& stop = {});
+// kIo if there is call frame information of which nothing can be read; kExhausted if a stop came
+// first: half a million functions take a second.
+Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const UnwindTableOptions& options = {});
 
 // With `debug_file`, the separate debug file of `elf`: its .debug_frame comes last.
 Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const ElfFile& debug_file,
-                                       const std::stop_token& stop = {});
+                                       const UnwindTableOptions& options = {});
 
 }  // namespace pyrometer

@@ -62,7 +62,7 @@ int pyro_find_rule(pyro_walk* walk, __u64 pc, const pyro_unwind_rule** rule) {
     case UnwindView::Place::kNoTable:
       return PYRO_PLACE_OBJECT;
     case UnwindView::Place::kTable:
-      *rule = &walk->found.table->RuleAt(walk->found.address);
+      *rule = walk->found.rule;
       if ((*rule)->kind == PYRO_RULE_NONE && walk->found.table->sparse) *rule = nullptr;
       return PYRO_PLACE_OBJECT;
   }
@@ -113,7 +113,7 @@ void TakeRegisters(const KnownRegisters& known, pyro_cursor& cursor) {
 int StepExotic(pyro_walk& walk) {
   pyro_cursor& cursor = walk.cursor;
   const UnwindTable& table = *walk.found.table;
-  const auto number = static_cast<uint32_t>(table.RuleAt(walk.found.address).cfa_offset);
+  const auto number = static_cast<uint32_t>(walk.found.rule->cfa_offset);
   if (number >= table.exotic.size()) return PYRO_END_UNSUPPORTED;
   const ExoticRule& rule = table.exotic[number];
   if (!walk.view->Spend(rule.registers.size() + 1)) return PYRO_END_TRUNCATED;
@@ -220,7 +220,7 @@ class HandWrittenCode {
     if (!leaf_.view->ReadCode(Address(word - code.size()), code)) return Candidate::kNone;
     const std::optional<CallSite> site = CallSiteBefore(Address(word), code);
     if (!site) return Candidate::kNone;
-    switch (found.table->RuleAt(found.address).kind) {
+    switch (found.rule->kind) {
       case PYRO_RULE_NONE: {
         const bool leads_here = site->target && site->target->value() <= pc &&
                                 pc - site->target->value() < PYRO_LONGEST_FUNCTION;
@@ -286,7 +286,7 @@ bool FramePointerLeadsToItsKind(const pyro_walk& walk) {
   return found.place == UnwindView::Place::kAnonymous ||
          found.place == UnwindView::Place::kNoTable ||
          (found.place == UnwindView::Place::kTable &&
-          (found.table->sparse || found.table->RuleAt(found.address).kind == PYRO_RULE_NONE));
+          (found.table->sparse || found.rule->kind == PYRO_RULE_NONE));
 }
 
 // As the kernel side looks for it: among fewer words, and without looking further than one caller.

@@ -43,8 +43,8 @@ class UnwindView {
   };
   struct Found {
     Place place = Place::kNowhere;
-    const UnwindTable* table = nullptr;  // of kTable
-    ElfAddress address;                  // `pc` in the table's object
+    const UnwindTable* table = nullptr;      // of kTable; so the rest
+    const pyro_unwind_rule* rule = nullptr;  // never null
   };
 
   virtual ~UnwindView() = default;
@@ -53,6 +53,14 @@ class UnwindView {
   virtual bool Read(Address address, std::span<std::byte> out) = 0;
   // Likewise for executable memory. Only used around hand-written code.
   virtual bool ReadCode(Address address, std::span<std::byte> out) = 0;
+
+ protected:
+  // What an address is of whose object there is a table: kUnknown if it cannot be read now.
+  static Found FindIn(const UnwindTable& table, ElfAddress address) {
+    const pyro_unwind_rule* const rule = table.RuleAt(address);
+    if (rule == nullptr) return {.place = Place::kUnknown, .table = nullptr, .rule = nullptr};
+    return {.place = Place::kTable, .table = &table, .rule = rule};
+  }
 };
 
 struct UnwoundFrame {

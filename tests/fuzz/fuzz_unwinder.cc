@@ -125,15 +125,15 @@ class HostileView : public UnwindView {
     switch (page) {
       case 1:
       case 2:
-        return {.place = Place::kTable, .table = &tables_[page - 1], .address = address};
+        return FindIn(tables_[page - 1], address);
       case 3:
-        return {.place = Place::kNoTable, .table = nullptr, .address = {}};
+        return {.place = Place::kNoTable, .table = nullptr, .rule = nullptr};
       case 4:
-        return {.place = Place::kAnonymous, .table = nullptr, .address = {}};
+        return {.place = Place::kAnonymous, .table = nullptr, .rule = nullptr};
       case 5:
-        return {.place = Place::kUnknown, .table = nullptr, .address = {}};
+        return {.place = Place::kUnknown, .table = nullptr, .rule = nullptr};
       default:
-        return {.place = Place::kNowhere, .table = nullptr, .address = {}};
+        return {.place = Place::kNowhere, .table = nullptr, .rule = nullptr};
     }
   }
 

@@ -17,10 +17,11 @@ namespace pyrometer::oracle {
 UnwindView::Found LiveView::Find(Address pc) {
   const Piece* const piece = PieceAt(pc);
   if (piece == nullptr) return {};
-  if (piece->object == nullptr) return {.place = Place::kAnonymous, .address = {}};
-  return {.place = piece->object->place,
-          .table = &piece->object->table,
-          .address = piece->mapping.ToElfAddress(pc)};
+  if (piece->object == nullptr) return {.place = Place::kAnonymous, .table = nullptr, .rule = nullptr};
+  if (piece->object->place == Place::kTable) {
+    return FindIn(piece->object->table, piece->mapping.ToElfAddress(pc));
+  }
+  return {.place = piece->object->place, .table = nullptr, .rule = nullptr};
 }
 
 bool LiveView::Read(Address address, std::span<std::byte> out) {

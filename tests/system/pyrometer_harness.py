@@ -86,9 +86,13 @@ class BpfTestCase(unittest.TestCase):
         """A recording during which each of `processes` has used so much CPU time, however busy the
         machine is otherwise."""
         recorder = self.start_recording(*options)
+        self.wait_for_cpu_time(processes, cpu_seconds)
+        return recorder.interrupt().finish()
+
+    def wait_for_cpu_time(self, processes, cpu_seconds):
+        """Until each of `processes` has used so much more."""
         goals = {p.pid: cpu_ns_of(p.pid) + cpu_seconds * 1e9 for p in processes}
         wait_for(lambda: all(cpu_ns_of(pid) >= goal for pid, goal in goals.items()), "CPU time")
-        return recorder.interrupt().finish()
 
     def assert_between(self, number, limits, what):
         self.assertTrue(
@@ -404,6 +408,14 @@ class Recorder:
             profile=profile, samples=samples_of(profile), folded=folded,
             truths=parse_truths(stdout),
         )
+
+
+def stats_of(stderr):
+    """What --stats=json printed: name -> number, of one with labels the sum."""
+    stats = {}
+    for line in json.loads(stderr[stderr.index("\n[\n"):]):
+        stats[line["name"]] = stats.get(line["name"], 0) + line["value"]
+    return stats
 
 
 def record(directory, *options, command=None, hertz=999):

@@ -41,7 +41,7 @@ TEST(InProcessIndexer, CompilesUnwindTables) {
   const Result<UnwindTable> table = indexer.Unwind(fd.get(), {});
   ASSERT_TRUE(table.has_value()) << table.error().message();
   const ElfAddress address(NmSymbolOf("unwound", "fixture_frame").address);
-  EXPECT_EQ(table->RuleAt(address).kind, PYRO_RULE_REGISTER);
+  EXPECT_EQ(table->RuleAt(address)->kind, PYRO_RULE_REGISTER);
 }
 
 TEST(InProcessIndexer, AddsWhatTheDebugFileTells) {
@@ -49,10 +49,10 @@ TEST(InProcessIndexer, AddsWhatTheDebugFileTells) {
   const UniqueFd fd = *Open(FixturePath("unwound_bare"), O_RDONLY);
   const UniqueFd debug_file = *Open(FixturePath("unwound_debug_frame"), O_RDONLY);
   const ElfAddress address(NmSymbolOf("unwound_debug_frame", "fixture_frame").address);
-  EXPECT_EQ(indexer.Unwind(fd.get(), {})->RuleAt(address).kind, PYRO_RULE_NONE);
+  EXPECT_EQ(indexer.Unwind(fd.get(), {})->RuleAt(address)->kind, PYRO_RULE_NONE);
   const Result<UnwindTable> table = indexer.Unwind(fd.get(), debug_file.get(), {});
   ASSERT_TRUE(table.has_value()) << table.error().message();
-  EXPECT_EQ(table->RuleAt(address).kind, PYRO_RULE_REGISTER);
+  EXPECT_EQ(table->RuleAt(address)->kind, PYRO_RULE_REGISTER);
   EXPECT_FALSE(indexer.Unwind(fd.get(), FileOf("no ELF file").get(), {}).has_value());
 }
 

@@ -46,7 +46,8 @@ class ColdUnwinderTest : public testing::Test {
   FakeCold source_;
   FakeProcesses processes_;
   FakeTables tables_;
-  ColdUnwinder unwinder_{source_, processes_, tables_};
+  FakeTableTarget kernel_tables_;
+  ColdUnwinder unwinder_{source_, processes_, tables_, kernel_tables_};
 };
 
 TEST_F(ColdUnwinderTest, AddsWhatItUnwoundToTheNextWindowOnce) {
@@ -61,6 +62,13 @@ TEST_F(ColdUnwinderTest, AddsWhatItUnwoundToTheNextWindowOnce) {
   EXPECT_EQ(window.FramesOf(stack)[1], Frame::Object(kProgram, ElfAddress(0x100)));
   EXPECT_TRUE(Move().samples.empty());
   EXPECT_FALSE(unwinder_.Unwind());
+}
+
+TEST_F(ColdUnwinderTest, TellsTheKernelSideWhichRowsTheSampleNeeded) {
+  source_.Ship(SampleAt(0x400100));
+  unwinder_.Unwind();
+  EXPECT_THAT(kernel_tables_.needed,
+              testing::ElementsAre(testing::Pair(kProgram, ElfAddress(0x100))));
 }
 
 TEST_F(ColdUnwinderTest, KeepsASampleFromAfterTheWindowForTheNextOne) {

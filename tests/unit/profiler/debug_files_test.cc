@@ -27,11 +27,11 @@ class ContentIndexer : public Indexer {
     return ObjectFacts{.build_id = BuildId(std::as_bytes(std::span(content))), .segments = {}};
   }
   Result<SymbolTable> Symbols(int) override { return Fail(ErrorCode::kUnsupported, "no symbols"); }
-  Result<UnwindTable> Unwind(int, const std::stop_token&) override {
+  Result<UnwindTable> Unwind(int, const UnwindTableOptions&) override {
     return Fail(ErrorCode::kUnsupported, "no table");
   }
-  Result<UnwindTable> Unwind(int, int, const std::stop_token& stop) override {
-    return Unwind(0, stop);
+  Result<UnwindTable> Unwind(int, int, const UnwindTableOptions& options) override {
+    return Unwind(0, options);
   }
 };
 

@@ -156,6 +156,7 @@ class FakeTableTarget : public TableTarget {
     if (on_load) on_load(object);
     return is_needed;
   }
+  void Need(ObjectId object, ElfAddress address) override { needed.emplace(object, address); }
   // Until woken, however long that takes.
   void Wait(std::chrono::milliseconds /*most*/) override {
     std::unique_lock lock(mutex_);
@@ -181,6 +182,7 @@ class FakeTableTarget : public TableTarget {
   std::vector<ObjectId> wanted;
   std::vector<ObjectId> loaded;
   bool is_needed = true;
+  std::set<std::pair<ObjectId, ElfAddress>> needed;  // of a thread that has ended
   std::function<void(ObjectId)> on_load;
 
  private:

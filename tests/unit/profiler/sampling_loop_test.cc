@@ -55,7 +55,8 @@ class SamplingLoopTest : public testing::Test {
   FakeProcesses processes_;
   FakeCold cold_source_;
   FakeTables tables_;
-  ColdUnwinder cold_{cold_source_, processes_, tables_};
+  FakeTableTarget kernel_tables_;
+  ColdUnwinder cold_{cold_source_, processes_, tables_, kernel_tables_};
   FakeConsumer consumer_;
   Consumers consumers_{seconds(10)};
   WindowLine<TakenWindow> line_{3};

@@ -30,17 +30,23 @@ class TableIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int) override { return Fail(ErrorCode::kUnsupported, "no facts"); }
   Result<SymbolTable> Symbols(int) override { return Fail(ErrorCode::kUnsupported, "no symbols"); }
-  Result<UnwindTable> Unwind(int, const std::stop_token& stop) override {
+  Result<UnwindTable> Unwind(int, const UnwindTableOptions& options) override {
     ++made;
-    if (on_make) on_make(stop);
-    if (stop.stop_requested()) return Fail(ErrorCode::kExhausted, "stopped");
+    if (on_make) on_make(options.stop);
+    if (options.stop.stop_requested()) return Fail(ErrorCode::kExhausted, "stopped");
     UnwindTable table;
-    table.rows.resize(1000);
+    table.pages = {{0, 1000}};
+    std::vector<pyro_unwind_row> rows;
+    for (uint16_t i = 0; i < 1000; ++i) {
+      rows.push_back({.pc_low = static_cast<uint16_t>(i * 10), .rule = 0});
+    }
+    options.rows->Put(std::span(rows).first(600));
+    options.rows->Put(std::span(rows).last(400));
     table.text = table.covered_text = 4096;
     return table;
   }
-  Result<UnwindTable> Unwind(int, int, const std::stop_token& stop) override {
-    return Unwind(0, stop);
+  Result<UnwindTable> Unwind(int, int, const UnwindTableOptions& options) override {
+    return Unwind(0, options);
   }
 
   std::atomic<int> made = 0;
@@ -60,7 +66,7 @@ class UnwindTablesTest : public testing::Test {
 
 TEST_F(UnwindTablesTest, MakeATableOnce) {
   EXPECT_FALSE(tables_.Has(kFirst));
-  EXPECT_EQ(tables_.Of(kFirst)->rows.size(), 1000U);
+  EXPECT_EQ(tables_.Of(kFirst)->row_count(), 1000U);
   EXPECT_TRUE(tables_.Has(kFirst));
   tables_.Of(kFirst);
   EXPECT_EQ(indexer_.made, 1);
@@ -90,7 +96,7 @@ TEST_F(UnwindTablesTest, LetWhoeverAsksForATableThatIsBeingMadeWaitForIt) {
   go_on.count_down();
   maker.join();
   waiter.join();
-  EXPECT_EQ(seen->rows.size(), 1000U);
+  EXPECT_EQ(seen->row_count(), 1000U);
   EXPECT_EQ(indexer_.made, 1);
 }
 
@@ -104,7 +110,7 @@ TEST_F(UnwindTablesTest, MakeATableWhileAnotherTakesItsTime) {
   };
   const std::jthread slow([this] { tables_.Of(kFirst); });
   begun.wait();
-  EXPECT_EQ(tables_.Of(kSecond)->rows.size(), 1000U);
+  EXPECT_EQ(tables_.Of(kSecond)->row_count(), 1000U);
   go_on.count_down();
 }
 
@@ -132,6 +138,25 @@ TEST_F(UnwindTablesTest, AreEmptyForAnObjectWhoseFileIsGone) {
   EXPECT_EQ(tables.counters().failed, 1U);
 }
 
+TEST_F(UnwindTablesTest, KeepTheirRowsOutOfMemory) {
+  // 600 rows need a block of 4096 bytes, and so do 400.
+  const auto spill = SpillFile::Open({.directories = {}, .most_in_memory = uint64_t{3} * 4096});
+  ASSERT_TRUE(spill.has_value());
+  UnwindTables tables(
+      {.processes = processes_, .indexer = indexer_, .clock = clock_, .spill = *spill},
+      kRoomForOne);
+  tables.Of(kFirst);
+  EXPECT_EQ(tables.counters().spills_failed, 0U);
+  const auto second = tables.Of(kSecond);
+  EXPECT_TRUE(tables.Has(kFirst)) << "neither takes much memory";
+  EXPECT_EQ(tables.counters().spilled_bytes, 3U * 4096);
+  EXPECT_EQ(tables.counters().spills_failed, 1U) << "of the last rows, for which there was no room";
+  std::vector<pyro_unwind_row> buffer;
+  const auto rows = second->RowsOf(0, buffer);
+  ASSERT_EQ(rows.size(), 1000U);
+  for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i].pc_low, i * 10);
+}
+
 TEST_F(UnwindTablesTest, TryAFileAgainThatCouldNotBeReadForAWhile) {
   bool is_readable = false;
   class SometimesOpenable : public OpenableProcesses {
@@ -151,7 +176,7 @@ TEST_F(UnwindTablesTest, TryAFileAgainThatCouldNotBeReadForAWhile) {
   is_readable = true;
   EXPECT_TRUE(tables.Of(kFirst)->empty()) << "it is not opened again for each sample";
   clock_.Advance(UnwindTables::kRetry);
-  EXPECT_EQ(tables.Of(kFirst)->rows.size(), 1000U);
+  EXPECT_EQ(tables.Of(kFirst)->row_count(), 1000U);
   EXPECT_FALSE(tables.HasFailed(kFirst));
 }
 

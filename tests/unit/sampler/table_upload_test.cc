@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "tests/unit/sampler/chunk_memory.h"
 #include "tests/unit/unwind/table_rules.h"
 
@@ -34,6 +37,7 @@ UnwindTable Table(uint32_t pages, uint32_t rows_per_page, int32_t offset = 8) {
       table.rows.push_back({static_cast<uint16_t>(row), 1});
     }
   }
+  table.digest = absl::HashOf(pages, rows_per_page, offset);
   return table;
 }
 
@@ -106,6 +110,60 @@ TEST_F(TableUploadTest, TakesATableWhereThereWasNone) {
   const uint32_t slot = *upload_.Hold(kLibc, kNow);
   EXPECT_TRUE(upload_.Load(kLibc, UnwindTable(), kNow));
   EXPECT_TRUE(upload_.Load(kLibc, Table(1, 10, 48), kNow));
+  EXPECT_EQ(RuleAt(slot, 0x40005)->cfa_offset, 48);
+}
+
+TEST_F(TableUploadTest, LoadsOfALargeTableOnlyThePagesThatAreNeeded) {
+  const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  const UnwindTable table = Table(40, 40'000);
+  ASSERT_GT(table.row_count(), TableUpload::kMostAtOnce);
+  upload_.TakeWanted(kNow);
+  EXPECT_TRUE(upload_.Load(kLibc, table, kNow));
+  EXPECT_EQ(tables_[slot].state, PYRO_TABLE_LOADED);
+  EXPECT_EQ(upload_.counters().rows, 0U);
+  EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty());
+  EXPECT_EQ(RuleAt(slot, 0x50005), std::nullopt);  // a sample meets page 5
+  EXPECT_TRUE(upload_.Need(kLibc, ElfAddress(0x70005)));
+  EXPECT_FALSE(upload_.Need(kLibc, ElfAddress(0x70006))) << "is no news";
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kLibc));
+  upload_.Load(kLibc, table, kNow);
+  EXPECT_EQ(upload_.counters().rows, 2U * 40'000);
+  EXPECT_EQ(RuleAt(slot, 0x50005)->cfa_offset, 8);
+  EXPECT_EQ(RuleAt(slot, 0x70005)->cfa_offset, 8);
+  EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty());
+}
+
+TEST_F(TableUploadTest, NeedsNothingOfWhatIsLoadedOrHasNoTable) {
+  EXPECT_FALSE(upload_.Need(kLibc, ElfAddress(0x40005))) << "nobody maps it";
+  upload_.Hold(kLibc, kNow);
+  EXPECT_FALSE(upload_.Need(kLibc, ElfAddress(0x40005))) << "its table is on the way";
+  upload_.Load(kLibc, Table(1, 10), kNow);
+  EXPECT_FALSE(upload_.Need(kLibc, ElfAddress(0x40005)));
+  EXPECT_FALSE(upload_.Need(kLibc, ElfAddress(0x1000))) << "before its pages";
+  EXPECT_FALSE(upload_.Need(kLibc, ElfAddress(0x990000))) << "behind them";
+}
+
+TEST_F(TableUploadTest, TriesAgainWhenRowsCouldNotBeRead) {
+  class SometimesReadable : public StoredRows {
+   public:
+    bool Read(size_t first, std::span<pyro_unwind_row> out) const override {
+      if (!is_readable) return false;
+      for (size_t i = 0; i < out.size(); ++i) out[i] = {static_cast<uint16_t>(first + i), 1};
+      return true;
+    }
+    bool is_readable = false;
+  };
+  const auto rows = std::make_shared<SometimesReadable>();
+  UnwindTable table = Table(1, 10, 48);
+  table.rows = {};
+  table.stored = rows;
+  const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, table, kNow);
+  EXPECT_EQ(RuleAt(slot, 0x40005), std::nullopt);
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kLibc));
+  rows->is_readable = true;
+  upload_.Load(kLibc, table, kNow);
   EXPECT_EQ(RuleAt(slot, 0x40005)->cfa_offset, 48);
 }
 

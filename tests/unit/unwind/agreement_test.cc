@@ -115,7 +115,7 @@ Caller EvaluateExotic(const ExoticRule& rule, const KnownRegisters& registers, u
 
 // By our table.
 Caller EvaluateOurs(const UnwindTable& table, const KnownRegisters& registers, uint64_t pc) {
-  const pyro_unwind_rule& rule = table.RuleAt(ElfAddress(pc));
+  const pyro_unwind_rule& rule = *table.RuleAt(ElfAddress(pc));
   if (rule.kind == PYRO_RULE_NONE || rule.kind == PYRO_RULE_END) return {};
   if (rule.kind == PYRO_RULE_SIGNAL) return EvaluateSignal(registers);
   if (rule.kind == PYRO_RULE_EXOTIC) {
@@ -266,7 +266,7 @@ bool MayBeOurs(const UnwindTable& table, const pyro_unwind_rule& rule, uint64_t 
   if (rule.kind == PYRO_RULE_NONE) return true;
   // The entry point of a file that says nothing about it is known to be the outermost frame.
   if (rule.kind == PYRO_RULE_END) return true;
-  const bool is_padding = table.RuleAt(ElfAddress((pc | 15) + 1)).kind != PYRO_RULE_NONE;
+  const bool is_padding = table.RuleAt(ElfAddress((pc | 15) + 1))->kind != PYRO_RULE_NONE;
   return is_padding;
 }
 
@@ -294,7 +294,7 @@ void ExpectAgreement(const std::string& path) {
   const std::vector<uint64_t> addresses = AddressesOf(table);
   for (const uint64_t pc : addresses) {
     const FramePointer frame = FrameAt(cfi, pc);
-    const pyro_unwind_rule& rule = table.RuleAt(ElfAddress(pc));
+    const pyro_unwind_rule& rule = *table.RuleAt(ElfAddress(pc));
     if (frame == nullptr) {
       EXPECT_TRUE(MayBeOurs(table, rule, pc)) << path << " at " << std::hex << pc;
       continue;

@@ -65,13 +65,13 @@ class FakeView : public UnwindView {
     const uint64_t page = pc.value() >> PYRO_UNWIND_PAGE_SHIFT << PYRO_UNWIND_PAGE_SHIFT;
     switch (page) {
       case kText:
-        return {.place = Place::kTable, .table = &table_, .address = ElfAddress(pc.value())};
+        return FindIn(table_, ElfAddress(pc.value()));
       case kJit:
-        return {.place = Place::kAnonymous, .table = nullptr, .address = {}};
+        return {.place = Place::kAnonymous, .table = nullptr, .rule = nullptr};
       case kPlain:
-        return {.place = Place::kNoTable, .table = nullptr, .address = {}};
+        return {.place = Place::kNoTable, .table = nullptr, .rule = nullptr};
       default:
-        return {.place = Place::kNowhere, .table = nullptr, .address = {}};
+        return {.place = Place::kNowhere, .table = nullptr, .rule = nullptr};
     }
   }
 

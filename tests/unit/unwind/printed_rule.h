@@ -60,7 +60,7 @@ inline std::string Print(const pyro_unwind_rule& rule) {
 }
 
 inline std::string RuleTextAt(const UnwindTable& table, uint64_t address) {
-  return Print(table.RuleAt(ElfAddress(address)));
+  return Print(*table.RuleAt(ElfAddress(address)));
 }
 
 }  // namespace pyrometer

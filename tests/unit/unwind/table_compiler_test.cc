@@ -310,15 +310,17 @@ TEST(CompileUnwindTable, LeavesOutWhatNeedsTooManyRowsInAPage) {
 }
 
 constexpr uint64_t kPage = uint64_t{1} << PYRO_UNWIND_PAGE_SHIFT;
+constexpr uint64_t kMostPages = UnwindTable::kMostPages;
 
 TEST(CompileUnwindTable, LeavesOutWhatLiesOnTooManyPages) {
-  const std::vector<Function> functions = {
-      {kText, 0x20, 16}, {kText + 8192 * kPage - 0x20, 0x20, 24}, {kText + 8192 * kPage, 0x20, 32}};
-  const uint64_t size = 9000 * kPage;
+  const std::vector<Function> functions = {{kText, 0x20, 16},
+                                           {kText + kMostPages * kPage - 0x20, 0x20, 24},
+                                           {kText + kMostPages * kPage, 0x20, 32}};
+  const uint64_t size = (kMostPages + 1000) * kPage;
   const UnwindTable table = Compiled({.eh_frame = EhFrame(functions), .text_size = size});
-  EXPECT_EQ(table.pages.size(), 8192U);
+  EXPECT_EQ(table.pages.size(), kMostPages);
   EXPECT_EQ(table.bad_functions, 1U);
-  EXPECT_EQ(RuleTextAt(table, kText + 8192 * kPage - 0x20), FrameText(24));
+  EXPECT_EQ(RuleTextAt(table, kText + kMostPages * kPage - 0x20), FrameText(24));
 
   const UnwindTable with_entry = Compiled({.eh_frame = EhFrame(functions),
                                            .entry = kText - 2 * kPage,
@@ -343,7 +345,7 @@ void ExpectFrames(const ElfFile& elf, const std::string& fixture) {
   EXPECT_EQ(RuleTextAt(table, frame.address), kEntry) << fixture;
   bool has_frame = false;
   for (uint64_t i = 0; i < frame.size; ++i) {
-    has_frame |= table.RuleAt(ElfAddress(frame.address + i)).cfa_offset >= 200;
+    has_frame |= table.RuleAt(ElfAddress(frame.address + i))->cfa_offset >= 200;
   }
   EXPECT_TRUE(has_frame) << fixture;
 }
@@ -447,8 +449,8 @@ TEST(CompileUnwindTable, SurvivesAnyCut) {
 TEST(CompileUnwindTable, FailsWhenItIsToStop) {
   std::stop_source stop;
   stop.request_stop();
-  const Result<UnwindTable> table =
-      CompileUnwindTable(OneFunction({}, 0x100, {.instructions = {}}).Open(), stop.get_token());
+  const Result<UnwindTable> table = CompileUnwindTable(
+      OneFunction({}, 0x100, {.instructions = {}}).Open(), {.stop = stop.get_token()});
   ASSERT_FALSE(table.has_value());
   EXPECT_EQ(table.error().code(), ErrorCode::kExhausted);
 }

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A library as large as TensorFlow's or ClickHouse's costs neither stacks nor memory nor time."""
+
+
+import os
+import signal
+
+from pyrometer_harness import (
+    BpfTestCase, Running, count_where, describe, is_cut, main, program, stats_of, wait_for,
+)
+
+# Resident memory at its highest: of a debug build, which is the larger one.
+MOST_KB = 150_000
+
+
+def rests(pid, thread):
+    """Whether the thread of this name waits for something to do."""
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/stat" % (pid, task)) as file:
+            name, _, rest = file.read().rpartition(")")
+        if name.endswith("(" + thread):
+            return rest.split()[0] == "S"
+    return False
+
+
+def peak_kb(pid):
+    with open("/proc/%d/status" % pid) as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+
+
+class LargeLibrary(BpfTestCase):
+    def test_is_unwound_whole_and_compiled_once(self):
+        with Running(program("large"), "0") as target:
+            os.kill(target.pid, signal.SIGSTOP)
+            recorder = self.start_recording("--stats=json", hertz=199)
+            wait_for(lambda: rests(recorder.process.pid, "table-loader"), "the unwind tables")
+            os.kill(target.pid, signal.SIGCONT)
+            self.wait_for_cpu_time([target], 4)
+            peak = peak_kb(recorder.process.pid)
+            recording = recorder.interrupt().finish()
+        samples = recording.of_pid(target.pid)
+        cut = [s for s in samples if any(map(is_cut, s.frames))]
+        total = count_where(samples, lambda s: True)
+        self.assertLessEqual(count_where(cut, lambda s: True), 0.005 * total, describe(cut))
+        deep = [s for s in samples if s.has_chain(["from_root", "work"] + 11 * ["far_frames"])]
+        self.assertGreater(count_where(deep, lambda s: True), 0.5 * total, describe(samples))
+        self.assertLess(peak, MOST_KB)
+        stats = stats_of(recording.stderr)
+        self.assertEqual(stats["tables_made_total"], stats["tables_kept"])
+        self.assertEqual(stats["cold_samples_given_up_total"], 0)
+
+
+if __name__ == "__main__":
+    main()
