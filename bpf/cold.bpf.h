@@ -45,20 +45,26 @@ static __always_inline bool pyro_may_ship(const struct pyro_sample_key *key, __u
   return true;
 }
 
-/* Reads the stack from `sp` upwards, page by page, as far as possible. Returns the number of bytes.
- */
+/* Reads the stack from `sp` upwards, page by page; a page that cannot be read is left out, as
+ * zeros. Returns the number of bytes up to the last that was read. */
 static __always_inline __u32 pyro_copy_stack(struct pyro_cold_buffer *buffer, __u64 sp)
 {
   __u32 size = 0;
+  __u32 read = 0;
+  __u32 holes = 0;
   for (int piece = 0; piece <= PYRO_COLD_STACK_BYTES / PYRO_COLD_PIECE; ++piece) {
     const __u32 at = size & (PYRO_COLD_STACK_BYTES - 1);
     const __u64 from = sp + size;
     const __u32 rest = PYRO_COLD_PIECE - (__u32)(from & (PYRO_COLD_PIECE - 1));
     if (size >= PYRO_COLD_STACK_BYTES || !rest || rest > PYRO_COLD_PIECE) break;
-    if (bpf_probe_read_user(buffer->stack + at, rest, (const void *)from)) break;
     size += rest;
+    if (bpf_probe_read_user(buffer->stack + at, rest, (const void *)from))
+      holes |= 1U << piece;
+    else
+      read = size;
   }
-  return size > PYRO_COLD_STACK_BYTES ? PYRO_COLD_STACK_BYTES : size;
+  buffer->sample.stack_holes = holes;
+  return read > PYRO_COLD_STACK_BYTES ? PYRO_COLD_STACK_BYTES : read;
 }
 
 /* Ships the sample of `walk`, whose kernel frames are in its stack. False if a limit was reached or

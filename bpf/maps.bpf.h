@@ -172,8 +172,6 @@ struct {
 /* Scratch memory for assembling such a sample, by CPU and kind of program: too large for a per-CPU
  * map, whose values have at most 32 KiB. The stack is read in pieces up to the next page, so a
  * piece may reach beyond. Set at load: the number of possible CPUs times PYRO_EVENT_KINDS. */
-#define PYRO_COLD_PIECE 4096
-
 struct pyro_cold_buffer {
   struct pyro_cold_sample sample;
   __u8 stack[PYRO_COLD_STACK_BYTES + PYRO_COLD_PIECE];

@@ -28,6 +28,7 @@ struct ColdSample {
   bool after_call = false;                           // pc follows a system call instruction
   std::array<uint64_t, PYRO_REGISTERS> registers{};  // by DWARF number
   std::vector<std::byte> stack;                      // from the stack pointer upwards
+  uint32_t stack_holes = 0;                          // in it; see pyro_cold_sample
 };
 
 }  // namespace pyrometer

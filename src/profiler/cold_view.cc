@@ -42,8 +42,14 @@ bool ColdView::Read(Address address, std::span<std::byte> out) {
     ran_out_ |= at_limit && address.value() >= begin;
     return false;
   }
+  if (LiesInAHole(offset) || LiesInAHole(offset + out.size() - 1)) return false;
   std::memcpy(out.data(), sample_.stack.data() + offset, out.size());
   return true;
+}
+
+bool ColdView::LiesInAHole(uint64_t offset) const {
+  const uint64_t in_first = sample_.registers[kStackPointer] % PYRO_COLD_PIECE;
+  return (sample_.stack_holes >> (in_first + offset) / PYRO_COLD_PIECE & 1) != 0;
 }
 
 bool ColdView::ReadCode(Address address, std::span<std::byte> out) {

@@ -58,6 +58,7 @@ class ColdView : public UnwindView {
 
  private:
   const ObjectMapping* At(Address pc) const;
+  bool LiesInAHole(uint64_t offset) const;  // of the copied stack
 
   const ColdSample& sample_;
   const ProgramMappings* program_;

@@ -28,7 +28,8 @@ ColdSample FromAbi(const pyro_cold_sample& record, std::span<const std::byte> st
                     .kernel_frames = {},
                     .pc = Address(record.pc),
                     .after_call = record.after_call != 0,
-                    .stack = {stack.begin(), stack.end()}};
+                    .stack = {stack.begin(), stack.end()},
+                    .stack_holes = record.stack_holes};
   std::ranges::copy(record.registers, sample.registers.begin());
   const size_t frames = std::min<size_t>(record.kernel_frames, std::size(record.kernel_stack));
   AppendKernelFrames(sample.kernel_frames, {record.kernel_stack, frames});

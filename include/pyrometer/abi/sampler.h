@@ -162,8 +162,13 @@ enum pyro_cold_reason {
   PYRO_COLD_REASONS
 };
 
+#define PYRO_COLD_PIECE 4096 /* the stack is read in pieces up to the next page */
+
 /* A sample in the ring buffer for user space to unwind: the registers, and the stack from the stack
- * pointer upwards. Its `stack_bytes` bytes, as many as could be read, follow this struct. */
+ * pointer upwards. Its `stack_bytes` bytes, up to the last that could be read, follow this struct.
+ * Memory that was never written cannot be read: a function's large array may have such holes. Bit i
+ * of `stack_holes`: there is nothing in the i-th piece of PYRO_COLD_PIECE bytes; the first piece is
+ * the one that the stack pointer lies in. */
 struct pyro_cold_sample {
   struct pyro_sample_key key; /* stack_id and stack_class are meaningless */
   __u64 time_ns;              /* CLOCK_MONOTONIC */
@@ -174,7 +179,7 @@ struct pyro_cold_sample {
   __u8 after_call; /* pc follows the instruction that is being executed (a system call) */
   __u8 reason;     /* enum pyro_cold_reason */
   __u32 stack_bytes;
-  __u32 pad;
+  __u32 stack_holes;
   __u64 kernel_stack[PYRO_MAX_KERNEL_FRAMES + 1];
 };
 

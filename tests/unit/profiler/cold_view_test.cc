@@ -16,6 +16,7 @@ namespace pyrometer {
 namespace {
 
 using testing::ElementsAre;
+using testing::SizeIs;
 
 constexpr ObjectId kProgram(3);
 constexpr ObjectId kBare(4);  // without call frame information
@@ -113,6 +114,20 @@ TEST_F(ColdViewTest, TellsTheEndOfTheCopyFromAStackThatCannotBeRead) {
   EXPECT_EQ(Unwind().end, StackEnd::kUnreadable);
   SetStack(PYRO_COLD_STACK_BYTES);
   EXPECT_EQ(Unwind().end, StackEnd::kTruncated);
+}
+
+TEST_F(ColdViewTest, ReadsBehindAHoleButNothingInIt) {
+  tables_.tables[kProgram] = TableWithFrames(8192);
+  SetStack(16384);
+  Put(8184, 0x400200);
+  Put(16376, 0x408010);
+  sample_.stack_holes = 0b101;
+  ASSERT_EQ(kStack % PYRO_COLD_PIECE, 0U);
+  EXPECT_EQ(Unwind().end, StackEnd::kComplete);
+  EXPECT_THAT(Unwind().frames, SizeIs(3)) << "both return addresses lie behind a hole";
+  sample_.registers[kStackPointer] = kStack + 16;  // moves each word to the piece after it
+  EXPECT_EQ(Unwind().end, StackEnd::kUnreadable);
+  EXPECT_THAT(Unwind().frames, SizeIs(1));
 }
 
 TEST_F(ColdViewTest, TellsAStackThatCostsTooMuchFromOthersThatAreTruncated) {
