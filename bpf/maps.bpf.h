@@ -80,6 +80,7 @@ struct pyro_walk {
   __u32 mapping_count; /* 0: mappings unknown */
   __u32 last_mapping;  /* the one found last */
   __u32 exec_pages;    /* of the task now */
+  __u32 drifted;       /* these are not those of the known mappings, but nearly */
   __u32 half;          /* of the window maps, that this sample goes to */
   __u32 stay;          /* user space will not help: what is not known is walked by frame pointers */
 };

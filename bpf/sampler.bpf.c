@@ -97,7 +97,9 @@ static __always_inline void pyro_find_mappings(struct pyro_walk *walk)
   if (!pyro_is_of(process, walk->key.start_boottime_ns)) return;
   if (process->exec_id != walk->key.exec_id) return;
   /* User space hears of new mappings some milliseconds late, and of unmapping never. */
-  if (process->exec_pages != walk->exec_pages) return;
+  const __u32 slack = process->exec_slack;
+  if (walk->exec_pages - process->exec_pages + slack > 2 * slack) return;
+  walk->drifted = walk->exec_pages != process->exec_pages;
   walk->first_mapping = process->first_mapping;
   walk->last_mapping = process->first_mapping;
   walk->mapping_count = process->mapping_count;

@@ -128,7 +128,8 @@ static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
   /* Consecutive frames mostly lie in the same mapping. */
   struct pyro_mapping *mapping = pyro_mapping_at(pool, walk->last_mapping);
   if (pc < mapping->start || pc >= mapping->end) mapping = pyro_search_mapping(pool, walk, pc);
-  if (pc < mapping->start || pc >= mapping->end) return PYRO_PLACE_NOWHERE;
+  if (pc < mapping->start || pc >= mapping->end)
+    return walk->drifted ? pyro_unknown_place(walk) : PYRO_PLACE_NOWHERE;
   if (mapping->table & PYRO_MAPPING_SHIFTING) return pyro_unknown_place(walk);
   if (!mapping->object) return PYRO_PLACE_ANONYMOUS;
   const __u64 address = pc - mapping->bias;

@@ -30,6 +30,13 @@ struct PublishedMapping {
   bool operator==(const PublishedMapping&) const = default;
 };
 
+// mm->exec_vm, the kernel's own count of executable pages, while what is published is all there is.
+struct ExecPages {
+  uint64_t count = 0;
+  // There may be so many more or fewer, as anonymous code comes and goes.
+  uint64_t slack = 0;
+};
+
 // One PT_LOAD of an ELF file.
 struct Segment {
   FileOffset offset;

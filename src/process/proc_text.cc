@@ -97,6 +97,9 @@ Result<ProcStat> ParseProcStat(std::string_view stat) {
   if (!ok) return Fail(ErrorCode::kMalformed, "no start time in the stat file of a process");
   result.kernel_thread = flags & kKernelThread;
   result.start = StartTime(start);
+  for (int skipped = 23; skipped < 26; ++skipped) fields.Next();
+  uint64_t code = 0;
+  if (ParseNumber(fields.Next(), code)) result.code = Address(code);
   return result;
 }
 

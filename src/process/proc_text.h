@@ -20,6 +20,7 @@ struct ProcStat {
   char state = '?';
   bool kernel_thread = false;
   StartTime start;
+  Address code;  // where the executable's code begins; 0 or 1 if we may not know
 };
 // Errors: kMalformed.
 Result<ProcStat> ParseProcStat(std::string_view stat);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +17,9 @@ namespace {
 
 // Until somebody takes them.
 constexpr size_t kMaxKernelSymbols = 65536;
+// Pages of anonymous code that may come and go without a report. Files with mappings of up to twice
+// this are not unwound in the kernel then; most libraries are larger.
+constexpr uint64_t kMostDrift = 16;
 
 // As is_exec_mapping() in the kernel's mm/internal.h. That memory grows downwards is only to be
 // seen of the stack of the first thread.
@@ -30,18 +34,36 @@ bool IsSameFile(const ObjectInfo& before, const ObjectInfo& now) {
          WithoutDeleted(before.path) == WithoutDeleted(now.path);
 }
 
+// True if so small a file's mapping may be gone while the count of executable pages is within its
+// slack. Nobody unmaps the executable or the vDSO.
+bool MayHaveGone(const ObjectMapping& mapping, const Program& program, uint64_t page_size) {
+  if (mapping.object == ObjectId(0) || mapping.object == ObjectTable::kVdso) return false;
+  const uint64_t pages = (mapping.end.value() - mapping.start.value()) / page_size;
+  return pages <= 2 * program.drift_pages && !mapping.Contains(program.code);
+}
+
 std::vector<PublishedMapping> ToPublish(const std::vector<ObjectMapping>& mappings,
-                                        const AddressRanges& shifting) {
+                                        const Program& program, uint64_t page_size) {
+  const AddressRanges& shifting = program.space.shifting();
   std::vector<PublishedMapping> published;
   published.reserve(mappings.size());
   for (const ObjectMapping& mapping : mappings) {
+    const bool may_have_gone = MayHaveGone(mapping, program, page_size);
     for (Address start = mapping.start; start < mapping.end;) {
       const Address end = shifting.EndOfStretch(start, mapping.end);
-      published.push_back({{start, end, mapping.object, mapping.bias}, shifting.Contains(start)});
+      const bool is_shifting = may_have_gone || shifting.Contains(start);
+      published.push_back({{start, end, mapping.object, mapping.bias}, is_shifting});
       start = end;
     }
   }
   return published;
+}
+
+std::vector<ObjectMapping> FilesIn(const AddressSpace::Picture& picture) {
+  std::vector<ObjectMapping> files;
+  std::ranges::copy_if(picture.mappings, std::back_inserter(files),
+                       [](const ObjectMapping& m) { return m.object != ObjectId(0); });
+  return files;
 }
 
 }  // namespace
@@ -260,8 +282,9 @@ void ProcessHistory::Publish(Pid pid) {
     return;
   }
   const AddressSpace::Picture now = program.space.Current();
-  sink_.Publish(process->key, *program.exec, now.counted_bytes / page_size_,
-                ToPublish(now.mappings, program.space.shifting()));
+  const ExecPages exec_pages{.count = now.counted_bytes / page_size_, .slack = program.drift_pages};
+  sink_.Publish(process->key, *program.exec, exec_pages,
+                ToPublish(now.mappings, program, page_size_));
   program.space.NoteTold(MonotonicNow());
   ++counters_.publishes;
 }
@@ -302,12 +325,29 @@ void ProcessHistory::Recheck(const ProcessKey& key) {
     if (mappings && !mappings->empty()) {
       Program& program = process->program();
       const auto code = ToCode(*mappings, program.root, *directory, process);
-      if (program.space.Replace(code, begin)) ++counters_.rechecks_changed;
+      const AddressSpace::Picture before = program.space.Current();
+      if (program.space.Replace(code, begin)) {
+        ++counters_.rechecks_changed;
+        if (program.complete) NoteDrift(before, *directory, program);
+      }
       program.complete = true;
     }
   }
   changed_.insert(key.pid);
   PublishChanged();
+}
+
+// A program that makes code while it runs (ClickHouse's expressions, V8) changes its count of
+// executable pages all the time, and would never be unwound in the kernel.
+void ProcessHistory::NoteDrift(const AddressSpace::Picture& before,
+                               const ProcessDirectory& directory, Program& program) const {
+  const AddressSpace::Picture now = program.space.Current();
+  if (FilesIn(before) != FilesIn(now)) return;
+  const auto [less, more] = std::minmax(before.counted_bytes, now.counted_bytes);
+  const uint64_t pages = (more - less) / page_size_;
+  if (pages <= program.drift_pages || pages > kMostDrift) return;
+  program.drift_pages = pages;
+  if (const Result<ProcStat> stat = directory.Stat()) program.code = stat->code;
 }
 
 std::optional<ProgramMappings> ProcessHistory::MappingsAt(const ProcessKey& key, ExecId exec,

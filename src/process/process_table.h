@@ -36,6 +36,9 @@ struct Program {
   std::string comm;
   AddressSpace space;
   bool complete = false;  // all its executable mappings are known
+  // So much anonymous code was seen to come or go without a report; see AddressSpaceSink.
+  uint64_t drift_pages = 0;
+  Address code;  // in the executable; learnt with drift_pages
   RootIdentity root;
   bool root_is_own = false;                  // else inherited
   absl::flat_hash_set<ObjectId> shown = {};  // to the observer

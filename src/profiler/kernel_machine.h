@@ -31,7 +31,7 @@ class KernelMachine {
   class Mappings : public AddressSpaceSink {
    public:
     explicit Mappings(MappingTarget& target) : target_(target) {}
-    void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+    void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                  std::span<const PublishedMapping> sorted) override {
       target_.Publish(process, exec, exec_pages, sorted);
     }

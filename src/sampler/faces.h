@@ -78,7 +78,7 @@ class MappingTarget {
   // Sets the executable mappings of a process: all there are, sorted and disjoint. `exec_pages`:
   // see pyro_process. Without room the process stays unknown to the kernel side, and user space
   // unwinds its samples.
-  virtual void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+  virtual void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                        std::span<const PublishedMapping> mappings) = 0;
   virtual void Withdraw(Pid pid) = 0;
 

@@ -37,7 +37,7 @@ bool Equal(const pyro_mapping& a, const pyro_mapping& b) {
 
 }  // namespace
 
-bool MappingUpload::Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+bool MappingUpload::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                             std::span<const PublishedMapping> mappings, MonotonicTime now) {
   ReleaseWithdrawn(now);
   const std::optional<RegionId> id = mappings.empty() ? std::nullopt : FindOrWrite(mappings, now);
@@ -52,7 +52,9 @@ bool MappingUpload::Publish(const ProcessKey& process, ExecId exec, uint64_t exe
                            .exec_id = exec.value(),
                            .first_mapping = region.first,
                            .mapping_count = region.count,
-                           .exec_pages = static_cast<uint32_t>(exec_pages)};
+                           .exec_pages = static_cast<uint32_t>(exec_pages.count),
+                           .exec_slack = static_cast<uint32_t>(exec_pages.slack),
+                           .pad = 0};
   const uint32_t pid = process.pid.value();
   if (bpf_map_update_elem(processes_fd_, &pid, &entry, BPF_ANY) != 0) {
     Drop(*id, now);

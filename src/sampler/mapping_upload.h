@@ -44,7 +44,7 @@ class MappingUpload {
 
   // `exec_pages`: see pyro_process. False if the pool or the process map is full; the process is
   // then unknown to the kernel side.
-  bool Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+  bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                std::span<const PublishedMapping> mappings, MonotonicTime now);
   void Withdraw(Pid pid, MonotonicTime now);
 

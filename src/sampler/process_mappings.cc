@@ -28,7 +28,7 @@ ProcessMappings::ProcessMappings(sampler_bpf& skeleton, MappedArray<pyro_mapping
       pool_(std::move(pool)),
       upload_(pool_.entries(), bpf_map__fd(skeleton.maps.processes), tables.upload()) {}
 
-void ProcessMappings::Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+void ProcessMappings::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                               std::span<const PublishedMapping> mappings) {
   upload_.Publish(process, exec, exec_pages, mappings, MonotonicNow());
   if (tables_.upload().HasNew()) tables_.Wake();

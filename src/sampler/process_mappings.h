@@ -19,7 +19,7 @@ class ProcessMappings : public MappingTarget {
   // Both must outlive this.
   static Result<std::unique_ptr<ProcessMappings>> Open(sampler_bpf& skeleton, KernelTables& tables);
 
-  void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+  void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                std::span<const PublishedMapping> mappings) override;
   void Withdraw(Pid pid) override;
   void ReleaseWithdrawn() override;

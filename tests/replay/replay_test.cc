@@ -51,7 +51,8 @@ void Replace(std::string& text, const std::string& what, const std::string& with
 
 class Nowhere : public AddressSpaceSink {
  public:
-  void Publish(const ProcessKey&, ExecId, uint64_t, std::span<const PublishedMapping>) override {}
+  void Publish(const ProcessKey&, ExecId, const ExecPages&,
+               std::span<const PublishedMapping>) override {}
   void Withdraw(Pid) override {}
   void ReleaseWithdrawn() override {}
 };

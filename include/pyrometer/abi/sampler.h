@@ -151,6 +151,8 @@ struct pyro_process {
   __u32 first_mapping; /* index into the mapping pool */
   __u32 mapping_count; /* sorted by start, not overlapping */
   __u32 exec_pages;    /* mm->exec_vm: pages that are executable but not writable */
+  __u32 exec_slack;    /* it may be so much more or less; what lies nowhere is then unknown */
+  __u32 pad;
 };
 
 /* Why a sample is unwound in user space. */
@@ -197,7 +199,7 @@ PYRO_STATIC_ASSERT(sizeof(struct pyro_sample_key) == 64, "sample key is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_sample_count) == 24, "sample count is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_stack_head) == 8, "stack head is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_mapping) == 32, "mapping is ABI");
-PYRO_STATIC_ASSERT(sizeof(struct pyro_process) == 24, "process is ABI");
+PYRO_STATIC_ASSERT(sizeof(struct pyro_process) == 32, "process is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_cold_sample) == 1376, "cold sample is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_task_record) == 32, "task record is ABI");
 PYRO_STATIC_ASSERT(PYRO_MAX_KERNEL_FRAMES + PYRO_MAX_USER_FRAMES <= PYRO_STACK_LARGE,

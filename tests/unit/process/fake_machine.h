@@ -55,11 +55,11 @@ class RecordingSink : public AddressSpaceSink {
   struct Published {
     ProcessKey process;
     ExecId exec;
-    uint64_t exec_pages = 0;
+    ExecPages exec_pages;
     std::vector<PublishedMapping> mappings;
   };
 
-  void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+  void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                std::span<const PublishedMapping> sorted) override {
     ++publishes;
     by_pid[process.pid] = {process, exec, exec_pages, {sorted.begin(), sorted.end()}};

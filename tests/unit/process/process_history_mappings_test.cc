@@ -17,7 +17,7 @@ using ::testing::SizeIs;
 
 TEST_F(ProcessHistoryTest, PublishesAllThatIsExecutable) {
   Scan();
-  EXPECT_EQ(sink_.by_pid[Pid(100)].exec_pages, 2U);
+  EXPECT_EQ(sink_.by_pid[Pid(100)].exec_pages.count, 2U);
   Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x13000));
   Apply(At(Mapping(100, "//anon", 0), 0x20000, 0x21000));
   MappingEvent jit = At(Mapping(100, "//anon", 0), 0x30000, 0x40000);
@@ -26,7 +26,7 @@ TEST_F(ProcessHistoryTest, PublishesAllThatIsExecutable) {
   const RecordingSink::Published& published = sink_.by_pid[Pid(100)];
   EXPECT_THAT(StartsOf(published), ElementsAre(0x10000, 0x12000, 0x20000, 0x30000, kStart))
       << "/lib/b has two pages in a segment";
-  EXPECT_EQ(published.exec_pages, 2U + 3U + 1U) << "what is writable does not count";
+  EXPECT_EQ(published.exec_pages.count, 2U + 3U + 1U) << "what is writable does not count";
   EXPECT_EQ(published.mappings[3].mapping.object, ObjectId(0));
 }
 
@@ -39,7 +39,7 @@ TEST_F(ProcessHistoryTest, CountsWholeMappingsAsProcShowsThem) {
                           "7ffe0000-7fff0000 r-xp 00000000 00:00 0 [stack]\n"
                           "7fff0000-7fff2000 r-xp 00000000 00:00 0 [vdso]\n");
   Scan();
-  EXPECT_EQ(sink_.by_pid[Pid(100)].exec_pages, 4U + 1U + 2U);
+  EXPECT_EQ(sink_.by_pid[Pid(100)].exec_pages.count, 4U + 1U + 2U);
 }
 
 TEST_F(ProcessHistoryTest, PublishesAPlaceWhoseContentChangedAsShifting) {
@@ -51,7 +51,7 @@ TEST_F(ProcessHistoryTest, PublishesAPlaceWhoseContentChangedAsShifting) {
   EXPECT_THAT(StartsOf(sink_.by_pid[Pid(100)]), ElementsAre(0x10000, 0x11000, kStart));
   Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
   EXPECT_THAT(ShiftingOf(100), ElementsAre(0x11000)) << "from then on";
-  EXPECT_EQ(sink_.by_pid[Pid(100)].exec_pages, 4U);
+  EXPECT_EQ(sink_.by_pid[Pid(100)].exec_pages.count, 4U);
   Exec(100);
   Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
   EXPECT_THAT(ShiftingOf(100), IsEmpty()) << "another program";
@@ -65,7 +65,7 @@ TEST_F(ProcessHistoryTest, FindsAtARecheckWhatWasUnmapped) {
   history_.Recheck(kKey);  // it is not in /proc
   const RecordingSink::Published& published = sink_.by_pid[Pid(100)];
   EXPECT_THAT(StartsOf(published), ElementsAre(kStart));
-  EXPECT_EQ(published.exec_pages, 2U);
+  EXPECT_EQ(published.exec_pages.count, 2U);
   EXPECT_EQ(history_.counters().rechecks_changed, 1U);
   EXPECT_EQ(history_.MappingsAt(kKey, ExecId(3), before)->exec_pages, 2U);
   EXPECT_EQ(history_.MappingsAt(kKey, ExecId(3), event.when)->exec_pages, 4U);
@@ -97,6 +97,66 @@ TEST_F(ProcessHistoryTest, PublishesAgainWhatARecheckConfirms) {
   EXPECT_EQ(history_.counters().rechecks, 1U);
   EXPECT_EQ(history_.counters().rechecks_changed, 0U);
   EXPECT_THAT(ShiftingOf(100), IsEmpty());
+}
+
+class ProcessWithMadeCode : public ProcessHistoryTest {
+ protected:
+  // A file of 16 pages, one of 2, and so many pages of anonymous code.
+  void SetCode(int pages, bool small_file = true) {
+    std::string maps =
+        "7f0000000000-7f0000010000 r-xp 00008000 " + machine_.MapsTail("/lib/a") + "\n";
+    if (small_file) {
+      maps += "7f0000020000-7f0000022000 r-xp 00001000 " + machine_.MapsTail("/lib/b") + "\n";
+    }
+    if (pages > 0)
+      maps += fmt::format("{:x}-{:x} r-xp 00000000 00:00 0\n", kMade, kMade + pages * 4096);
+    machine_.WriteFile(machine_.proc() + "/100/maps", maps);
+  }
+  const RecordingSink::Published& Rechecked() {
+    history_.Recheck(kKey);
+    return sink_.by_pid[Pid(100)];
+  }
+
+  static constexpr uint64_t kMade = 0x7f0000040000;
+};
+
+TEST_F(ProcessWithMadeCode, MayHaveAsMuchMoreOrLessAsItHadBefore) {
+  SetCode(0);
+  Scan();
+  EXPECT_EQ(sink_.by_pid[Pid(100)].exec_pages.slack, 0U);
+  EXPECT_THAT(ShiftingOf(100), IsEmpty());
+  SetCode(3);
+  EXPECT_EQ(Rechecked().exec_pages.count, 21U);
+  EXPECT_EQ(Rechecked().exec_pages.slack, 3U);
+  EXPECT_THAT(ShiftingOf(100), ElementsAre(0x7f0000020000)) << "its end would not show";
+  SetCode(1);
+  EXPECT_EQ(Rechecked().exec_pages.count, 19U);
+  EXPECT_EQ(Rechecked().exec_pages.slack, 3U);
+}
+
+TEST_F(ProcessWithMadeCode, NeverLosesItsExecutable) {
+  SetCode(0);
+  Scan();
+  machine_.WriteFile(machine_.proc() + "/100/stat",
+                     fmt::format("100 (fake) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 {} 0\n",
+                                 0x7f0000021000));
+  SetCode(3);
+  EXPECT_EQ(Rechecked().exec_pages.slack, 3U);
+  EXPECT_THAT(ShiftingOf(100), IsEmpty());
+}
+
+TEST_F(ProcessWithMadeCode, IsNotTrustedMoreWhenAFileHasGone) {
+  SetCode(0);
+  Scan();
+  SetCode(2, false);
+  EXPECT_EQ(Rechecked().exec_pages.slack, 0U);
+}
+
+TEST_F(ProcessWithMadeCode, IsNotTrustedMoreWhenMuchComesAndGoes) {
+  SetCode(0);
+  Scan();
+  SetCode(17);
+  EXPECT_EQ(Rechecked().exec_pages.slack, 0U);
 }
 
 TEST_F(ProcessHistoryTest, RefusesTooManyRechecksOfOneProcess) {

@@ -39,11 +39,11 @@ class ProcessLiveMappingsTest : public ProcessLiveTest {
  protected:
   // True as soon as what is published of a living process is what the kernel counts.
   bool AgreesWithTheKernel(Pid pid) {
-    return WaitFor([&] { return sink_.Of(pid).exec_pages == ExecVm(pid); });
+    return WaitFor([&] { return sink_.Of(pid).exec_pages.count == ExecVm(pid); });
   }
   bool Recheck(Pid pid) {
     tracker_->Recheck({pid, StartOf(pid)});
-    return sink_.Of(pid).exec_pages == ExecVm(pid);
+    return sink_.Of(pid).exec_pages.count == ExecVm(pid);
   }
   bool IsShifting(Pid pid, Address address) {
     const std::vector<PublishedMapping> mappings = sink_.Of(pid).mappings;
@@ -60,7 +60,7 @@ TEST_F(ProcessLiveMappingsTest, CountsThePagesOfEveryProcessAsTheKernelDoes) {
   tracker_ = *ProcessTracker::Start({}, inspector_, sink_, AllInProgramOne);
   size_t compared = 0;
   for (const Pid pid : sink_.Published()) {
-    const uint64_t published = sink_.Of(pid).exec_pages;
+    const uint64_t published = sink_.Of(pid).exec_pages.count;
     const std::optional<uint64_t> now = ExecVm(pid);
     if (!now || now != before[pid]) continue;  // it changed meanwhile
     ++compared;
@@ -74,7 +74,7 @@ TEST_F(ProcessLiveMappingsTest, CountsPagesAsTheKernelDoesAfterForkAndExec) {
   for (int i = 0; i < 20; ++i) {
     const Pid pid = Spawn("/bin/sleep", {"60"});
     EXPECT_TRUE(WaitFor([&] { return Maps(pid, "/usr/bin/sleep"); }));
-    EXPECT_TRUE(AgreesWithTheKernel(pid)) << sink_.Of(pid).exec_pages << " " << *ExecVm(pid);
+    EXPECT_TRUE(AgreesWithTheKernel(pid)) << sink_.Of(pid).exec_pages.count << " " << *ExecVm(pid);
     Kill(pid);
   }
   EXPECT_EQ(tracker_->counters().rechecks, 0U);
@@ -83,7 +83,7 @@ TEST_F(ProcessLiveMappingsTest, CountsPagesAsTheKernelDoesAfterForkAndExec) {
 TEST_F(ProcessLiveMappingsTest, KnowsWhatLoadersTakeAwayAgain) {
   const Pid pid = Spawn(TEXT_FIRST_PROGRAM, {});
   EXPECT_TRUE(WaitFor([&] { return Maps(pid, TEXT_FIRST_PROGRAM); }));
-  EXPECT_TRUE(AgreesWithTheKernel(pid)) << sink_.Of(pid).exec_pages << " " << *ExecVm(pid);
+  EXPECT_TRUE(AgreesWithTheKernel(pid)) << sink_.Of(pid).exec_pages.count << " " << *ExecVm(pid);
   Kill(pid);
   EXPECT_TRUE(Recheck(Self()));
   void* const library = ::dlopen(TEXT_FIRST_LIBRARY, RTLD_NOW);
@@ -104,7 +104,7 @@ TEST_F(ProcessLiveMappingsTest, LearnsFromProcWhatIsUnloaded) {
   EXPECT_TRUE(AgreesWithTheKernel(Self()));
   const MonotonicTime loaded = MonotonicNow();
   ::dlclose(library);
-  EXPECT_GT(sink_.Of(Self()).exec_pages, *ExecVm(Self())) << "munmap is not reported";
+  EXPECT_GT(sink_.Of(Self()).exec_pages.count, *ExecVm(Self())) << "munmap is not reported";
   EXPECT_TRUE(Recheck(Self()));
   EXPECT_FALSE(Maps(Self(), copy));
   EXPECT_EQ(tracker_->counters().rechecks, 2U);

@@ -18,16 +18,17 @@ class TimingSink : public AddressSpaceSink {
     ProcessKey process;
     ExecId exec;
     MonotonicTime first;
-    uint64_t exec_pages = 0;
+    ExecPages exec_pages;
     std::vector<PublishedMapping> mappings;
     bool withdrawn = false;
   };
 
-  void Publish(const ProcessKey& process, ExecId exec, uint64_t exec_pages,
+  void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                std::span<const PublishedMapping> sorted) override {
     const std::lock_guard lock(mutex_);
     Seen& seen = seen_[process.pid];
-    if (seen.process != process || seen.exec != exec) seen = {process, exec, MonotonicNow(), 0, {}};
+    if (seen.process != process || seen.exec != exec)
+      seen = {process, exec, MonotonicNow(), {}, {}};
     seen.exec_pages = exec_pages;
     seen.mappings.assign(sorted.begin(), sorted.end());
     seen.withdrawn = false;

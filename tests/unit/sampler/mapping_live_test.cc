@@ -31,7 +31,8 @@ TEST_F(SamplerLive, TakesAStartTimeThatIsATickLate) {
   const auto publish = [&](int64_t ticks_late) {
     ProcessKey process = sample.process;
     process.start_time = StartTime(process.start_time.value() + static_cast<uint64_t>(ticks_late));
-    sampler->mappings().Publish(process, sample.exec, sample.exec_pages, std::span(&all, 1));
+    sampler->mappings().Publish(process, sample.exec, {.count = sample.exec_pages, .slack = 0},
+                                std::span(&all, 1));
   };
   const auto is_refused = [&] {
     const uint64_t refused = sampler->counters().cold.unknown_process;
@@ -51,6 +52,39 @@ TEST_F(SamplerLive, TakesAStartTimeThatIsATickLate) {
   }
 }
 
+TEST_F(SamplerLive, TakesAsManyExecutablePagesMoreOrLessAsTheSlackAllows) {
+  const Child child;
+  Sampler::Options options{.frequency = {999}};
+  options.filter.pids = {child.pid()};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->windows().Start());
+  const ColdSample sample = FirstColdSampleOf(child.pid(), *sampler);
+  PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), {}, 0}};
+  const auto publish = [&](uint64_t count, uint64_t slack) {
+    sampler->mappings().Publish(sample.process, sample.exec, {.count = count, .slack = slack},
+                                std::span(&all, 1));
+  };
+  const auto cold = [&] { return sampler->counters().cold; };
+  const auto samples = [&] { return sampler->windows().accounting().exported; };
+  for (const uint64_t count : {sample.exec_pages - 3, sample.exec_pages + 3}) {
+    publish(count, 2);
+    const uint64_t refused = cold().unknown_process;
+    EXPECT_TRUE(WaitFor([&] { return cold().unknown_process > refused + 2; }));
+  }
+  for (const uint64_t count : {sample.exec_pages - 2, sample.exec_pages + 2}) {
+    publish(count, 2);
+    const uint64_t before = samples();
+    const uint64_t refused = cold().unknown_process;
+    EXPECT_TRUE(WaitFor([&] { return samples() > before + 20; }));
+    EXPECT_LE(cold().unknown_process, refused + 1) << "one tick may have begun";
+  }
+  // What is in no known mapping may be code that was made since.
+  all.mapping.end = Address(0x2000);
+  publish(sample.exec_pages + 1, 2);
+  const uint64_t unknown = cold().unknown_place;
+  EXPECT_TRUE(WaitFor([&] { return cold().unknown_place > unknown + 2; }));
+}
+
 TEST_F(SamplerLive, GivesAChildWhatIsKnownOfItsParentAndOfNoEarlierProcess) {
   const pid_t parent = Fork([] {
     while (true) {
@@ -68,7 +102,8 @@ TEST_F(SamplerLive, GivesAChildWhatIsKnownOfItsParentAndOfNoEarlierProcess) {
   const auto publish = [&](uint64_t ticks_late) {
     ProcessKey process = sample.process;
     process.start_time = StartTime(process.start_time.value() + ticks_late);
-    sampler->mappings().Publish(process, sample.exec, sample.exec_pages, std::span(&all, 1));
+    sampler->mappings().Publish(process, sample.exec, {.count = sample.exec_pages, .slack = 0},
+                                std::span(&all, 1));
   };
   const auto known_samples_of_children = [&] {
     const Result<Window> window = sampler->windows().Drain();
@@ -96,7 +131,8 @@ TEST_F(SamplerLive, WakesWhoWaitsForTables) {
   sampler->tables().Wake();
   sampler->tables().Wait(kForever);
   const PublishedMapping mapping{.mapping = {Address(0x1000), Address(0x2000), ObjectId(7), 0}};
-  sampler->mappings().Publish({Pid(4'000'000), StartTime(1)}, ExecId(1), 1, std::span(&mapping, 1));
+  sampler->mappings().Publish({Pid(4'000'000), StartTime(1)}, ExecId(1), {.count = 1, .slack = 0},
+                              std::span(&mapping, 1));
   sampler->tables().Wait(kForever);
   EXPECT_EQ(sampler->tables().TakeWanted(), std::vector{ObjectId(7)});
 }

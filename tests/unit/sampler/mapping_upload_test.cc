@@ -43,7 +43,7 @@ class MappingUploadTest : public testing::Test {
   }
   bool Publish(uint32_t pid, MonotonicTime now) {
     const ProcessKey process{Pid(pid), StartTime(5)};
-    return upload_.Publish(process, ExecId(1), 2, std::span(&libc_, 1), now);
+    return upload_.Publish(process, ExecId(1), {.count = 2, .slack = 0}, std::span(&libc_, 1), now);
   }
   bool IsKnown(uint32_t pid) {
     pyro_process found{};
@@ -93,7 +93,8 @@ TEST_F(MappingUploadTest, CountsWhatIsUsedAndWhatFoundNoRoom) {
   ASSERT_TRUE(Publish(100, kNow));
   ASSERT_TRUE(Publish(101, kNow));
   const PublishedMapping other{.mapping = {Address(0x7000), Address(0x9000), ObjectId(8), 0}};
-  EXPECT_FALSE(upload_.Publish({Pid(102), StartTime(5)}, ExecId(1), 2, std::span(&other, 1), kNow));
+  EXPECT_FALSE(upload_.Publish({Pid(102), StartTime(5)}, ExecId(1), {.count = 2, .slack = 0},
+                               std::span(&other, 1), kNow));
   EXPECT_EQ(upload_.counters().mappings, 1U);
   EXPECT_EQ(upload_.counters().room, 1U);
   EXPECT_EQ(upload_.counters().processes, 2U);

@@ -143,7 +143,8 @@ TEST_F(SamplerLive, KeepsAddressesThatDoNotFitIntoAnObjectFrame) {
   const auto frames_at = [&](uint64_t elf_address) {
     const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), ObjectId(7),
                                            spinning - elf_address}};
-    sampler->mappings().Publish(sample.process, sample.exec, sample.exec_pages, std::span(&all, 1));
+    sampler->mappings().Publish(sample.process, sample.exec,
+                                {.count = sample.exec_pages, .slack = 0}, std::span(&all, 1));
     EXPECT_TRUE(sampler->windows().Drain().has_value());
     const uint64_t before = sampler->windows().accounting().exported;
     EXPECT_TRUE(WaitFor([&] { return sampler->windows().accounting().exported > before + 50; }));
