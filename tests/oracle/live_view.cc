@@ -17,7 +17,8 @@ namespace pyrometer::oracle {
 UnwindView::Found LiveView::Find(Address pc) {
   const Piece* const piece = PieceAt(pc);
   if (piece == nullptr) return {};
-  if (piece->object == nullptr) return {.place = Place::kAnonymous, .table = nullptr, .rule = nullptr};
+  if (piece->object == nullptr)
+    return {.place = Place::kAnonymous, .table = nullptr, .rule = nullptr};
   if (piece->object->place == Place::kTable) {
     return FindIn(piece->object->table, piece->mapping.ToElfAddress(pc));
   }

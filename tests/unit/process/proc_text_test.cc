@@ -14,7 +14,8 @@ using ::testing::SizeIs;
 
 std::string StatLine(const std::string& comm, const std::string& flags = "4194304") {
   return "42 (" + comm + ") S 1 42 42 0 -1 " + flags +
-         " 100 0 0 0 5 6 0 0 20 0 3 0 987654 1000 200 18446744073709551615 4198400 1 0 0 0 0 0 0 0\n";
+         " 100 0 0 0 5 6 0 0 20 0 3 0 987654 1000 200 18446744073709551615 4198400 1 0 0 0 0 0 0 "
+         "0\n";
 }
 
 TEST(ProcStat, ReadsNameStateAndStart) {

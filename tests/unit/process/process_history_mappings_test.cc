@@ -137,9 +137,10 @@ TEST_F(ProcessWithMadeCode, MayHaveAsMuchMoreOrLessAsItHadBefore) {
 TEST_F(ProcessWithMadeCode, NeverLosesItsExecutable) {
   SetCode(0);
   Scan();
-  machine_.WriteFile(machine_.proc() + "/100/stat",
-                     fmt::format("100 (fake) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 {} 0\n",
-                                 0x7f0000021000));
+  machine_.WriteFile(
+      machine_.proc() + "/100/stat",
+      fmt::format("100 (fake) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 {} 0\n",
+                  0x7f0000021000));
   SetCode(3);
   EXPECT_EQ(Rechecked().exec_pages.slack, 3U);
   EXPECT_THAT(ShiftingOf(100), IsEmpty());
