@@ -30,7 +30,8 @@ PYRO_INNER_HASH(pyro_large_map, __u64, struct pyro_stack_large);
  * full, the tick is lost as LOST_COUNT_MAP_FULL. */
 struct pyro_counts_map counts_0 SEC(".maps"), counts_1 SEC(".maps");
 /* Stacks by hash, one map per size class. Written by the sampling program, drained by user space.
- * Set at load; when full, the tick is lost as LOST_STACK_MAP_FULL. */
+ * Set at load; when one is full, stacks go to the next larger class, and when that of the largest
+ * is, the tick is lost as LOST_STACK_MAP_FULL. */
 struct pyro_small_map small_0 SEC(".maps"), small_1 SEC(".maps");
 struct pyro_medium_map medium_0 SEC(".maps"), medium_1 SEC(".maps");
 struct pyro_large_map large_0 SEC(".maps"), large_1 SEC(".maps");
@@ -92,10 +93,10 @@ struct {
   __type(value, struct pyro_walk);
 } walks SEC(".maps");
 
-/* Processes whose mappings are known, by thread group id. Written by user space, and by the fork
- * program, which gives a child its parent's entry; read by the sampling program, guarded by start
- * time and exec id. Set at load; when full, a process stays unknown and its frames stay user
- * addresses, which user space resolves from its history. */
+/* Processes whose mappings are known, by thread group id. Written by user space, by the fork
+ * program, which gives a child its parent's entry, and by the exit program, which removes it; read
+ * by the sampling program, guarded by start time and exec id. Set at load; when full, a process
+ * stays unknown and its frames stay user addresses, which user space resolves from its history. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);

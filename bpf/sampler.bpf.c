@@ -168,12 +168,15 @@ static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, stru
   return end == PYRO_END_TRUNCATED ? end : PYRO_END_NOT_READY;
 }
 
+#define PYRO_E2BIG 7
+#define PYRO_EEXIST 17
+
 /* Map updates return an int. Before 6.4 it is not sign-extended, because the verifier calls the
  * map's function directly: taken as a long, -E2BIG would be a large number. */
 static __always_inline enum pyro_outcome pyro_outcome_of(int error, enum pyro_outcome full)
 {
   switch (error) {
-    case -7: /* E2BIG */
+    case -PYRO_E2BIG:
       return full;
     case -12: /* ENOMEM */
       return PYRO_OUTCOME_LOST_NO_MEMORY;
@@ -184,14 +187,12 @@ static __always_inline enum pyro_outcome pyro_outcome_of(int error, enum pyro_ou
   }
 }
 
-#define PYRO_EEXIST 17
-
 static __always_inline void pyro_note_use(const struct pyro_walk *walk, __u32 map)
 {
   __sync_fetch_and_add(&used[walk->half & 1][map], 1);
 }
 
-/* Stores the walk's stack in the active half of its class, unless it is there already. */
+/* Stores the walk's stack in the active half of a class, unless it is there already. */
 static __always_inline int pyro_store_stack(void *halves, struct pyro_walk *walk, __u32 stack_class)
 {
   walk->key.stack_class = stack_class;
@@ -203,10 +204,17 @@ static __always_inline int pyro_store_stack(void *halves, struct pyro_walk *walk
   return error == -PYRO_EEXIST ? 0 : error;
 }
 
+/* In the smallest class that fits; where that is full, in a larger one. */
 static __always_inline int pyro_store_in_class(struct pyro_walk *walk)
 {
-  if (walk->frames <= PYRO_STACK_SMALL) return pyro_store_stack(&small_halves, walk, 0);
-  if (walk->frames <= PYRO_STACK_MEDIUM) return pyro_store_stack(&medium_halves, walk, 1);
+  if (walk->frames <= PYRO_STACK_SMALL) {
+    const int error = pyro_store_stack(&small_halves, walk, 0);
+    if (error != -PYRO_E2BIG) return error;
+  }
+  if (walk->frames <= PYRO_STACK_MEDIUM) {
+    const int error = pyro_store_stack(&medium_halves, walk, 1);
+    if (error != -PYRO_E2BIG) return error;
+  }
   return pyro_store_stack(&large_halves, walk, 2);
 }
 
@@ -313,7 +321,10 @@ int pyro_exit(struct bpf_raw_tracepoint_args *ctx)
   struct task_struct *task = (struct task_struct *)ctx->args[0];
   __u32 pid = BPF_CORE_READ(task, tgid);
   /* The kernel decrements the count before the tracepoint: 0 means the last thread. */
-  if (BPF_CORE_READ(task, signal, live.counter) == 0) bpf_map_delete_elem(&wanted_pids, &pid);
+  if (BPF_CORE_READ(task, signal, live.counter) != 0) return 0;
+  bpf_map_delete_elem(&wanted_pids, &pid);
+  /* User space may never hear of a process that it did not see being forked either. */
+  bpf_map_delete_elem(&processes, &pid);
   return 0;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel side is told of processes, and what it tells.
+#include <bpf/bpf.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,15 +12,35 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "tests/unit/sampler/sampler_live.h"
 
 namespace pyrometer {
 namespace {
 
 using std::chrono::milliseconds;
+
+// The keys in the latest map of this name that the kernel has.
+std::vector<uint32_t> KeysOf(std::string_view name) {
+  std::vector<uint32_t> keys;
+  for (uint32_t id = 0; bpf_map_get_next_id(id, &id) == 0;) {
+    const UniqueFd map(bpf_map_get_fd_by_id(id));
+    bpf_map_info info{};
+    uint32_t size = sizeof(info);
+    if (bpf_obj_get_info_by_fd(map.get(), &info, &size) != 0 || info.name != name) continue;
+    keys.clear();
+    uint32_t key = 0;
+    for (const uint32_t* from = nullptr; bpf_map_get_next_key(map.get(), from, &key) == 0;) {
+      keys.push_back(key);
+      from = &key;
+    }
+  }
+  return keys;
+}
 
 TEST_F(SamplerLive, TakesAStartTimeThatIsATickLate) {
   const Child child;
@@ -120,9 +142,11 @@ TEST_F(SamplerLive, GivesAChildWhatIsKnownOfItsParentAndOfNoEarlierProcess) {
   EXPECT_EQ(known_samples_of_children(), 0);
   publish(0);
   EXPECT_TRUE(WaitFor([&] { return known_samples_of_children() > 0; }));
-  sampler->windows().Stop();
+  EXPECT_THAT(KeysOf("processes"), testing::Contains(static_cast<uint32_t>(parent)));
   kill(parent, SIGKILL);
   waitpid(parent, nullptr, 0);
+  EXPECT_TRUE(WaitFor([] { return KeysOf("processes").empty(); }))
+      << "nobody else removes what a child has inherited";
 }
 
 TEST_F(SamplerLive, WakesWhoWaitsForTables) {

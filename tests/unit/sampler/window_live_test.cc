@@ -87,6 +87,15 @@ TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheStackMaps) {
   EXPECT_GT(books.exported, 0U);
 }
 
+TEST_F(SamplerLive, PutsStacksIntoALargerMapWhereTheirsIsFull) {
+  const MapSizes tiny{.counts = 4096, .small_stacks = 4, .medium_stacks = 4, .large_stacks = 4096};
+  const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
+    for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
+  });
+  EXPECT_EQ(books.lost[Accounting::kStackMapFull], 0U);
+  EXPECT_GT(books.exported, 8U);
+}
+
 TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheCountMap) {
   const MapSizes tiny{.counts = 4};
   const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
