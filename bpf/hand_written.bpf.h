@@ -60,10 +60,13 @@ static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, _
   __u8 code[PYRO_CALL_SITE_BYTES];
   if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS)
     return PYRO_CANDIDATE_NONE;
-  if (pyro_find_rule(walk, address - 1, &rule) != PYRO_PLACE_OBJECT || !rule)
+  const int place = pyro_find_rule(walk, address - 1, &rule);
+  if (place != PYRO_PLACE_UNKNOWN && (place != PYRO_PLACE_OBJECT || !rule))
     return PYRO_CANDIDATE_NONE;
   if (pyro_read_code(walk, code, sizeof(code), address - sizeof(code))) return PYRO_CANDIDATE_NONE;
   if (!pyro_is_call(code)) return PYRO_CANDIDATE_NONE;
+  /* Its rows are not loaded: it may well be the caller. */
+  if (place == PYRO_PLACE_UNKNOWN || !rule) return PYRO_CANDIDATE_UNSURE;
   const bool hand_written = rule->kind == PYRO_RULE_NONE;
   if (hand_written && (!pyro_is_direct_call(code) ||
                        cursor->pc - pyro_call_target(code, address) >= PYRO_LONGEST_FUNCTION))

@@ -76,9 +76,9 @@ struct UnwindTable {
   // PYRO_MAX_TABLE_PAGES and PYRO_MAX_RULES for all objects. The largest files of a Debian machine
   // have 3,600 pages, 1,100 rules, 860,000 rows, and 8,400 in a page; the largest that people run
   // (TensorFlow, ClickHouse) have four times as many pages and ten times as many rows.
-  static constexpr size_t kMostPages = 65536;  // 4 GiB of text
+  static constexpr size_t kMostPages = 32768;  // 2 GiB of text, as far as compiled code reaches
   static constexpr size_t kMostRules = 4096;
-  static constexpr size_t kMostRows = size_t{32} << 20;
+  static constexpr size_t kMostRows = size_t{16} << 20;
   static constexpr size_t kMostRowsOfPage = 65535;  // pyro_table_page::count has 16 bits
 
   struct Page {

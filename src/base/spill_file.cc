@@ -56,18 +56,19 @@ Result<std::shared_ptr<SpillFile>> SpillFile::Open(const Options& options) {
     std::optional<UniqueFd> file = NamelessFileIn(directory);
     if (!file) continue;
     return std::shared_ptr<SpillFile>(
-        new SpillFile(*std::move(file), false, blocks(options.most_on_disk)));
+        new SpillFile(*std::move(file), false, blocks(options.most_on_disk), options.left_on_disk));
   }
   UniqueFd file(::memfd_create("pyrometer", MFD_CLOEXEC));
   if (!file.valid()) return SystemError(errno, "making a file in memory");
   return std::shared_ptr<SpillFile>(
-      new SpillFile(std::move(file), true, blocks(options.most_in_memory)));
+      new SpillFile(std::move(file), true, blocks(options.most_in_memory), 0));
 }
 
 Result<std::unique_ptr<const SpillFile::Extent>> SpillFile::Write(
     std::span<const std::byte> bytes) {
   const auto blocks =
       static_cast<uint32_t>(std::max<uint64_t>((bytes.size() + kBlock - 1) / kBlock, 1));
+  if (!MayGrow()) return Fail(ErrorCode::kExhausted, "too little is free on the disk");
   uint32_t first = 0;
   {
     const std::scoped_lock lock(mutex_);
@@ -88,6 +89,14 @@ Result<std::unique_ptr<const SpillFile::Extent>> SpillFile::Write(
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
   return extent;
+}
+
+// Root may fill a disk to the last block, which others need.
+bool SpillFile::MayGrow() const {
+  if (in_memory_) return true;
+  struct statfs about {};
+  if (::fstatfs(file_.get(), &about) != 0) return false;
+  return about.f_bavail * static_cast<uint64_t>(about.f_bsize) >= left_on_disk_;
 }
 
 void SpillFile::Free(uint32_t first_block, uint32_t count) {

@@ -26,6 +26,7 @@ class SpillFile : public std::enable_shared_from_this<SpillFile> {
     std::vector<std::string> directories = {"/var/cache/pyrometer", "/var/tmp"};
     uint64_t most_on_disk = uint64_t{1} << 30;     // bytes
     uint64_t most_in_memory = uint64_t{64} << 20;  // bytes, of a memfd
+    uint64_t left_on_disk = uint64_t{1} << 30;     // bytes that stay free for others
   };
 
   // Some bytes of the file, whose room is free again when this goes.
@@ -53,22 +54,30 @@ class SpillFile : public std::enable_shared_from_this<SpillFile> {
   // Errors: those of memfd_create(2), if there is no disk.
   static Result<std::shared_ptr<SpillFile>> Open(const Options& options);
 
-  // Errors: kExhausted if the file or the disk is full; kIo.
+  // Errors: kExhausted if the file is full, or the disk nearly is; kIo.
   Result<std::unique_ptr<const Extent>> Write(std::span<const std::byte> bytes);
 
   bool is_in_memory() const { return in_memory_; }
+  uint64_t most() const { return most_blocks_ * kBlock; }
   // Allocated now, in whole blocks.
   uint64_t bytes() const;
 
  private:
   static constexpr uint64_t kBlock = 4096;
 
-  SpillFile(UniqueFd file, bool in_memory, uint32_t blocks)
-      : file_(std::move(file)), in_memory_(in_memory), free_(blocks) {}
+  SpillFile(UniqueFd file, bool in_memory, uint32_t blocks, uint64_t left_on_disk)
+      : file_(std::move(file)),
+        in_memory_(in_memory),
+        most_blocks_(blocks),
+        left_on_disk_(left_on_disk),
+        free_(blocks) {}
+  bool MayGrow() const;
   void Free(uint32_t first_block, uint32_t count);
 
   const UniqueFd file_;
   const bool in_memory_;
+  const uint64_t most_blocks_;
+  const uint64_t left_on_disk_;
   mutable std::mutex mutex_;
   FreeRanges free_;  // guarded by mutex_; so the rest
   uint64_t used_blocks_ = 0;

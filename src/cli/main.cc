@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   OpenStandardStreams();
   // A reader that went away is an error of that output, and the others are still written.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of the write
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   const pyrometer::Commands commands = {
       .record = pyrometer::Record,

@@ -22,9 +22,9 @@ namespace pyrometer {
 //   the length of all, and only that is reported: if it is executable (6 % of Debian's ELF files:
 //   LLVM, Go), what they unmap again is computed from the segments (WithoutReservation()).
 //   Anonymous code that comes and goes without a report, by mprotect(2), changes the count as well.
-//   A program that was seen to do so may differ by as many pages as it did before (`slack`, 64 KiB
-//   at most). Libraries with mappings so small that their end would not show are shifting then, and
-//   an address in no mapping is unknown.
+//   A program that was seen to do so several times may differ by as many pages as it did before
+//   (`slack`, 64 KiB at most). Libraries with mappings so small that their end would not show are
+//   shifting then, and an address in no mapping is unknown.
 // - Where the content has changed while the program ran, or a mapped file was found gone, the range
 //   is shifting from then on: never trusted in the kernel again until the next exec. Anonymous
 //   memory that goes makes no range shifting: a JIT that keeps code either writable or executable

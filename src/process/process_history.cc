@@ -17,9 +17,11 @@ namespace {
 
 // Until somebody takes them.
 constexpr size_t kMaxKernelSymbols = 65536;
-// Pages of anonymous code that may come and go without a report. Files with mappings of up to twice
-// this are not unwound in the kernel then; most libraries are larger.
+// Pages of anonymous code that may come and go without a report, once it did so several times: it
+// has a price, as libraries with mappings of up to twice the drift are not unwound in the kernel
+// then.
 constexpr uint64_t kMostDrift = 16;
+constexpr uint32_t kHabit = 4;
 
 // As is_exec_mapping() in the kernel's mm/internal.h. That memory grows downwards is only to be
 // seen of the stack of the first thread.
@@ -37,6 +39,7 @@ bool IsSameFile(const ObjectInfo& before, const ObjectInfo& now) {
 // True if so small a file's mapping may be gone while the count of executable pages is within its
 // slack. Nobody unmaps the executable or the vDSO.
 bool MayHaveGone(const ObjectMapping& mapping, const Program& program, uint64_t page_size) {
+  if (program.drifts < kHabit) return false;
   if (mapping.object == ObjectId(0) || mapping.object == ObjectTable::kVdso) return false;
   const uint64_t pages = (mapping.end.value() - mapping.start.value()) / page_size;
   return pages <= 2 * program.drift_pages && !mapping.Contains(program.code);
@@ -282,7 +285,8 @@ void ProcessHistory::Publish(Pid pid) {
     return;
   }
   const AddressSpace::Picture now = program.space.Current();
-  const ExecPages exec_pages{.count = now.counted_bytes / page_size_, .slack = program.drift_pages};
+  const ExecPages exec_pages{.count = now.counted_bytes / page_size_,
+                             .slack = program.drifts < kHabit ? 0 : program.drift_pages};
   sink_.Publish(process->key, *program.exec, exec_pages,
                 ToPublish(now.mappings, program, page_size_));
   program.space.NoteTold(MonotonicNow());
@@ -345,7 +349,9 @@ void ProcessHistory::NoteDrift(const AddressSpace::Picture& before,
   if (FilesIn(before) != FilesIn(now)) return;
   const auto [less, more] = std::minmax(before.counted_bytes, now.counted_bytes);
   const uint64_t pages = (more - less) / page_size_;
-  if (pages <= program.drift_pages || pages > kMostDrift) return;
+  if (pages == 0 || pages > kMostDrift) return;
+  ++program.drifts;
+  if (pages <= program.drift_pages) return;
   program.drift_pages = pages;
   if (const Result<ProcStat> stat = directory.Stat()) program.code = stat->code;
 }

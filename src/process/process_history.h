@@ -123,9 +123,9 @@ class ProcessHistory final : public ProcessKnowledge {
   void ShowMappings(Process& process);
   // Shows processes that have not been shown, now or never.
   void AttachLabels(Window& window);
-  // Withdraws the process if it cannot be published.
   void NoteDrift(const AddressSpace::Picture& before, const ProcessDirectory& directory,
                  Program& program) const;
+  // Withdraws the process if it cannot be published.
   void Publish(Pid pid);
   void PublishChanged();
   void Withdraw(Pid pid);

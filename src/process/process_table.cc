@@ -79,9 +79,9 @@ Process* ProcessTable::Apply(const ForkEvent& event) {
   Program program;
   if (parent != nullptr) {
     const Program& image = parent->program();
-    program = {image.exec,     event.when,        image.comm, image.space.Fork(event.when),
-               image.complete, image.drift_pages, image.code, image.root,
-               false};
+    program = {image.exec,     event.when,   image.comm,        image.space.Fork(event.when),
+               image.complete, image.drifts, image.drift_pages, image.code,
+               image.root,     false};
     child.kernel_thread = parent->kernel_thread;
     child.labels = parent->labels;
     if (!parent->shown) child.unshown_parent = event.parent;
@@ -115,6 +115,8 @@ Process* ProcessTable::Apply(const CommEvent& event) {
     // The exec came after its task's record was read, and before the mappings were.
     program.exec = Next(program.exec);
     program.space.ForgetShifting();
+    program.drifts = 0;
+    program.drift_pages = 0;
     process->exec_learnt_at = event.when;
     return process;
   }

@@ -36,7 +36,8 @@ struct Program {
   std::string comm;
   AddressSpace space;
   bool complete = false;  // all its executable mappings are known
-  // So much anonymous code was seen to come or go without a report; see AddressSpaceSink.
+  // So often, and at most so much, anonymous code was seen to come or go without a report.
+  uint32_t drifts = 0;
   uint64_t drift_pages = 0;
   Address code;  // in the executable; learnt with drift_pages
   RootIdentity root;

@@ -38,8 +38,8 @@ bool ColdView::Read(Address address, std::span<std::byte> out) {
   const uint64_t begin = sample_.registers[kStackPointer];
   const uint64_t offset = address.value() - begin;
   if (offset > sample_.stack.size() || out.size() > sample_.stack.size() - offset) {
-    const bool at_limit = sample_.stack.size() == PYRO_COLD_STACK_BYTES;
-    ran_out_ |= at_limit && address.value() >= begin;
+    // More than this is never copied.
+    ran_out_ |= address.value() >= begin && offset + out.size() > PYRO_COLD_STACK_BYTES;
     return false;
   }
   if (LiesInAHole(offset) || LiesInAHole(offset + out.size() - 1)) return false;

@@ -147,7 +147,7 @@ void AddUnwinding(const ProfilerStats& stats, StatList& list) {
   list.Add("tables_kept", stats.tables.kept, "unwind tables kept in user space now");
   list.Add("tables_kept_bytes", stats.tables.bytes, "bytes of these in memory");
   list.Add("tables_spilled_bytes", stats.tables.spilled_bytes,
-           "bytes of these in a file, which is in memory only where no disk can be written");
+           "bytes of all tables in a file, which is in memory only where no disk can be written");
   list.Add("table_spills_failed_total", stats.tables.spills_failed,
            "tables kept in memory because that file was full or not there");
   list.Add("tables_loaded_total", stats.loading.loaded,

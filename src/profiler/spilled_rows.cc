@@ -19,6 +19,7 @@ void SpilledRows::Put(std::span<const pyro_unwind_row> rows) {
       return;
     }
   }
+  if (bytes_ + rows.size_bytes() > kMostInMemory) return;
   piece.rows.assign(rows.begin(), rows.end());
   bytes_ += rows.size_bytes();
 }
@@ -37,6 +38,7 @@ bool SpilledRows::Read(size_t first, std::span<pyro_unwind_row> out) const {
 }
 
 bool SpilledRows::ReadPiece(const Piece& piece, size_t first, std::span<pyro_unwind_row> out) {
+  if (piece.extent == nullptr && piece.rows.empty()) return false;
   if (piece.extent == nullptr) {
     std::ranges::copy(std::span(piece.rows).subspan(first, out.size()), out.begin());
     return true;

@@ -11,10 +11,13 @@
 
 namespace pyrometer {
 
-// The rows of one table, in pieces: in the spill file, or in memory where that has no room.
+// The rows of one table, in pieces: in the spill file, or in memory where that has no room. What
+// neither has room for cannot be read.
 // Put() comes before all else; then thread-safe.
 class SpilledRows : public RowSink, public StoredRows {
  public:
+  static constexpr size_t kMostInMemory = size_t{8} << 20;  // bytes
+
   // A null `file` has no room.
   explicit SpilledRows(std::shared_ptr<SpillFile> file) : file_(std::move(file)) {}
 

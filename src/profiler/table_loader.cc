@@ -15,8 +15,8 @@ namespace {
 // After something was done: a program that maps its libraries one by one should not wake us for
 // each, and yet have their tables soon.
 constexpr std::chrono::milliseconds kBusyInterval(50);
-// Else at the latest: for evicted pages that samples need again, which wakes nobody. Until then
-// those samples arrive cold. Each wakeup of an idle virtual machine costs 70 to 160 us.
+// Else at the latest: for evicted pages of samples that the kernel side refused to hand over. Those
+// that user space unwinds wake us. Each wakeup of an idle virtual machine costs 70 to 160 us.
 constexpr std::chrono::milliseconds kIdleInterval(4000);
 // After that what came meanwhile is looked at: what was mapped last goes first.
 constexpr std::chrono::milliseconds kLoadingTime(50);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/unwind_tables.h"
 
-#include <span>
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/file.h"
@@ -56,6 +57,7 @@ std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
   const bool may_come = failed && MayComeLater(made.error());
   const size_t bytes = failed ? 0 : made->bytes;
   auto table = std::make_shared<const UnwindTable>(failed ? UnwindTable() : std::move(made->table));
+  Entries dropped;
   const absl::MutexLock lock(&mutex_);
   being_made_.erase(object);
   ++counters_.made;
@@ -64,7 +66,11 @@ std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
   if (may_come) {
     failed_.Add(object, clock_.Now());
   } else {
-    Keep(object, table, BytesOf(*table, bytes));
+    Keep({.object = object,
+          .table = table,
+          .bytes = BytesOf(*table, bytes),
+          .spilled = table->row_count() * sizeof(pyro_unwind_row) - bytes});
+    dropped = TakeLeastUsed();
   }
   return table;
 }
@@ -79,16 +85,30 @@ bool UnwindTables::Has(ObjectId object) const {
   return by_object_.contains(object);
 }
 
-// The one asked for last stays, however large.
-void UnwindTables::Keep(ObjectId object, std::shared_ptr<const UnwindTable> table, size_t bytes) {
-  counters_.bytes += bytes;
-  entries_.push_front({.object = object, .table = std::move(table), .bytes = bytes});
-  by_object_[object] = entries_.begin();
-  while (counters_.bytes > budget_ && entries_.size() > 1) {
-    counters_.bytes -= entries_.back().bytes;
-    by_object_.erase(entries_.back().object);
-    entries_.pop_back();
+void UnwindTables::Keep(Entry entry) {
+  counters_.bytes += entry.bytes;
+  entries_.push_front(std::move(entry));
+  by_object_[entries_.front().object] = entries_.begin();
+}
+
+// Returns what is to be destroyed without the lock: that gives room on the disk back. The one asked
+// for last stays, however large.
+UnwindTables::Entries UnwindTables::TakeLeastUsed() {
+  Entries dropped;
+  while (counters_.bytes > budget_ && entries_.size() > 1) DropLast(dropped);
+  // A quarter of the spill file stays free for the tables that are being made.
+  uint64_t spilled = spill_ == nullptr ? 0 : spill_->bytes();
+  while (spill_ != nullptr && spilled > spill_->most() / 4 * 3 && entries_.size() > 1) {
+    spilled -= std::min<uint64_t>(spilled, entries_.back().spilled);
+    DropLast(dropped);
   }
+  return dropped;
+}
+
+void UnwindTables::DropLast(Entries& dropped) {
+  counters_.bytes -= entries_.back().bytes;
+  by_object_.erase(entries_.back().object);
+  dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
 }
 
 UnwindTables::Counters UnwindTables::counters() const {

@@ -87,7 +87,8 @@ class UnwindTables : public UnwindTableSource {
   struct Entry {
     ObjectId object;
     std::shared_ptr<const UnwindTable> table;
-    size_t bytes = 0;  // in memory
+    size_t bytes = 0;      // in memory
+    uint64_t spilled = 0;  // in the spill file
   };
   struct Made {
     UnwindTable table;
@@ -99,8 +100,9 @@ class UnwindTables : public UnwindTableSource {
   std::shared_ptr<const UnwindTable> Known(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<Made> Read(ObjectId object);
   Result<Made> Make(const Maker& make);
-  void Keep(ObjectId object, std::shared_ptr<const UnwindTable> table, size_t bytes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Keep(Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entries TakeLeastUsed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropLast(Entries& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The file that ReadCode() read last.
   struct CodeFile {

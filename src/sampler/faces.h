@@ -89,7 +89,7 @@ class MappingTarget {
   virtual Result<std::vector<pyro_task_record>> ListTasks() const = 0;
 };
 
-// Passes unwind tables to the kernel side. One thread, except for Wake().
+// Passes unwind tables to the kernel side. One thread, except for Need() and Wake().
 class TableTarget {
  public:
   virtual ~TableTarget() = default;

@@ -70,6 +70,7 @@ std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
   for (auto& [id, object] : objects_) {
     if (object.requested || !IsWanted(object, pages_came_free)) continue;
     object.requested = true;
+    object.announced = false;
     wanted.push_back(id);
   }
   return wanted;
@@ -125,10 +126,9 @@ std::optional<std::vector<uint32_t>> TableUpload::HoldToLoad(ObjectId id, const 
   object.requested = false;
   const bool again = object.state == State::kLoaded;
   const bool by_page = again || table.row_count() > kMostAtOnce;
-  if (again && table.digest != object.digest) {
-    object.replaced = true;
-    return std::vector<uint32_t>();
-  }
+  if (again && table.empty()) return std::vector<uint32_t>();  // it cannot be read now
+  object.replaced = again && table.digest != object.digest;
+  if (object.replaced) return std::vector<uint32_t>();
   if (!again && !Begin(object, table, now)) return std::vector<uint32_t>();
   std::vector<uint32_t> pages;
   for (uint32_t i = 0; i < object.ranges.size() && i < table.pages.size(); ++i) {
@@ -146,14 +146,14 @@ bool TableUpload::Need(ObjectId id, ElfAddress address) {
   const absl::MutexLock lock(&mutex_);
   const auto it = objects_.find(id);
   if (it == objects_.end() || it->second.state != State::kLoaded) return false;
-  const Object& object = it->second;
+  Object& object = it->second;
   const uint64_t first = memory_.tables[object.slot].first_text_page;
   const uint64_t number = (address.value() >> PYRO_UNWIND_PAGE_SHIFT) - first;
   if (number >= object.ranges.size()) return false;
   pyro_table_page& page = memory_.pages[object.first_page + number];
-  if (page.chunk != PYRO_PAGE_EVICTED || page.used != 0) return false;
-  page.used = 1;
-  return true;
+  if (page.chunk != PYRO_PAGE_EVICTED) return false;
+  page.used = 1;  // the kernel side marks only the page it stopped at
+  return !object.requested && !std::exchange(object.announced, true);
 }
 
 // Finds room for everything but the rows, whose pages are evicted so far.
@@ -195,7 +195,8 @@ size_t TableUpload::LoadPage(ObjectId id, const UnwindTable& table, uint32_t pag
   const std::span<const pyro_unwind_row> own = table.RowsOf(page, buffer);
   if (own.empty()) {
     const absl::MutexLock lock(&mutex_);
-    lacks_rows_ = true;  // tried again when a sample needs them
+    lacks_rows_ = true;
+    SetPage(objects_.at(id).first_page + page, kEvictedPage);  // tried again for the next sample
     return 0;
   }
   const std::vector<pyro_unwind_row> rows = KernelRows(id, own);

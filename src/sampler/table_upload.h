@@ -83,6 +83,7 @@ class TableUpload {
     uint32_t holders = 0;
     State state = State::kAbsent;
     bool requested = false;  // by TakeWanted(), and not yet loaded
+    bool announced = false;  // by Need(), since TakeWanted()
     uint64_t digest = 0;     // of the table, if kLoaded; so the rest
     bool replaced = false;   // the file has a different table by now
     uint32_t first_page = 0;

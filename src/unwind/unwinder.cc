@@ -186,7 +186,8 @@ class HandWrittenCode {
   static constexpr int kMostWords = 2048;
   static constexpr int kMostTries = 32;
 
-  enum class Candidate : uint8_t { kNone, kWithRule, kHandWritten };
+  // kUnknown: it may be the caller, and nothing above it may be taken.
+  enum class Candidate : uint8_t { kNone, kUnknown, kWithRule, kHandWritten };
 
   bool ReadWord(uint64_t address, uint64_t& word) const {
     return leaf_.view->Read(Address(address), std::as_writable_bytes(std::span(&word, 1)));
@@ -200,6 +201,8 @@ class HandWrittenCode {
       switch (Judge(pc, word)) {
         case Candidate::kNone:
           break;
+        case Candidate::kUnknown:
+          return std::nullopt;
         case Candidate::kWithRule:
           callers = UnwindFrom(sp, slot, word);
           break;
@@ -215,11 +218,15 @@ class HandWrittenCode {
   Candidate Judge(uint64_t pc, uint64_t word) const {
     if (word < PYRO_MIN_USER_ADDRESS || word >= PYRO_MAX_USER_ADDRESS) return Candidate::kNone;
     const UnwindView::Found found = leaf_.view->Find(Address(word - 1));
-    if (found.place != UnwindView::Place::kTable || found.table->sparse) return Candidate::kNone;
+    const bool unknown = found.place == UnwindView::Place::kUnknown;
+    if (!unknown && (found.place != UnwindView::Place::kTable || found.table->sparse)) {
+      return Candidate::kNone;
+    }
     std::array<std::byte, kCallSiteBytes> code;
     if (!leaf_.view->ReadCode(Address(word - code.size()), code)) return Candidate::kNone;
     const std::optional<CallSite> site = CallSiteBefore(Address(word), code);
     if (!site) return Candidate::kNone;
+    if (unknown) return Candidate::kUnknown;
     switch (found.rule->kind) {
       case PYRO_RULE_NONE: {
         const bool leads_here = site->target && site->target->value() <= pc &&

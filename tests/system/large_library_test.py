@@ -16,8 +16,11 @@ MOST_KB = 150_000
 def rests(pid, thread):
     """Whether the thread of this name waits for something to do."""
     for task in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/stat" % (pid, task)) as file:
-            name, _, rest = file.read().rpartition(")")
+        try:
+            with open("/proc/%d/task/%s/stat" % (pid, task)) as file:
+                name, _, rest = file.read().rpartition(")")
+        except OSError:
+            continue  # it has just ended
         if name.endswith("(" + thread):
             return rest.split()[0] == "S"
     return False
@@ -46,7 +49,9 @@ class LargeLibrary(BpfTestCase):
         self.assertGreater(count_where(deep, lambda s: True), 0.5 * total, describe(samples))
         self.assertLess(peak, MOST_KB)
         stats = stats_of(recording.stderr)
-        self.assertEqual(stats["tables_made_total"], stats["tables_kept"])
+        # What failed may come later, and what is being made at the end is given up.
+        again = stats["tables_made_total"] - stats["tables_kept"]
+        self.assertLessEqual(again, stats["tables_failed_total"])
         self.assertEqual(stats["cold_samples_given_up_total"], 0)
 
 

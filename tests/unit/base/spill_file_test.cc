@@ -67,13 +67,16 @@ TEST(SpillFile, OutlivesItsOwnerWhileSomethingOfItIsHeld) {
 
 TEST(SpillFile, LiesInTheFirstDirectoryOfADiskAndHasNoName) {
   const TemporaryTree tree;
-  const auto file = SpillFile::Open({.directories = {tree.Path("absent"), "/proc", tree.Path()}});
+  const auto file = SpillFile::Open(
+      {.directories = {tree.Path("absent"), "/proc", tree.Path()}, .left_on_disk = 0});
   ASSERT_TRUE(file.has_value()) << file.error().message();
   if ((*file)->is_in_memory()) GTEST_SKIP() << tree.Path() << " is on no disk";
   EXPECT_TRUE(std::filesystem::is_empty(tree.Path()));
   const auto extent = (*file)->Write(BytesOf("kept"));
-  ASSERT_TRUE(extent);
+  ASSERT_TRUE(extent) << extent.error().message();
   EXPECT_EQ(Content(**extent, 0, 4), "kept");
+  const auto careful = SpillFile::Open({.directories = {tree.Path()}, .left_on_disk = UINT64_MAX});
+  EXPECT_EQ((*careful)->Write(BytesOf("kept")).error().code(), ErrorCode::kExhausted);
 }
 
 TEST(SpillFile, SaysThatTheDiskIsFullAndKeepsTheRoom) {

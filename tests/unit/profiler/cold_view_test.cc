@@ -109,10 +109,13 @@ TEST_F(ColdViewTest, TellsAnAddressThatIsNowhereFromOneThatIsNotKnown) {
 }
 
 TEST_F(ColdViewTest, TellsTheEndOfTheCopyFromAStackThatCannotBeRead) {
-  tables_.tables[kProgram] = TableWithFrames(1 << 17);
+  tables_.tables[kProgram] = TableWithFrames(8192);
   SetStack(4096);
   EXPECT_EQ(Unwind().end, StackEnd::kUnreadable);
+  tables_.tables[kProgram] = TableWithFrames(1 << 17);
   SetStack(PYRO_COLD_STACK_BYTES);
+  EXPECT_EQ(Unwind().end, StackEnd::kTruncated);
+  SetStack(4096);  // and a hole up to where the copy ends
   EXPECT_EQ(Unwind().end, StackEnd::kTruncated);
 }
 

@@ -138,23 +138,50 @@ TEST_F(UnwindTablesTest, AreEmptyForAnObjectWhoseFileIsGone) {
   EXPECT_EQ(tables.counters().failed, 1U);
 }
 
-TEST_F(UnwindTablesTest, KeepTheirRowsOutOfMemory) {
-  // 600 rows need a block of 4096 bytes, and so do 400.
-  const auto spill = SpillFile::Open({.directories = {}, .most_in_memory = uint64_t{3} * 4096});
-  ASSERT_TRUE(spill.has_value());
-  UnwindTables tables(
-      {.processes = processes_, .indexer = indexer_, .clock = clock_, .spill = *spill},
-      kRoomForOne);
-  tables.Of(kFirst);
-  EXPECT_EQ(tables.counters().spills_failed, 0U);
-  const auto second = tables.Of(kSecond);
+class SpilledUnwindTablesTest : public UnwindTablesTest {
+ protected:
+  // 600 rows need a block, and so do 400.
+  static constexpr uint64_t kBlock = 4096;
+
+  UnwindTables WithSpillFile(uint64_t blocks) {
+    return UnwindTables(
+        {.processes = processes_,
+         .indexer = indexer_,
+         .clock = clock_,
+         .spill = *SpillFile::Open({.directories = {}, .most_in_memory = blocks * kBlock})},
+        kRoomForOne);
+  }
+  static void ExpectAllRowsOf(const UnwindTable& table) {
+    std::vector<pyro_unwind_row> buffer;
+    const auto rows = table.RowsOf(0, buffer);
+    ASSERT_EQ(rows.size(), 1000U);
+    for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i].pc_low, i * 10);
+  }
+};
+
+TEST_F(SpilledUnwindTablesTest, KeepTheirRowsOutOfMemory) {
+  UnwindTables tables = WithSpillFile(64);
+  ExpectAllRowsOf(*tables.Of(kFirst));
+  ExpectAllRowsOf(*tables.Of(kSecond));
   EXPECT_TRUE(tables.Has(kFirst)) << "neither takes much memory";
-  EXPECT_EQ(tables.counters().spilled_bytes, 3U * 4096);
-  EXPECT_EQ(tables.counters().spills_failed, 1U) << "of the last rows, for which there was no room";
-  std::vector<pyro_unwind_row> buffer;
-  const auto rows = second->RowsOf(0, buffer);
-  ASSERT_EQ(rows.size(), 1000U);
-  for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i].pc_low, i * 10);
+  EXPECT_EQ(tables.counters().spilled_bytes, 4 * kBlock);
+  EXPECT_EQ(tables.counters().spills_failed, 0U);
+}
+
+TEST_F(SpilledUnwindTablesTest, KeepRowsInMemoryForWhichTheFileHasNoRoom) {
+  UnwindTables tables = WithSpillFile(1);
+  ExpectAllRowsOf(*tables.Of(kFirst));
+  EXPECT_EQ(tables.counters().spilled_bytes, kBlock);
+  EXPECT_EQ(tables.counters().spills_failed, 1U);
+}
+
+TEST_F(SpilledUnwindTablesTest, ForgetTheOneThatWasUsedLeastWhenTheFileIsNearlyFull) {
+  UnwindTables tables = WithSpillFile(4);
+  tables.Of(kFirst);
+  tables.Of(kSecond);
+  EXPECT_FALSE(tables.Has(kFirst));
+  EXPECT_TRUE(tables.Has(kSecond));
+  EXPECT_EQ(tables.counters().spilled_bytes, 2 * kBlock);
 }
 
 TEST_F(UnwindTablesTest, TryAFileAgainThatCouldNotBeReadForAWhile) {

@@ -123,8 +123,8 @@ TEST_F(TableUploadTest, LoadsOfALargeTableOnlyThePagesThatAreNeeded) {
   EXPECT_EQ(upload_.counters().rows, 0U);
   EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty());
   EXPECT_EQ(RuleAt(slot, 0x50005), std::nullopt);  // a sample meets page 5
-  EXPECT_TRUE(upload_.Need(kLibc, ElfAddress(0x70005)));
-  EXPECT_FALSE(upload_.Need(kLibc, ElfAddress(0x70006))) << "is no news";
+  EXPECT_TRUE(upload_.Need(kLibc, ElfAddress(0x50005)));
+  EXPECT_FALSE(upload_.Need(kLibc, ElfAddress(0x70005))) << "is no news any more";
   EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kLibc));
   upload_.Load(kLibc, table, kNow);
   EXPECT_EQ(upload_.counters().rows, 2U * 40'000);
@@ -162,7 +162,13 @@ TEST_F(TableUploadTest, TriesAgainWhenRowsCouldNotBeRead) {
   upload_.Load(kLibc, table, kNow);
   EXPECT_EQ(RuleAt(slot, 0x40005), std::nullopt);
   EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kLibc));
+  upload_.Load(kLibc, table, kNow);
+  EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty()) << "until a sample needs it again";
+  EXPECT_EQ(RuleAt(slot, 0x40005), std::nullopt);
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kLibc));
+  upload_.Load(kLibc, UnwindTable(), kNow);  // made again, and its file was not to be read
   rows->is_readable = true;
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kLibc));
   upload_.Load(kLibc, table, kNow);
   EXPECT_EQ(RuleAt(slot, 0x40005)->cfa_offset, 48);
 }

@@ -49,6 +49,23 @@ TEST_F(HandWrittenCodeTest, FollowsHandWrittenFunctionsThatCallEachOther) {
               ElementsAre(FakeView::HandWritten(), outer - 1, caller - 1, bottom - 1));
 }
 
+TEST_F(HandWrittenCodeTest, DoesNotSkipACallerOfWhichNothingIsKnownYet) {
+  const uint64_t further_up = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 16));
+  const uint64_t bottom = Bottom();
+  view_.PutCall(further_up);
+  view_.PutCall(bottom);
+  view_.Put(kStack, kUnknown + 0x10);
+  view_.Put(kStack + 8, further_up);
+  view_.Put(kStack + 16, 0);
+  view_.Put(kStack + 24, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(FakeView::HandWritten())),
+              ElementsAre(FakeView::HandWritten(), further_up - 1, bottom - 1))
+      << "no call precedes the word";
+  view_.PutCall(kUnknown + 0x10);
+  EXPECT_THAT(AddressesOf(UnwindFrom(FakeView::HandWritten())),
+              ElementsAre(FakeView::HandWritten()));
+}
+
 TEST_F(HandWrittenCodeTest, DoesNotSkipTheCallersOfHandWrittenCode) {
   const uint64_t further_up = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
   registers_.values[kRbp] = kStack + 0x1000;

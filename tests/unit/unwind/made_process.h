@@ -14,9 +14,10 @@
 
 namespace pyrometer {
 
-constexpr uint64_t kText = 0x10000;    // one page of an object with a table
-constexpr uint64_t kJit = 0x800000;    // anonymous
-constexpr uint64_t kPlain = 0x900000;  // an object without a table
+constexpr uint64_t kText = 0x10000;      // one page of an object with a table
+constexpr uint64_t kJit = 0x800000;      // anonymous
+constexpr uint64_t kPlain = 0x900000;    // an object without a table
+constexpr uint64_t kUnknown = 0xa00000;  // cannot be told now
 constexpr uint64_t kStack = 0x7f0000;
 
 constexpr uint8_t kRbp = 6;
@@ -70,6 +71,8 @@ class FakeView : public UnwindView {
         return {.place = Place::kAnonymous, .table = nullptr, .rule = nullptr};
       case kPlain:
         return {.place = Place::kNoTable, .table = nullptr, .rule = nullptr};
+      case kUnknown:
+        return {.place = Place::kUnknown, .table = nullptr, .rule = nullptr};
       default:
         return {.place = Place::kNowhere, .table = nullptr, .rule = nullptr};
     }
