@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "tests/unit/sampler/sampler_live.h"
@@ -109,30 +110,35 @@ TEST_F(SamplerLive, FollowsCpusThatComeAndGo) {
   const std::string directory = sys + "/devices/system/cpu";
   std::filesystem::create_directories(directory);
   const auto set_online = [&](const char* list) { std::ofstream(directory + "/online") << list; };
-  // Ticks that are due in a while: one CPU's or two CPUs' worth.
-  const auto due_per_second = [](Sampler& sampler) {
+  // How many CPUs the ticks that come due in a while are worth. Each reading of what is due lies
+  // between two of the clock, because this thread may be kept from a CPU anywhere.
+  const auto expect_cpus = [](Sampler& sampler, double cpus) {
     const auto due = [&] {
+      const auto began = steady_clock::now();
       const Accounting books = sampler.windows().accounting();
-      return static_cast<double>(books.Ticks() + books.undelivered);
+      const auto ticks = static_cast<double>(books.Ticks() + books.undelivered);
+      return std::tuple(began, ticks, steady_clock::now());
     };
-    const double before = due();
-    const auto began = steady_clock::now();
+    const auto [first_began, first, first_ended] = due();
     SpinFor(milliseconds(300));
-    return (due() - before) / std::chrono::duration<double>(steady_clock::now() - began).count();
+    const auto [last_began, last, last_ended] = due();
+    using Seconds = std::chrono::duration<double>;
+    EXPECT_GT(last - first, 0.9 * 999 * cpus * Seconds(last_began - first_ended).count());
+    EXPECT_LT(last - first, 1.1 * 999 * cpus * Seconds(last_ended - first_began).count());
   };
   set_online("0\n");
   Sampler::Options options = WithoutColdSamples({.frequency = {999}});
   options.procfs.sys = sys;
   const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
   ASSERT_TRUE(sampler && sampler->windows().Start());
-  EXPECT_NEAR(due_per_second(*sampler), 999, 100);
+  expect_cpus(*sampler, 1);
   if (std::thread::hardware_concurrency() > 1) {
     set_online("0-1\n");
     ASSERT_TRUE(sampler->windows().FollowCpus().has_value());
-    EXPECT_NEAR(due_per_second(*sampler), 2 * 999, 200);
+    expect_cpus(*sampler, 2);
     set_online("1\n");
     ASSERT_TRUE(sampler->windows().FollowCpus().has_value());
-    EXPECT_NEAR(due_per_second(*sampler), 999, 100);
+    expect_cpus(*sampler, 1);
   }
   sampler->windows().Stop();
   EXPECT_EQ(RunsOf(sampler->tick_program_id()), sampler->windows().accounting().Ticks());
