@@ -82,21 +82,36 @@ TEST_F(SamplingChangeLive, LosesNoTickWhenFrequencyAndFilterChange) {
   ExpectNothingLost();
 }
 
+// A window ends somewhere between two readings of the clock, because this thread may be kept from a
+// CPU anywhere.
 TEST_F(SamplingChangeLive, CountsWhatIsDueByTheFrequencyOfEachWindow) {
+  using std::chrono::steady_clock;
   StartWith({.frequency = {99}});
   for (const uint32_t next : {997U, 99U, 499U, 99U}) {
+    const steady_clock::time_point outer_begin = steady_clock::now();
     Drain();
+    const steady_clock::time_point inner_begin = steady_clock::now();
     SpinFor(milliseconds(300));
     ASSERT_TRUE(windows().Prepare({.frequency = Hertz{next}, .filter = {}}));
+    const steady_clock::time_point inner_end = steady_clock::now();
     const Window window = Drain();
+    const steady_clock::time_point outer_end = steady_clock::now();
+    const auto expect_within = [&](double value, double per_second, double slack) {
+      const std::chrono::duration<double> inner = inner_end - inner_begin;
+      const std::chrono::duration<double> outer = outer_end - outer_begin;
+      EXPECT_GE(value, per_second * inner.count() - slack);
+      EXPECT_LE(value, per_second * outer.count() + slack);
+    };
     const double seconds = static_cast<double>(window.end.value() - window.begin.value()) / 1e9;
-    const double wall = std::chrono::duration<double>(window.wall_end - window.wall_begin).count();
+    expect_within(seconds, 1, 0);
+    EXPECT_NEAR(std::chrono::duration<double>(window.wall_end - window.wall_begin).count(), seconds,
+                0.01);
     const auto cpus = static_cast<double>(sampler_->counters().sampled_cpus);
-    const double due = cpus * seconds * window.frequency.value;
+    const double due_per_second = cpus * window.frequency.value;
+    const Accounting& books = window.accounting;
     // Of each CPU's last period a part is due, of the next one's first.
-    EXPECT_NEAR(static_cast<double>(window.accounting.Ticks() + window.accounting.undelivered), due,
-                0.05 * due + 2 * cpus);
-    EXPECT_NEAR(wall, seconds, 0.01);
+    expect_within(static_cast<double>(books.Ticks() + books.undelivered), due_per_second,
+                  0.05 * due_per_second * seconds + 2 * cpus);
   }
   ExpectNothingLost();
 }
