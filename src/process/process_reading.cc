@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of ProcessHistory that reads processes in /proc.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/clock.h"
+#include "process/process_history.h"
+
+namespace pyrometer {
+namespace {
+
+// Pages of anonymous code that may come and go without a report, once it did so several times: it
+// has a price, as libraries with mappings of up to twice the drift are not unwound in the kernel
+// then.
+constexpr uint64_t kMostDrift = 16;
+
+std::vector<ObjectMapping> FilesIn(const AddressSpace::Picture& picture) {
+  std::vector<ObjectMapping> files;
+  std::ranges::copy_if(picture.mappings, std::back_inserter(files),
+                       [](const ObjectMapping& m) { return m.object != ObjectId(0); });
+  return files;
+}
+
+}  // namespace
+
+Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
+  const MonotonicTime begin = MonotonicNow();
+  processes_.set_clock(BootClock::Now());
+  absl::flat_hash_map<Pid, const TaskRecord*> task_of;  // threads of a process agree on the exec
+  for (const TaskRecord& task : tasks) task_of[task.pid] = &task;
+  absl::flat_hash_set<Pid> seen;
+  const Result<std::vector<Pid>> unreadable = ScanProcesses(
+      options_.procfs, [&](const ScannedProcess& scanned, const ProcessDirectory& directory) {
+        const auto task = task_of.find(scanned.key.pid);
+        AddScanned(scanned, directory, task == task_of.end() ? nullptr : task->second);
+        seen.insert(scanned.key.pid);
+      });
+  if (!unreadable) {
+    ++counters_.scans_failed;
+    lost_ = true;
+    return unreadable.error();
+  }
+  seen.insert(unreadable->begin(), unreadable->end());
+  counters_.processes_unreadable += unreadable->size();
+  for (const Pid gone : processes_.EndMissing(begin, [&](Pid pid) { return seen.contains(pid); })) {
+    Withdraw(gone);
+  }
+  ++counters_.scans;
+  PublishChanged();
+  return {};
+}
+
+void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory,
+                                const TaskRecord* task) {
+  const Process* const known = processes_.Living(scanned.key.pid);
+  if (!scanned.mappings) {
+    ++counters_.processes_unreadable;
+    if (known != nullptr && known->StartedAt(scanned.key.start_time)) return;
+  }
+  const Result<RootIdentity> root = directory.Root();
+  if (root) witnesses_.try_emplace(*root, scanned.key.pid);
+  std::vector<CodeMapping> mappings;
+  if (scanned.mappings) {
+    mappings = ToCode(*scanned.mappings, root.value_or(RootIdentity{}), directory, known);
+  }
+  Process& process = processes_.Add(scanned, mappings, task);
+  if (!scanned.mappings) process.program().complete = false;
+  if (root) {
+    process.program().root = *root;
+    process.program().root_is_own = true;
+  }
+  const auto is_anonymous = [](const CodeMapping& m) { return m.mapping.object == ObjectId(0); };
+  if (std::ranges::any_of(mappings, is_anonymous)) NoteAnonymousCode(process, &directory);
+  ShowProcess(process, process.key, &directory);
+  changed_.insert(scanned.key.pid);
+}
+
+Process* ProcessHistory::Adopt(Pid pid) {
+  const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
+  const Result<ScannedProcess> scanned =
+      directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
+  if (!scanned) {
+    NoteUnreadable(scanned.error());
+    return nullptr;
+  }
+  AddScanned(*scanned, *directory, nullptr);
+  return processes_.Living(pid);
+}
+
+void ProcessHistory::NoteUnreadable(const Error& error) {
+  if (!IsGone(error)) ++counters_.processes_unreadable;
+}
+
+void ProcessHistory::Recheck(const ProcessKey& key) {
+  Process* const process = processes_.Living(key.pid);
+  if (process == nullptr || !process->StartedAt(key.start_time)) return;
+  const MonotonicTime begin = MonotonicNow();
+  if (!process->rechecks.Take(begin)) {
+    ++counters_.rechecks_refused;
+    return;
+  }
+  ++counters_.rechecks;
+  // Null if the pid is another process's by now, or cannot be read.
+  if (const ProcessDirectory* const directory = DirectoryOf(*process)) {
+    LearnRoot(*process);
+    const Result<std::vector<ProcMapping>> mappings = directory->Mappings();
+    if (!mappings) NoteUnreadable(mappings.error());
+    if (mappings && !mappings->empty()) {
+      Program& program = process->program();
+      const auto code = ToCode(*mappings, program.root, *directory, process);
+      const AddressSpace::Picture before = program.space.Current();
+      if (program.space.Replace(code, begin)) {
+        ++counters_.rechecks_changed;
+        if (program.complete) NoteDrift(before, *directory, program);
+      }
+      program.complete = true;
+    }
+  }
+  changed_.insert(key.pid);
+  PublishChanged();
+}
+
+// A program that makes code while it runs (ClickHouse's expressions, V8) changes its count of
+// executable pages all the time, and would never be unwound in the kernel.
+void ProcessHistory::NoteDrift(const AddressSpace::Picture& before,
+                               const ProcessDirectory& directory, Program& program) const {
+  const AddressSpace::Picture now = program.space.Current();
+  if (FilesIn(before) != FilesIn(now)) return;
+  const auto [less, more] = std::minmax(before.counted_bytes, now.counted_bytes);
+  const uint64_t pages = (more - less) / page_size_;
+  if (pages == 0 || pages > kMostDrift) return;
+  ++program.drifts;
+  if (pages <= program.drift_pages) return;
+  program.drift_pages = pages;
+  if (const Result<ProcStat> stat = directory.Stat()) program.code = stat->code;
+}
+
+}  // namespace pyrometer
