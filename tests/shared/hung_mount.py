@@ -15,7 +15,8 @@ class HungMount:
     """A context manager: a read-only view of `backing` at `path`, until it is left.
 
     Whoever waits for it then gets an error; before, not even SIGKILL frees one whose request the
-    server has taken. So leave it before you wait for the end of those."""
+    server has taken, and no process ends of which one thread is such a one. So leave it before you
+    wait for the end of those."""
 
     def __init__(self, server, backing):
         self._server = server

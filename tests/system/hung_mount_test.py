@@ -5,11 +5,17 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 from pyrometer_harness import Running, cpu_ns_of, main, program, skip_or_fail, wait_for
 from hung_mount import HungMount
+
+
+def state_of(pid):
+    with open("/proc/%d/stat" % pid) as file:
+        return file.read().rpartition(") ")[2][0]
 
 
 class HungMountTest(unittest.TestCase):
@@ -32,8 +38,8 @@ class HungMountTest(unittest.TestCase):
             process.kill()
             process.wait()
 
-    def start(self, *command):
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    def start(self, *command, stdin=subprocess.DEVNULL):
+        process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)  # fmt: skip
         self.processes.append(process)
         return process
@@ -84,6 +90,21 @@ class HungMountTest(unittest.TestCase):
             # Something of the file was never needed, and must be read.
             self.mount.hang("read")
             self.assert_hangs("cat", self.mount.join("directory", "program"))
+
+    def test_keeps_a_process_of_which_one_thread_waits(self):
+        """What a program has to reckon with that opens files of others: exit() does not help."""
+        script = "import os, sys, threading; " \
+                 "threading.Thread(target=open, args=(sys.argv[1],), daemon=True).start(); " \
+                 "sys.stdin.read(1); os._exit(0)"
+        self.mount.hang("open")
+        process = self.start(sys.executable, "-c", script, self.mount.join("link"),
+                             stdin=subprocess.PIPE)
+        wait_for(lambda: self.mount.held() > 0, "a request")
+        process.stdin.close()
+        wait_for(lambda: state_of(process.pid) == "Z", "it to have called exit()")
+        self.assertIsNone(process.poll())
+        self.mount.answer()
+        self.assertEqual(process.wait(60), 0)
 
     def test_frees_who_waits_at_its_end(self):
         self.mount.hang("open")
