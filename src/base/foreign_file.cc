@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/foreign_file.h"
 
+#include <fmt/format.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -42,6 +43,13 @@ Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags) 
   UniqueFd fd(OpenBeneath(root, path, kForeignFlags | extra_flags));
   if (!fd) return SystemError(errno, path);
   return OnlyRegular(std::move(fd), path);
+}
+
+Result<UniqueFd> OpenAgain(int fd) {
+  const std::string name = fmt::format("/proc/self/fd/{}", fd);
+  UniqueFd again(::open(name.c_str(), kForeignFlags));
+  if (!again) return SystemError(errno, name);
+  return OnlyRegular(std::move(again), name);
 }
 
 Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path) {

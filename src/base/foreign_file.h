@@ -22,7 +22,12 @@ Result<UniqueFd> OnlyRegular(UniqueFd fd, const std::string& name);
 // kPermission, kInvalid if it is not a regular file.
 Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags = 0);
 
-// A directory likewise, for OpenInRoot only.
+// The file that `fd` stands for, opened once more for reading. `fd` may be open by O_PATH, which
+// costs nothing where a file system does not answer: opening, reading and closing may each take for
+// ever there, and belong on a FileWorkers thread.
+Result<UniqueFd> OpenAgain(int fd);
+
+// A directory as by OpenInRoot(), and only for it.
 Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path);
 
 }  // namespace pyrometer

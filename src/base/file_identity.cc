@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file_identity.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+
+#include "base/system_error.h"
+
+namespace pyrometer {
+namespace {
+
+int64_t Nanoseconds(const statx_timestamp& time) {
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
+
+Result<FileIdentity> IdentityOf(int fd) {
+  struct statx status {};
+  constexpr int kFlags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
+  constexpr unsigned kWanted =
+      STATX_TYPE | STATX_INO | STATX_NLINK | STATX_SIZE | STATX_CTIME | STATX_MTIME;
+  if (::statx(fd, "", kFlags, kWanted, &status) < 0) return SystemError(errno, "statx");
+  if (!S_ISREG(status.stx_mode)) return Fail(ErrorCode::kInvalid, "not a regular file");
+  return FileIdentity{.device = makedev(status.stx_dev_major, status.stx_dev_minor),
+                      .inode = status.stx_ino,
+                      .changed_ns = Nanoseconds(status.stx_ctime),
+                      .modified_ns = Nanoseconds(status.stx_mtime),
+                      .size = status.stx_size,
+                      .links = status.stx_nlink};
+}
+
+bool IsUnchanged(int fd, const FileIdentity& identity) {
+  const Result<FileIdentity> found = IdentityOf(fd);
+  if (!found) return false;
+  FileIdentity now = *found;
+  if (now.links != identity.links) {
+    now.links = identity.links;
+    now.changed_ns = identity.changed_ns;
+  }
+  return now == identity;
+}
+
+}  // namespace pyrometer

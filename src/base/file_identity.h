@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Which content a file has, as far as its file system tells without a look at it. Equal ones are of
+// the same file, not written to in between: an inode number comes back after a deletion, but not
+// with the same ctime, which nobody can set.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  int64_t changed_ns = 0;   // ctime
+  int64_t modified_ns = 0;  // mtime
+  uint64_t size = 0;
+  uint32_t links = 0;
+
+  bool operator==(const FileIdentity&) const = default;
+};
+
+// The identity of an open file, which may be open by O_PATH. Network and FUSE file systems answer
+// from their cache, so that nobody waits for a server. Errors: kInvalid if it is not a regular
+// file; those of statx(2).
+Result<FileIdentity> IdentityOf(int fd);
+
+// True if `fd` is the file that was found to be `identity`, and has not been written to since. (It
+// may have been deleted, which changes its ctime as well.) What was read of a file is that
+// content's only if this is so after reading, too.
+bool IsUnchanged(int fd, const FileIdentity& identity);
+
+}  // namespace pyrometer
