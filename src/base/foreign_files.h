@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+struct OpenedFile {
+  UniqueFd fd;  // for reading; neither reading nor closing it waits for a server
+  // It is a copy, made because the file lies on a file system that may stop answering: fstat()
+  // tells of the copy.
+  bool is_copy = false;
+};
+
+// Opens files of profiled programs. That may hang for ever where a file system waits for a server
+// (FUSE, NFS), and a thread that hangs so keeps its whole process from ending. What this takes and
+// gives out does not: O_PATH descriptors, whose closing calls no file system, and OpenedFile.
+// Thread-safe.
+class ForeignFiles {
+ public:
+  virtual ~ForeignFiles() = default;
+
+  // The file that `path_fd` (O_PATH) is. Errors: kInvalid if it is not a regular file; kExhausted
+  // if there was no answer within `limit`, or no room for a copy; kPermission, kNotFound, kIo.
+  virtual Result<OpenedFile> OpenForReading(int path_fd, std::chrono::nanoseconds limit) = 0;
+
+  // What `path` leads to inside the directory `root_fd` (O_PATH), out of which neither it nor
+  // symbolic links in it lead: an O_PATH descriptor. `flags`: O_DIRECTORY, O_NOFOLLOW or 0. Errors:
+  // kExhausted if there was no answer within `limit`; kNotFound, kPermission, kInvalid, kIo.
+  virtual Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
+                                  std::chrono::nanoseconds limit) = 0;
+};
+
+}  // namespace pyrometer
