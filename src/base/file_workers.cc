@@ -87,8 +87,9 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
   void ForgetSome();
   Tasks::iterator FirstReady();
   Tasks::iterator Next(Lock& lock);
-  bool Finish(Tasks::iterator task, Lock& lock);
+  bool Finish(Tasks::iterator task, FileWork work, Lock& lock);
   std::vector<Ended> GiveUpLate(MonotonicTime now);
+  void NoteLate(Task& task, MonotonicTime now, std::vector<Ended>& ended);
   void RefuseWaiting(uint64_t file_system, std::vector<Ended>& ended);
   MonotonicTime NextDeadline() const;
   void Tell(std::vector<Ended> ended, Lock& lock);
@@ -190,27 +191,29 @@ void FileWorkers::Pool::Work() {
     const auto task = Next(lock);
     if (task == running_.end()) break;
     lock.unlock();
-    task->job();
+    const FileWork work = task->job();
     task->job = nullptr;  // what it owns may be slow to go
     lock.lock();
-    if (!Finish(task, lock)) return;
+    if (!Finish(task, work, lock)) return;
   }
   --threads_;
 }
 
 // False if the thread was given up meanwhile.
-bool FileWorkers::Pool::Finish(Tasks::iterator task, Lock& lock) {
+bool FileWorkers::Pool::Finish(Tasks::iterator task, FileWork work, Lock& lock) {
   FileSystem& file_system = file_systems_[task->file_system];
   --file_system.running;
   const bool is_late = task->is_late;
   std::vector<Ended> ended;
   if (is_late) {
     --counters_.stuck;
-  } else {
+  } else if (work == FileWork::kDone) {
     file_system.has_answered = !file_system.breaker.is_open();
     file_system.breaker.Succeeded();
     ++counters_.done;
     ended.push_back({std::move(task->on_end), nullptr, FileWork::kDone});
+  } else {
+    NoteLate(*task, MonotonicNow(), ended);
   }
   running_.erase(task);
   if (!waiting_.empty()) work_.notify_one();  // the file system has room for one more
@@ -260,15 +263,19 @@ std::vector<FileWorkers::Pool::Ended> FileWorkers::Pool::GiveUpLate(MonotonicTim
     task.is_late = true;
     --threads_;
     ++counters_.stuck;
-    ++counters_.late;
-    FileSystem& file_system = file_systems_[task.file_system];
-    file_system.has_answered = false;
-    file_system.breaker.Failed(options_.pauses, now);
-    ended.push_back({std::move(task.on_end), nullptr, FileWork::kLate});
-    RefuseWaiting(task.file_system, ended);
+    NoteLate(task, now, ended);
   }
   if (!waiting_.empty()) EnsureThreads();
   return ended;
+}
+
+void FileWorkers::Pool::NoteLate(Task& task, MonotonicTime now, std::vector<Ended>& ended) {
+  ++counters_.late;
+  FileSystem& file_system = file_systems_[task.file_system];
+  file_system.has_answered = false;
+  file_system.breaker.Failed(options_.pauses, now);
+  ended.push_back({std::move(task.on_end), nullptr, FileWork::kLate});
+  RefuseWaiting(task.file_system, ended);
 }
 
 void FileWorkers::Pool::RefuseWaiting(uint64_t file_system, std::vector<Ended>& ended) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/circuit_breaker.h"
@@ -53,7 +54,29 @@ class FileWorkers {
     size_t max_waiting = 1024;
     CircuitBreaker::Pauses pauses = {};
   };
-  using Job = std::function<void()>;
+
+  // What a thread is to do. One that gives up by itself, since its file system does not answer,
+  // returns FileWork::kLate; a callable that returns nothing never does.
+  class Job {
+   public:
+    Job(std::nullptr_t /*none*/ = nullptr) {}
+    template <typename Callable>
+    requires std::is_invocable_v<Callable&> Job(
+        Callable callable) {  // NOLINT(google-explicit-constructor): a std::function's is not, too
+      if constexpr (std::is_same_v<std::invoke_result_t<Callable&>, FileWork>) {
+        work_ = std::move(callable);
+      } else {
+        work_ = [callable = std::move(callable)]() mutable {
+          callable();
+          return FileWork::kDone;
+        };
+      }
+    }
+    FileWork operator()() { return work_(); }
+
+   private:
+    std::function<FileWork()> work_;
+  };
   using OnEnd = std::function<void(FileWork)>;
 
   FileWorkers() : FileWorkers(Options()) {}

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "base/system_error.h"
@@ -15,16 +16,28 @@
 namespace pyrometer {
 namespace {
 
-int OpenBeneath(int root, const std::string& path, int flags) {
+// RESOLVE_CACHED of Linux 5.12, which older headers lack: only what the kernel has in memory.
+constexpr uint64_t kResolveCached = 0x20;
+
+int OpenBeneathOnce(int root, const std::string& path, int flags, uint64_t resolve) {
   open_how how{};
   how.flags = static_cast<uint64_t>(flags);
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  // EAGAIN: somebody renamed directories at the same time.
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    const long fd = ::syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how));
-    if (fd >= 0 || errno != EAGAIN) return static_cast<int>(fd);
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve;
+  return static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how)));
+}
+
+Result<UniqueFd> OpenBeneath(int root, const std::string& path, int flags) {
+  if (path.find('\0') != std::string::npos) {
+    return Fail(ErrorCode::kInvalid, "a path with a zero byte");
   }
-  return -1;
+  UniqueFd fd;
+  // EAGAIN: somebody renamed directories at the same time.
+  for (int attempt = 0; !fd && attempt < 3; ++attempt) {
+    fd.Reset(OpenBeneathOnce(root, path, flags, 0));
+    if (!fd && errno != EAGAIN) break;
+  }
+  if (!fd) return SystemError(errno, path);
+  return fd;
 }
 
 }  // namespace
@@ -37,11 +50,7 @@ Result<UniqueFd> OnlyRegular(UniqueFd fd, const std::string& name) {
 }
 
 Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags) {
-  if (path.find('\0') != std::string::npos) {
-    return Fail(ErrorCode::kInvalid, "a path with a zero byte");
-  }
-  UniqueFd fd(OpenBeneath(root, path, kForeignFlags | extra_flags));
-  if (!fd) return SystemError(errno, path);
+  ASSIGN_OR_RETURN(UniqueFd fd, OpenBeneath(root, path, kForeignFlags | extra_flags));
   return OnlyRegular(std::move(fd), path);
 }
 
@@ -53,9 +62,21 @@ Result<UniqueFd> OpenAgain(int fd) {
 }
 
 Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path) {
-  UniqueFd fd(OpenBeneath(root, path, O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return SystemError(errno, path);
-  return fd;
+  return FindInRoot(root, path, O_DIRECTORY);
+}
+
+Result<UniqueFd> FindInRoot(int root, const std::string& path, int flags) {
+  return OpenBeneath(root, path, O_PATH | O_CLOEXEC | flags);
+}
+
+std::optional<Result<UniqueFd>> FindCachedInRoot(int root, const std::string& path, int flags) {
+  if (path.find('\0') != std::string::npos) {
+    return Fail(ErrorCode::kInvalid, "a path with a zero byte");
+  }
+  UniqueFd fd(OpenBeneathOnce(root, path, O_PATH | O_CLOEXEC | flags, kResolveCached));
+  if (fd) return fd;
+  const bool is_unknown = errno == EAGAIN || errno == EINVAL;
+  return is_unknown ? std::nullopt : std::optional(Result<UniqueFd>(SystemError(errno, path)));
 }
 
 }  // namespace pyrometer

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 
+#include <optional>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -29,5 +30,13 @@ Result<UniqueFd> OpenAgain(int fd);
 
 // A directory as by OpenInRoot(), and only for it.
 Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path);
+
+// What `path` leads to inside `root` as by OpenInRoot(), open by O_PATH: it may be anything.
+// `flags`: O_DIRECTORY, O_NOFOLLOW or 0.
+Result<UniqueFd> FindInRoot(int root, const std::string& path, int flags);
+
+// The same as far as the kernel has the way in memory, so that no file system is asked. Nothing: it
+// has not, or it is older than Linux 5.12, and FindInRoot() may wait for a server.
+std::optional<Result<UniqueFd>> FindCachedInRoot(int root, const std::string& path, int flags);
 
 }  // namespace pyrometer

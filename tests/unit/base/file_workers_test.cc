@@ -139,6 +139,14 @@ TEST_F(FileWorkersTest, ReplacesEveryThreadThatIsStuck) {
   EXPECT_EQ(workers.Run(kLocal, kAmple, kAmple, [] {}), FileWork::kDone);
 }
 
+TEST_F(FileWorkersTest, TakesAJobsWordThatItsFileSystemDoesNotAnswer) {
+  FileWorkers workers(LongPauses());
+  EXPECT_EQ(workers.Run(kHung, kAmple, kAmple, [] { return FileWork::kLate; }), FileWork::kLate);
+  EXPECT_EQ(workers.Run(kHung, kAmple, kAmple, [] {}), FileWork::kRefused);
+  EXPECT_EQ(workers.counters().late, 1);
+  EXPECT_EQ(workers.counters().stuck, 0);
+}
+
 TEST_F(FileWorkersTest, KeepsASlowFileSystemFromTakingAllThreads) {
   FileWorkers workers({.threads = 3, .per_file_system = 2});
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(workers.Post(kHung, kAmple, Hang(), ends_.Note()));
