@@ -5,6 +5,7 @@
 #include "cold.bpf.h"
 #include "filter.bpf.h"
 #include "maps.bpf.h"
+#include "parts.bpf.h"
 #include "registers.bpf.h"
 #include "types.bpf.h"
 #include "unwind.bpf.h"
@@ -143,7 +144,9 @@ static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, stru
 {
   int end = pyro_start_walk(ctx, walk);
   if (end != PYRO_WALK_ON) return end;
+  PYRO_PART(PYRO_PART_REGISTERS);
   pyro_find_mappings(walk);
+  PYRO_PART(PYRO_PART_PROCESS);
   walk->stay = 0;
   end = pyro_walk_user(walk->key.event);
   if (end == PYRO_WALK_HAND_WRITTEN && pyro_find_code(walk)) {
@@ -250,11 +253,13 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
   walk->key.event = event;
   if (!pyro_wanted(&walk->key, now_active)) return PYRO_OUTCOME_FILTERED;
 
+  PYRO_PART(PYRO_PART_ENTRY);
   walk->half = now_active & PYRO_ACTIVE_HALF;
   walk->hash = hash_seed;
   walk->frames = 0;
   walk->user_frames = 0;
   pyro_kernel_stack(ctx, walk);
+  PYRO_PART(PYRO_PART_KERNEL_STACK);
   walk->stack.head.kernel_frames = walk->frames;
   walk->exec_pages = task.exec_pages;
   const int end = task.has_user_stack ? pyro_user_stack(ctx, walk) : PYRO_END_NO_USER_STACK;
@@ -266,7 +271,9 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
 
   const int stack_error = pyro_store_in_class(walk);
   if (stack_error) return pyro_outcome_of(stack_error, PYRO_OUTCOME_LOST_STACK_MAP_FULL);
+  PYRO_PART(PYRO_PART_STORE);
   const int count_error = pyro_count(walk);
+  PYRO_PART(PYRO_PART_COUNT);
   if (count_error) return pyro_outcome_of(count_error, PYRO_OUTCOME_LOST_COUNT_MAP_FULL);
   return PYRO_OUTCOME_EXPORTED;
 }
@@ -274,6 +281,7 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
 SEC("perf_event")
 int pyro_tick(struct bpf_perf_event_data *ctx)
 {
+  PYRO_PART(PYRO_PART_NONE);
   /* Read once: stack, count and outcome must go to the same half, the one of the filter. */
   const __u32 now_active = active;
   const __u64 pid_tgid = bpf_get_current_pid_tgid();

@@ -7,6 +7,7 @@
 #define PYROMETER_UNWIND_BPF_H
 
 #include "maps.bpf.h"
+#include "parts.bpf.h"
 #include "registers.bpf.h"
 #include "unwinder.bpf.h"
 
@@ -102,7 +103,9 @@ static __always_inline int pyro_find_in_table(__u32 index, __u64 address,
   if (!chunk_map) return PYRO_PLACE_UNKNOWN;
   struct pyro_unwind_chunk *chunk = bpf_map_lookup_elem(chunk_map, &zero);
   if (!chunk) return PYRO_PLACE_UNKNOWN;
+  PYRO_PART(PYRO_PART_PAGE);
   const __u32 number_of_rule = pyro_search_rows(chunk, &page, (__u32)address & 0xffff);
+  PYRO_PART(PYRO_PART_ROWS);
   if (number_of_rule != PYRO_RULE_INDEX_NONE)
     *rule = &rules->rules[number_of_rule & (PYRO_MAX_RULES - 1)];
   return PYRO_PLACE_OBJECT;
@@ -132,6 +135,7 @@ static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
     return walk->drifted ? pyro_unknown_place(walk) : PYRO_PLACE_NOWHERE;
   if (mapping->table & PYRO_MAPPING_SHIFTING) return pyro_unknown_place(walk);
   if (!mapping->object) return PYRO_PLACE_ANONYMOUS;
+  PYRO_PART(PYRO_PART_MAPPING);
   const __u64 address = pc - mapping->bias;
   if (!(address >> PYRO_FRAME_OFFSET_BITS))
     walk->frame = PYRO_OBJECT_FRAME((__u64)mapping->object, address);
@@ -167,6 +171,7 @@ __attribute__((noinline)) int pyro_walk_some(__u32 event)
   if (!walk) return PYRO_END_NO_REGISTERS;
   for (int i = 0; i < PYRO_FRAMES_PER_CALL; ++i) {
     const int end = pyro_step(walk);
+    PYRO_PART(PYRO_PART_STEP);
     if (end != PYRO_WALK_ON) return end;
   }
   return PYRO_WALK_ON;

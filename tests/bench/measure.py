@@ -217,6 +217,10 @@ class Bench:
         with Load(self.program(LOAD_PROGRAM), *shape) as load:
             return self._record(recorder, load, hertz, None, settle, seconds - settle)
 
+    def spent(self, command, directory):
+        """The command at work, as a context manager."""
+        return Spent(self._meter, command, directory)
+
     def naming_cpu(self, recorder, directory, output=os.devnull):
         """CPU seconds of the command that gives names to the samples, if it takes one; what that
         prints goes to `output`."""
@@ -231,8 +235,8 @@ class Bench:
         brief = target is not None
         with tempfile.TemporaryDirectory(prefix="pyrometer-bench-") as directory:
             command = recorder.command(hertz, directory, target)
-            with Spent(self._meter, command, directory) as spent, contextlib.ExitStack() as stack:
-                program = self._wait_until_sampling(recorder, spent, stack)
+            with self.spent(command, directory) as spent, contextlib.ExitStack() as stack:
+                program = self.wait_until_sampling(recorder, spent, stack)
                 clock = [(time.monotonic(), kernel.cpu_seconds_of(spent.pid))]
 
                 def pass_time(duration):
@@ -300,7 +304,7 @@ class Bench:
     def _all_books(program, samples):
         return Books(program.runs(), program.run_ns(), samples) if program else Books()
 
-    def _wait_until_sampling(self, recorder, spent, stack):
+    def wait_until_sampling(self, recorder, spent, stack):
         """Returns the BPF program, if the recorder has one."""
         if not recorder.counts_runs:
             spent.wait_until(

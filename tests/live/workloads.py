@@ -339,14 +339,19 @@ def compiling(stage):
     stage.start("sh", "-c", "while %s -O2 -c one.c; do :; done" % gcc)
 
 
-def building(stage):
+def building(jobs):
+    """A build that starts again whenever it is done."""
+    return functools.partial(_building, jobs)
+
+
+def _building(jobs, stage):
     need("gcc", "gcc")
     make = need("make", "make")
     for number in range(40):
         stage.write("file%d.c" % number, c_source(number))
     stage.write("main.c", "int main(void) { return 0; }\n")
     stage.write("Makefile", MAKEFILE)
-    stage.start("sh", "-c", "while {0} -s clean && {0} -s -j4; do :; done".format(make))
+    stage.start("sh", "-c", "while {0} -s clean && {0} -s -j{1}; do :; done".format(make, jobs))
 
 
 BURST_NAMES = 20
@@ -371,6 +376,8 @@ def idle(_):
 POSTGRESQL = Workload("PostgreSQL", ("postgres",), postgresql)
 REDIS = Workload("Redis", ("redis-server",), redis)
 NGINX = Workload("nginx", ("nginx",), nginx)
+PYTHON3 = Workload("python3", ("python3",), interpreter("python3", "python3", "load.py", PYTHON))
+PERL5 = Workload("perl", ("perl",), interpreter("perl", "perl", "load.pl", PERL))
 PROGRAMS = [
     POSTGRESQL,
     REDIS,
@@ -380,8 +387,8 @@ PROGRAMS = [
     Workload("openssl-aes-128-gcm", ("openssl",), openssl("-bytes", "16384", "-evp", "aes-128-gcm")),
     Workload("openssl-sha256", ("openssl",), openssl("-bytes", "16384", "-evp", "sha256")),
     Workload("ffmpeg-x265", ("ffmpeg",), ffmpeg, 99.0),
-    Workload("python3", ("python3",), interpreter("python3", "python3", "load.py", PYTHON)),
-    Workload("perl", ("perl",), interpreter("perl", "perl", "load.pl", PERL)),
+    PYTHON3,
+    PERL5,
     Workload("ruby", ("ruby",), interpreter("ruby", "ruby", "load.rb", RUBY)),
     Workload("node", ("node",), interpreter("node", "nodejs", "load.js", NODE), 99.0),
     Workload("gcc", ("cc1", "as", "gcc"), compiling),
@@ -390,5 +397,7 @@ PROGRAMS = [
              None),
 ]  # fmt: skip
 IDLE = Workload("idle", (), idle)
-BUILD = Workload("make -j4", ("cc1", "as", "gcc", "collect2", "ld", "make"), building, 99.0)
+COMPILERS = ("cc1", "as", "gcc", "collect2", "ld", "make")
+BUILD = Workload("make -j4", COMPILERS, building(4), 99.0)
+SMALL_BUILD = Workload("make -j2", COMPILERS, building(2), 99.0)
 BURSTS = Workload("short-lived", tuple("burst_%d" % n for n in range(BURST_NAMES)), bursts, 99.0)
