@@ -122,6 +122,13 @@ bool AddressSpace::Unmap(Address start, Address end) {
   return !gone.empty();
 }
 
+bool AddressSpace::Forget(Address start, Address end, MonotonicTime when) {
+  latest_ = std::max(latest_, when);
+  const std::vector<Span> gone = Overlapping(start, end);
+  for (const Span& old : gone) Cut(old, old.code.mapping.start, old.code.mapping.end);
+  return !gone.empty();
+}
+
 bool AddressSpace::Replace(const std::vector<CodeMapping>& mappings, MonotonicTime when) {
   latest_ = std::max(latest_, when);
   bool changed = false;

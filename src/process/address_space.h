@@ -4,6 +4,7 @@
 #include <absl/container/btree_map.h>
 #include <absl/container/flat_hash_set.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -52,6 +53,10 @@ class AddressSpace {
   // False if it changed nothing.
   bool Replace(const std::vector<CodeMapping>& mappings, MonotonicTime when);
 
+  // Since `when` nobody knows what is at [start, end): all mappings that reach into it end. False
+  // if there were none.
+  bool Forget(Address start, Address end, MonotonicTime when);
+
   // What covered `address` at `when`; nothing if it was unmapped then.
   std::optional<ObjectMapping> At(Address address, MonotonicTime when) const;
 
@@ -99,6 +104,7 @@ class AddressSpace {
   // Drops what no sample taken at or after `horizon` can need.
   void Forget(MonotonicTime horizon);
 
+  size_t size() const { return current_ ? current_->size() : 0; }  // of mappings at present
   bool empty() const { return !current_ || current_->empty(); }
 
  private:

@@ -51,12 +51,12 @@ Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid) {
   process.comm = std::move(stat.comm);
   process.kernel_thread = stat.kernel_thread;
   if (process.kernel_thread) {
-    process.mappings.emplace();
+    process.maps.emplace();
     return process;
   }
-  Result<std::vector<ProcMapping>> mappings = directory.Mappings();
-  if (!mappings && IsGone(mappings.error())) return mappings.error();
-  if (mappings) process.mappings = *std::move(mappings);
+  Result<ProcMaps> maps = directory.Mappings();
+  if (!maps && IsGone(maps.error())) return maps.error();
+  if (maps) process.maps = *std::move(maps);
   return process;
 }
 

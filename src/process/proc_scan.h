@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/procfs.h"
-#include "process/proc_text.h"
+#include "process/proc_maps.h"
 #include "process/process_directory.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -22,7 +22,7 @@ struct ScannedProcess {
   std::string comm;
   bool kernel_thread = false;
   std::vector<Tid> threads;
-  std::optional<std::vector<ProcMapping>> mappings;  // nothing: unreadable now
+  std::optional<ProcMaps> maps;  // nothing: unreadable now
 };
 
 // Errors: kNotFound if it vanished meanwhile or is a zombie; any other: it lives and cannot be read

@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "process/process_event.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
@@ -24,15 +22,6 @@ struct ProcStat {
 };
 // Errors: kMalformed.
 Result<ProcStat> ParseProcStat(std::string_view stat);
-
-// An executable line of /proc/PID/maps.
-struct ProcMapping {
-  FileMapping range;
-  MappedFile file;
-};
-// The executable lines; malformed lines and addresses in the kernel's half ([vsyscall]) are left
-// out.
-std::vector<ProcMapping> ParseProcMaps(std::string_view maps);
 
 // Of /proc/PID/status.
 struct ProcStatus {

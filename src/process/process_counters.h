@@ -29,6 +29,9 @@ struct ProcessCounters {
   uint64_t rechecks_changed = 0;  // of these: the kernel was right
   uint64_t rechecks_refused = 0;  // too many of that process
 
+  uint64_t programs_over_budget = 0;  // with more executable mappings than are kept
+  uint64_t mappings_passed_over = 0;  // new ones of these programs
+
   uint64_t objects = 0;
   uint64_t objects_unopened = 0;        // the file was gone, unreadable or a different one
   uint64_t objects_refused = 0;         // no object id was left

@@ -19,8 +19,7 @@
 namespace pyrometer {
 namespace {
 
-// A process may have vm.max_map_count mappings, with long names.
-constexpr size_t kMapsLimit = size_t{256} << 20;
+constexpr size_t kStatusLimit = size_t{64} << 10;
 
 Result<UniqueFd> OpenAt(int directory, const std::string& name, int flags) {
   UniqueFd fd(::openat(directory, name.c_str(), flags | O_CLOEXEC));
@@ -35,9 +34,9 @@ Result<ProcessDirectory> ProcessDirectory::Open(const Procfs& procfs, Pid pid) {
   return ProcessDirectory(std::move(fd));
 }
 
-Result<std::string> ProcessDirectory::Read(const std::string& name) const {
+Result<ProcMaps> ProcessDirectory::ReadMaps(const std::string& name) const {
   ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), name, O_RDONLY));
-  return ReadAll(fd.get(), kMapsLimit);
+  return ReadProcMaps(fd.get());
 }
 
 Result<ProcStat> ProcessDirectory::Stat() const {
@@ -67,18 +66,18 @@ Result<std::vector<Tid>> ProcessDirectory::Threads() const {
   return threads;
 }
 
-Result<std::vector<ProcMapping>> ProcessDirectory::Mappings() const {
-  Result<std::string> maps = Read("maps");
+Result<ProcMaps> ProcessDirectory::Mappings() const {
+  Result<ProcMaps> maps = ReadMaps("maps");
   if (!maps && !IsGone(maps.error())) return maps.error();
-  if (maps && !maps->empty()) return ParseProcMaps(*maps);
+  if (maps && maps->bytes > 0) return *std::move(maps);
   // A leader that has ended before its other threads shows none.
   ASSIGN_OR_RETURN(const std::vector<Tid> threads, Threads());
   for (const Tid tid : threads) {
-    maps = Read(fmt::format("task/{}/maps", tid.value()));
+    maps = ReadMaps(fmt::format("task/{}/maps", tid.value()));
     if (!maps && !IsGone(maps.error())) return maps.error();
-    if (maps && !maps->empty()) return ParseProcMaps(*maps);
+    if (maps && maps->bytes > 0) return *std::move(maps);
   }
-  return std::vector<ProcMapping>{};
+  return ProcMaps{};
 }
 
 Result<RootIdentity> ProcessDirectory::Root() const {
@@ -90,7 +89,8 @@ Result<RootIdentity> ProcessDirectory::Root() const {
 }
 
 Result<ProcStatus> ProcessDirectory::Status() const {
-  ASSIGN_OR_RETURN(const std::string status, Read("status"));
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "status", O_RDONLY));
+  ASSIGN_OR_RETURN(const std::string status, ReadAll(fd.get(), kStatusLimit));
   return ParseProcStatus(status);
 }
 

@@ -9,6 +9,7 @@
 #include "base/procfs.h"
 #include "base/unique_fd.h"
 #include "process/object_mapping.h"
+#include "process/proc_maps.h"
 #include "process/proc_text.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -46,8 +47,8 @@ class ProcessDirectory {
 
   Result<ProcStat> Stat() const;
   Result<std::vector<Tid>> Threads() const;
-  // Executable mappings, from a living thread where the leader has ended. Empty: it has no memory.
-  Result<std::vector<ProcMapping>> Mappings() const;
+  // Executable mappings, from a living thread where the leader has ended.
+  Result<ProcMaps> Mappings() const;
   Result<RootIdentity> Root() const;
   Result<ProcStatus> Status() const;
 
@@ -58,7 +59,7 @@ class ProcessDirectory {
 
  private:
   explicit ProcessDirectory(UniqueFd fd) : fd_(std::move(fd)) {}
-  Result<std::string> Read(const std::string& name) const;
+  Result<ProcMaps> ReadMaps(const std::string& name) const;
 
   UniqueFd fd_;
 };

@@ -37,13 +37,14 @@ ProcessHistory::ProcessHistory(Options options, ObjectInspector& inspector, Addr
       sink_(sink),
       objects_({.held_files = options_.held_files}, inspector) {}
 
-std::vector<CodeMapping> ProcessHistory::ToCode(std::span<const ProcMapping> mappings,
-                                                const RootIdentity& root,
+std::vector<CodeMapping> ProcessHistory::ToCode(const ProcMaps& maps, const RootIdentity& root,
                                                 const ProcessDirectory& directory,
                                                 const Process* known) {
   std::vector<CodeMapping> code;
-  for (const auto& [range, file] : mappings) {
-    const ObjectId object = Identify(range, file, root, &directory);
+  for (const ProcMapping& mapping : maps.mappings) {
+    if (code.size() >= kMaxProgramMappings) break;
+    const auto& [range, file, line_end] = mapping;
+    const ObjectId object = Identify(mapping.first_line(), file, root, &directory);
     const bool counted = IsCounted(range, file);
     for (const ObjectMapping& piece : ToObjects(range, AsKnown(object, range.start, known))) {
       code.push_back({piece, counted});
@@ -90,6 +91,11 @@ void ProcessHistory::On(const MappingEvent& event) {
   Process* process = processes_.Living(event.pid);
   if (process == nullptr) process = Adopt(event.pid);
   if (process == nullptr || event.when <= process->scanned_at) return;
+  const Program& program = process->program();
+  if (program.over_budget || program.space.size() >= kMaxProgramMappings) {
+    PassOver(*process, event);
+    return;
+  }
   const ObjectId object = AsKnown(Identify(*process, event), event.range.start, process);
   const FileMapping range = WithoutReservation(event.range, SegmentsOf(object), page_size_);
   const bool counted = IsCounted(range, event.file);
@@ -105,7 +111,8 @@ void ProcessHistory::On(const ForkEvent& event) {
   ++counters_.fork_records;
   const Process* const child = processes_.Apply(event);
   if (child == nullptr) return;
-  if (!child->program().complete && !child->kernel_thread) Adopt(event.pid);
+  const Program& program = child->program();
+  if (!program.complete && !program.over_budget && !child->kernel_thread) Adopt(event.pid);
   changed_.insert(event.pid);
 }
 

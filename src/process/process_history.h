@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -63,6 +65,13 @@ class ProcessHistory final : public ProcessKnowledge {
 
   // See ProcessTracker.
   void SetLabels(const ProcessKey& process, LabelSet labels);
+  // What the log should say, once; some of it if there is much.
+  struct Notice {
+    std::string_view what;
+    std::string why;
+  };
+  std::vector<Notice> TakeNotices() { return std::exchange(notices_, {}); }
+
   size_t process_count() const { return processes_.living_count(); }
 
   // True once after records were lost or a scan failed: what is known may be wrong until the next
@@ -97,8 +106,12 @@ class ProcessHistory final : public ProcessKnowledge {
   std::span<const Segment> SegmentsOf(ObjectId object) const;
   std::vector<ObjectMapping> ToObjects(const FileMapping& range, ObjectId object) const;
   // What /proc shows of a process of which `known` was known; may be null.
-  std::vector<CodeMapping> ToCode(std::span<const ProcMapping> mappings, const RootIdentity& root,
+  std::vector<CodeMapping> ToCode(const ProcMaps& maps, const RootIdentity& root,
                                   const ProcessDirectory& directory, const Process* known);
+  // `code` is what `maps` shows.
+  void NoteRead(Process& process, const ProcMaps& maps, const std::vector<CodeMapping>& code);
+  void NoteOverBudget(Process& process);
+  void PassOver(Process& process, const MappingEvent& event);
   // Counts a process that could not be read though it lives.
   void NoteUnreadable(const Error& error);
   // Null if the process is gone, or cannot be read now. Valid until the next call, or the end of
@@ -148,6 +161,7 @@ class ProcessHistory final : public ProcessKnowledge {
   MonotonicTime files_looked_through_;  // the end of that window
   // When windows may ask again for files that could not be reached.
   absl::flat_hash_map<ObjectId, MonotonicTime> unreachable_;
+  std::vector<Notice> notices_;
   bool lost_ = false;
 };
 

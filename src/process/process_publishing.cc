@@ -48,7 +48,7 @@ void ProcessHistory::Publish(Pid pid) {
   }
   Show(*process);
   Program& program = process->program();
-  if (process->kernel_thread || !program.exec || program.space.empty()) {
+  if (process->kernel_thread || !program.exec || program.over_budget || program.space.empty()) {
     Withdraw(pid);
     program.space.NoteTold(MonotonicNow());
     return;

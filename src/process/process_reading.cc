@@ -14,6 +14,8 @@ namespace {
 // has a price, as libraries with mappings of up to twice the drift are not unwound in the kernel
 // then.
 constexpr uint64_t kMostDrift = 16;
+// One that reads more of /proc/PID/maps, some 2,000 lines, counts as several.
+constexpr uint64_t kBytesOfRecheck = uint64_t{256} << 10;
 
 std::vector<ObjectMapping> FilesIn(const AddressSpace::Picture& picture) {
   std::vector<ObjectMapping> files;
@@ -54,18 +56,22 @@ Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
 void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory,
                                 const TaskRecord* task) {
   const Process* const known = processes_.Living(scanned.key.pid);
-  if (!scanned.mappings) {
+  if (!scanned.maps) {
     ++counters_.processes_unreadable;
     if (known != nullptr && known->StartedAt(scanned.key.start_time)) return;
   }
   const Result<RootIdentity> root = directory.Root();
   if (root) witnesses_.try_emplace(*root, scanned.key.pid);
   std::vector<CodeMapping> mappings;
-  if (scanned.mappings) {
-    mappings = ToCode(*scanned.mappings, root.value_or(RootIdentity{}), directory, known);
+  if (scanned.maps) {
+    mappings = ToCode(*scanned.maps, root.value_or(RootIdentity{}), directory, known);
   }
   Process& process = processes_.Add(scanned, mappings, task);
-  if (!scanned.mappings) process.program().complete = false;
+  if (scanned.maps) {
+    NoteRead(process, *scanned.maps, mappings);
+  } else {
+    process.program().complete = false;
+  }
   if (root) {
     process.program().root = *root;
     process.program().root_is_own = true;
@@ -104,17 +110,18 @@ void ProcessHistory::Recheck(const ProcessKey& key) {
   // Null if the pid is another process's by now, or cannot be read.
   if (const ProcessDirectory* const directory = DirectoryOf(*process)) {
     LearnRoot(*process);
-    const Result<std::vector<ProcMapping>> mappings = directory->Mappings();
-    if (!mappings) NoteUnreadable(mappings.error());
-    if (mappings && !mappings->empty()) {
+    const Result<ProcMaps> maps = directory->Mappings();
+    if (!maps) NoteUnreadable(maps.error());
+    if (maps) process->rechecks.Charge(static_cast<uint32_t>(maps->bytes / kBytesOfRecheck));
+    if (maps && !maps->mappings.empty()) {
       Program& program = process->program();
-      const auto code = ToCode(*mappings, program.root, *directory, process);
+      const auto code = ToCode(*maps, program.root, *directory, process);
       const AddressSpace::Picture before = program.space.Current();
       if (program.space.Replace(code, begin)) {
         ++counters_.rechecks_changed;
         if (program.complete) NoteDrift(before, *directory, program);
       }
-      program.complete = true;
+      NoteRead(*process, *maps, code);
     }
   }
   changed_.insert(key.pid);

@@ -28,6 +28,8 @@
 namespace pyrometer {
 
 inline constexpr MonotonicTime kForever{UINT64_MAX};
+// Executable mappings of one program that are kept; MongoDB or a browser has a few hundred.
+inline constexpr size_t kMaxProgramMappings = 8192;
 
 // What a process runs from one exec to the next.
 struct Program {
@@ -35,7 +37,8 @@ struct Program {
   MonotonicTime since;         // 0: before anybody looked
   std::string comm;
   AddressSpace space;
-  bool complete = false;  // all its executable mappings are known
+  bool complete = false;     // all its executable mappings are known
+  bool over_budget = false;  // it has more than are kept; new ones are passed over
   // So often, and at most so much, anonymous code was seen to come or go without a report.
   uint32_t drifts = 0;
   uint64_t drift_pages = 0;

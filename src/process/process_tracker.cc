@@ -191,6 +191,7 @@ class ProcessTracker::State {
   void KeepUp() {
     bool missed = false;
     Result<bool> rescanned = false;
+    std::vector<ProcessHistory::Notice> notices;
     {
       const absl::MutexLock lock(&mutex_);
       // A failure leaves the rings as they are; the next second brings the next attempt.
@@ -199,6 +200,10 @@ class ProcessTracker::State {
       missed = rescanned.value_or(false);
       missed |= history_.TakeLost();
       if (missed) ++resyncs_;
+      notices = history_.TakeNotices();
+    }
+    for (const auto& [what, why] : notices) {
+      if (log_ != nullptr) log_->Warn(what, why);
     }
     if (!rescanned) Tell("following the events of CPUs that come and go", rescanned.error());
     if (missed) {

@@ -21,16 +21,19 @@ class TokenBucket {
     if (tokens_ == burst_) filled_at_ = now;  // time with a full bucket does not count
     const uint64_t due = (now.value() - filled_at_.value()) / interval_ns_;
     filled_at_ = MonotonicTime(filled_at_.value() + due * interval_ns_);
-    tokens_ = static_cast<uint32_t>(std::min<uint64_t>(burst_, tokens_ + due));
-    if (tokens_ == 0) return false;
+    tokens_ = std::min(burst_, tokens_ + static_cast<int64_t>(due));
+    if (tokens_ <= 0) return false;
     --tokens_;
     return true;
   }
 
+  // What was taken turned out to cost so many more, if need be of those to come.
+  void Charge(uint32_t more) { tokens_ -= more; }
+
  private:
-  uint32_t burst_;
+  int64_t burst_;
   uint64_t interval_ns_;
-  uint32_t tokens_;
+  int64_t tokens_;           // below 0: taken in advance
   MonotonicTime filled_at_;  // when the last token came
 };
 

@@ -178,7 +178,7 @@ void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 28);
+  static_assert(kNumbers<ProcessCounters> == 30);
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_scans_failed_total", processes.scans_failed,
@@ -195,6 +195,11 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
   list.Add("rechecks_changed_total", processes.rechecks_changed, "of these: the kernel was right");
   list.Add("rechecks_refused_total", processes.rechecks_refused,
            "rechecks not done: too many for one process");
+  list.Add(
+      "programs_over_budget_total", processes.programs_over_budget,
+      "programs with more executable mappings than are kept; the others' frames stay addresses");
+  list.Add("mappings_passed_over_total", processes.mappings_passed_over,
+           "new mappings of these programs, of which nothing is kept");
   list.Add("objects", processes.objects, "files that were ever seen mapped executable");
   list.Add("objects_unopened_total", processes.objects_unopened,
            "of these: gone, unreadable or another file when it was to be opened");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/oracle/live_view.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/uio.h>
 
@@ -84,9 +85,10 @@ const LiveView::Piece* LiveView::KnownPieceAt(Address pc) const {
 void LiveView::ReadMappings() {
   pieces_.clear();
   mappings_stale_ = false;
-  const Result<std::string> maps = ReadFile(Procfs().Of(pid_, "maps"));
+  const Result<UniqueFd> file = Open(Procfs().Of(pid_, "maps"), O_RDONLY);
+  const Result<ProcMaps> maps = file ? ReadProcMaps(file->get()) : Result<ProcMaps>(file.error());
   if (!maps) return;
-  for (const ProcMapping& mapping : ParseProcMaps(*maps)) {
+  for (const ProcMapping& mapping : maps->mappings) {
     const MappedObject* const object = tables_.ObjectOf(pid_, mapping);
     const std::span<const Segment> segments =
         object == nullptr ? std::span<const Segment>() : std::span(object->segments);

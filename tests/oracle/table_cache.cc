@@ -35,7 +35,7 @@ Result<UniqueFd> OpenMapped(Pid pid, const FileMapping& range) {
 
 MappedObject ReadFileObject(Pid pid, const ProcMapping& mapping) {
   std::string name = mapping.file.path.substr(mapping.file.path.rfind('/') + 1);
-  const Result<UniqueFd> fd = OpenMapped(pid, mapping.range);
+  const Result<UniqueFd> fd = OpenMapped(pid, mapping.first_line());
   if (!fd) return {.name = std::move(name), .segments = {}, .table = {}, .symbols = {}};
   const Result<ElfFile> elf = ElfFile::Open(fd->get());
   if (elf) return ReadObject(std::move(name), *elf);

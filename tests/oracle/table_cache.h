@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "process/proc_text.h"
+#include "process/proc_maps.h"
 #include "pyrometer/mapping.h"
 #include "symbolize/symbol_table.h"
 #include "unwind/unwinder.h"

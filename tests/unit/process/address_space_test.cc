@@ -204,6 +204,18 @@ TEST(AddressSpace, TakesAReplacementByTheSameForNoChange) {
   EXPECT_TRUE(space.shifting().empty());
 }
 
+TEST(AddressSpace, ForgetsWholeMappingsOfARange) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x9000), Second(1));
+  space.Map(Text(kBar, 0xa000, 0xb000), Second(1));
+  EXPECT_FALSE(space.Forget(Address(0x9000), Address(0xa000), Second(2)));
+  EXPECT_TRUE(space.Forget(Address(0x4000), Address(0x5000), Second(3)));
+  EXPECT_EQ(space.size(), 1U) << "never more than before";
+  EXPECT_EQ(ObjectAt(space, 0x1000, Second(2)), kFoo);
+  EXPECT_FALSE(space.At(Address(0x1000), Second(3)));
+  EXPECT_EQ(ObjectAt(space, 0xa000, Second(3)), kBar);
+}
+
 TEST(AddressSpace, ShowsAllThatWasThereAtAMoment) {
   AddressSpace space;
   space.Map(Text(kFoo, 0x1000, 0x3000), Second(1));

@@ -50,65 +50,6 @@ TEST(ProcStat, RefusesWhatIsNoStatFile) {
   }
 }
 
-TEST(ProcMaps, ReadsExecutableLinesOnly) {
-  const auto mappings = ParseProcMaps(
-      "55e8e0000000-55e8e0001000 r--p 00000000 08:01 1234                       /usr/bin/cat\n"
-      "55e8e0001000-55e8e0005000 r-xp 00001000 08:01 1234                       /usr/bin/cat\n"
-      "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                          [stack]\n"
-      "7ffc001f0000-7ffc001f2000 r-xp 00000000 00:00 0                          [vdso]\n"
-      "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n");
-  ASSERT_THAT(mappings, SizeIs(2));
-  EXPECT_EQ(mappings[0].range.start, Address(0x55e8e0001000));
-  EXPECT_EQ(mappings[0].range.end, Address(0x55e8e0005000));
-  EXPECT_EQ(mappings[0].range.offset, FileOffset(0x1000));
-  const MappedFile cat{"/usr/bin/cat", BuildId(), 8, 1, 1234, 0};
-  EXPECT_EQ(mappings[0].file, cat);
-  EXPECT_EQ(mappings[1].file.path, kVdsoPath);
-}
-
-TEST(ProcMaps, KeepsOddPathsWhole) {
-  struct Case {
-    const char* line;
-    const char* path;
-  };
-  const Case cases[] = {
-      {"1000-2000 r-xp 00000000 00:00 0 ", ""},
-      {"1000-2000 rwxp 00000000 00:00 0", ""},
-      {"1000-2000 r-xp 0 fe:1f 9   /a b  c", "/a b  c"},
-      {"1000-2000 r-xp 0 fe:1f 9 /a\\012b\\012", "/a\nb\n"},
-      {"1000-2000 r-xp 0 fe:1f 9 /a\\011\\", "/a\\011\\"},
-      {"1000-2000 r-xp 0 00:01 7 /memfd:jit (deleted)", "/memfd:jit (deleted)"},
-      {"1000-2000 r-xs 0 00:01 7 /dev/zero (deleted)", "/dev/zero (deleted)"},
-      {"1000-2000 rwxp 0 00:00 0 [anon:v8 code]", "[anon:v8 code]"},
-  };
-  for (const Case& c : cases) {
-    const auto mappings = ParseProcMaps(std::string(c.line) + "\n");
-    ASSERT_THAT(mappings, SizeIs(1)) << c.line;
-    EXPECT_EQ(mappings[0].file.path, c.path);
-  }
-}
-
-TEST(ProcMaps, SaysWhatIsWritableToo) {
-  const auto mappings = ParseProcMaps(
-      "1000-2000 r-xp 0 00:00 0\n2000-3000 rwxp 0 00:00 0\n3000-4000 --xp 0 00:00 0\n"
-      "4000-5000 -wxs 0 00:00 0\n");
-  ASSERT_THAT(mappings, SizeIs(4));
-  EXPECT_FALSE(mappings[0].range.writable);
-  EXPECT_TRUE(mappings[1].range.writable);
-  EXPECT_FALSE(mappings[2].range.writable);
-  EXPECT_TRUE(mappings[3].range.writable);
-}
-
-TEST(ProcMaps, LeavesOutLinesThatMakeNoSense) {
-  EXPECT_THAT(ParseProcMaps("\n\nx\n2000-1000 r-xp 0 00:00 0\n1000-2000 r-\n1000 r-xp 0 0:0 0\n"
-                            "1000-2000 r-xp 0 zz:00 0 /x\n-r-xp\n99999999999999999999-2 r-xp 0"),
-              IsEmpty());
-}
-
-TEST(ProcMaps, ReadsALastLineWithoutNewline) {
-  EXPECT_THAT(ParseProcMaps("1000-2000 r-xp 0 00:00 0 /x"), SizeIs(1));
-}
-
 TEST(ProcStatus, TakesTheInnermostPidAndTheFileSystemUser) {
   const Result<ProcStatus> status = ParseProcStatus(
       "Name:\tjava\nUid:\t1000\t1001\t1002\t1003\nGid:\t5\t5\t5\t5\nNSpid:\t4711\t12\t1\n");

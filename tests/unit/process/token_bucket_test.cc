@@ -37,5 +37,14 @@ TEST(TokenBucket, CountsTheIntervalFromTheFirstTaken) {
   EXPECT_TRUE(bucket.Take(Milliseconds(10'500)));
 }
 
+TEST(TokenBucket, IsChargedInAdvance) {
+  TokenBucket bucket(3, 1s);
+  EXPECT_TRUE(bucket.Take(Milliseconds(0)));
+  bucket.Charge(7);
+  EXPECT_FALSE(bucket.Take(Milliseconds(5999)));
+  EXPECT_TRUE(bucket.Take(Milliseconds(6000)));
+  EXPECT_FALSE(bucket.Take(Milliseconds(6999)));
+}
+
 }  // namespace
 }  // namespace pyrometer

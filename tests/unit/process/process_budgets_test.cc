@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process or user cannot make the history cost more than its share.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/process/process_history_fixture.h"
+
+namespace pyrometer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class ProcessBudgets : public ProcessHistoryTest {
+ protected:
+  // Of pid 100: /lib/a so many times, 4 KiB every 8 KiB from kStart on.
+  void SetMappings(uint64_t count) {
+    const std::string tail = machine_.MapsTail("/lib/a");
+    std::string maps;
+    for (uint64_t i = 0; i < count; ++i) {
+      maps += fmt::format("{:x}-{:x} r-xp 00001000 {}\n", StartOf(i), StartOf(i) + 0x1000, tail);
+    }
+    machine_.WriteFile(machine_.proc() + "/100/maps", maps);
+  }
+  // The same as a burst of events.
+  void MapMany(uint32_t pid, uint64_t count) {
+    std::vector<ProcessEvent> burst;
+    for (uint64_t i = 0; i < count; ++i) {
+      burst.push_back(At(Mapping(pid, "/lib/a", 'a'), StartOf(i), StartOf(i) + 0x1000));
+    }
+    history_.Apply(burst);
+  }
+  static uint64_t StartOf(uint64_t i) { return kStart + i * 0x2000; }
+};
+
+TEST_F(ProcessBudgets, KeepOnlySoManyMappingsOfAProgram) {
+  SetMappings(30'000);
+  machine_.AddProcess(
+      300, 7, "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/b") + "\n");
+  const std::vector<TaskRecord> tasks = {
+      {Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()},
+      {Pid(300), Tid(300), StartTime(7), ExecId(4), MonotonicNow()}};
+  ASSERT_TRUE(history_.Scan(tasks).has_value());
+  const std::optional<ProgramMappings> known = history_.MappingsAt(kKey, ExecId(3), Now());
+  EXPECT_THAT(known->mappings, SizeIs(4096));
+  EXPECT_FALSE(known->complete);
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(100))) << "the kernel side could not use it";
+  EXPECT_EQ(PathAt(100, 5, 3, StartOf(9)), "/lib/a+0x3000");
+  EXPECT_EQ(PathAt(100, 5, 3, StartOf(29'000)), "address");
+  EXPECT_THAT(sink_.by_pid[Pid(300)].mappings, SizeIs(1)) << "nobody else is concerned";
+  EXPECT_EQ(history_.counters().programs_over_budget, 1U);
+  const std::vector<ProcessHistory::Notice> notices = history_.TakeNotices();
+  ASSERT_THAT(notices, SizeIs(1));
+  EXPECT_THAT(notices[0].why, HasSubstr("process 100 (fake)"));
+  EXPECT_THAT(history_.TakeNotices(), IsEmpty()) << "once";
+}
+
+TEST_F(ProcessBudgets, PassOverNewMappingsOfAProgramThatHasTooMany) {
+  Scan();
+  Exec(100);
+  MapMany(100, kMaxProgramMappings);
+  EXPECT_THAT(sink_.by_pid[Pid(100)].mappings, SizeIs(kMaxProgramMappings));
+  EXPECT_EQ(history_.counters().programs_over_budget, 0U);
+  const int inspections = inspector_.inspections;
+  machine_.WriteFile(machine_.root() + "/lib/c", "ELF c");
+  Apply(At(Mapping(100, "/lib/c", 'c'), 0x10000, 0x12000));
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(100)));
+  EXPECT_EQ(PathAt(100, 5, 4, 0x10000), "address") << "unknown, and not mapped nowhere";
+  EXPECT_EQ(PathAt(100, 5, 4, StartOf(0)), "/lib/a+0x3000");
+  Apply(At(Mapping(100, "/lib/c", 'c'), StartOf(0), StartOf(1)));
+  EXPECT_EQ(PathAt(100, 5, 4, StartOf(0)), "address") << "never the name of what was there before";
+  EXPECT_EQ(PathAt(100, 5, 4, StartOf(1)), "/lib/a+0x3000");
+  EXPECT_EQ(inspector_.inspections, inspections);
+  EXPECT_EQ(history_.counters().mappings_passed_over, 2U);
+  EXPECT_EQ(history_.counters().programs_over_budget, 1U);
+}
+
+TEST_F(ProcessBudgets, HoldForChildrenUntilTheyExec) {
+  SetMappings(5'000);
+  Scan();
+  Fork(100, 200);
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(200)));
+  Apply(At(Mapping(200, "/lib/b", 'b'), 0x10000, 0x12000));
+  EXPECT_EQ(history_.counters().mappings_passed_over, 1U);
+  EXPECT_EQ(history_.counters().processes_unreadable, 0U) << "nor is it read again";
+  Exec(200);
+  Apply(At(Mapping(200, "/lib/b", 'b'), 0x10000, 0x12000));
+  EXPECT_THAT(sink_.by_pid[Pid(200)].mappings, SizeIs(1));
+}
+
+TEST_F(ProcessBudgets, TrackAProgramAgainThatHasNoLongerTooMuch) {
+  SetMappings(4'100);
+  Scan();
+  SetMappings(4'090);
+  history_.Recheck(kKey);
+  EXPECT_THAT(sink_.by_pid[Pid(100)].mappings, SizeIs(4'090));
+  EXPECT_TRUE(history_.MappingsAt(kKey, ExecId(3), Now())->complete);
+  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
+  EXPECT_EQ(PathAt(100, 5, 3, 0x10000), "/lib/b+0x3000");
+}
+
+TEST_F(ProcessBudgets, CountALongRecheckAsSeveral) {
+  std::string maps;
+  for (int i = 0; i < 40'000; ++i)
+    maps += "1000-2000 rw-p 00000000 08:01 7 /an/index/of/a/database\n";
+  machine_.WriteFile(machine_.proc() + "/100/maps", maps);  // 2 MiB
+  Scan();
+  for (int i = 0; i < 20; ++i) history_.Recheck(kKey);
+  EXPECT_LT(history_.counters().rechecks, 10U);
+}
+
+}  // namespace
+}  // namespace pyrometer
