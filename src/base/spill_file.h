@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/free_ranges.h"
-#include "base/unique_fd.h"
+#include "base/nameless_file.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
@@ -23,7 +23,7 @@ class SpillFile : public std::enable_shared_from_this<SpillFile> {
  public:
   struct Options {
     // Tried in this order. What is no directory of a local disk file system is passed over.
-    std::vector<std::string> directories = {"/var/cache/pyrometer", "/var/tmp"};
+    std::vector<std::string> directories = NamelessFile::DefaultDirectories();
     uint64_t most_on_disk = uint64_t{1} << 30;     // bytes
     uint64_t most_in_memory = uint64_t{64} << 20;  // bytes, of a memfd
     uint64_t left_on_disk = uint64_t{1} << 30;     // bytes that stay free for others
@@ -57,7 +57,7 @@ class SpillFile : public std::enable_shared_from_this<SpillFile> {
   // Errors: kExhausted if the file is full, or the disk nearly is; kIo.
   Result<std::unique_ptr<const Extent>> Write(std::span<const std::byte> bytes);
 
-  bool is_in_memory() const { return in_memory_; }
+  bool is_in_memory() const { return file_.in_memory; }
   uint64_t most() const { return most_blocks_ * kBlock; }
   // Allocated now, in whole blocks.
   uint64_t bytes() const;
@@ -65,17 +65,11 @@ class SpillFile : public std::enable_shared_from_this<SpillFile> {
  private:
   static constexpr uint64_t kBlock = 4096;
 
-  SpillFile(UniqueFd file, bool in_memory, uint32_t blocks, uint64_t left_on_disk)
-      : file_(std::move(file)),
-        in_memory_(in_memory),
-        most_blocks_(blocks),
-        left_on_disk_(left_on_disk),
-        free_(blocks) {}
-  bool MayGrow() const;
+  SpillFile(NamelessFile file, uint32_t blocks, uint64_t left_on_disk)
+      : file_(std::move(file)), most_blocks_(blocks), left_on_disk_(left_on_disk), free_(blocks) {}
   void Free(uint32_t first_block, uint32_t count);
 
-  const UniqueFd file_;
-  const bool in_memory_;
+  const NamelessFile file_;
   const uint64_t most_blocks_;
   const uint64_t left_on_disk_;
   mutable std::mutex mutex_;

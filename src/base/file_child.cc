@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file_child.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/file_system.h"
+#include "base/foreign_file.h"
+#include "base/system_error.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr size_t kCopyStep = size_t{256} << 10;
+
+UniqueFd OpenProcessById(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+// False: it has ended.
+bool SignalProcess(const UniqueFd& process, int signal) {
+  return ::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
+}
+
+// Nothing of ours may be held by a process that hangs: neither a pipe whose end somebody waits for,
+// nor a terminal.
+void LeaveEverythingBehind(int kept) {
+  ::setsid();
+  if (::chdir("/") != 0) std::abort();  // cannot be
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, standard);
+  constexpr auto kFirst = static_cast<unsigned>(STDERR_FILENO + 1);
+  const auto keep = static_cast<unsigned>(kept);
+  if (keep > kFirst) ::syscall(SYS_close_range, kFirst, keep - 1, 0);
+  ::syscall(SYS_close_range, keep + 1, ~0U, 0);
+}
+
+class Worker {
+ public:
+  Worker(MessageSocket socket, FileOperations& operations)
+      : socket_(std::move(socket)), operations_(operations) {}
+
+  // Until the other end is closed.
+  void Run() {
+    FileRequest request;
+    while (Result<UniqueFd> attached = socket_.Receive(request)) {
+      request.path.back() = '\0';
+      if (request.what != FileRequest::What::kCopy) opened_.Reset();
+      if (!Answer(Do(request, attached->get()))) return;
+      found_.Reset();
+      attached->Reset();
+      if (!keeps_) opened_.Reset();
+      if (!socket_.Send(FileReply{.what = FileReply::What::kFree})) return;
+    }
+  }
+
+ private:
+  Result<FileReply> Do(const FileRequest& request, int attached) {
+    keeps_ = false;
+    switch (request.what) {
+      case FileRequest::What::kOpen:
+        return Open(attached);
+      case FileRequest::What::kLookUp: {
+        ASSIGN_OR_RETURN(found_, operations_.LookUp(attached, request.path.data(), request.flags));
+        return FileReply{.what = FileReply::What::kFile};
+      }
+      case FileRequest::What::kCopy:
+        RETURN_IF_ERROR(operations_.Copy(opened_.get(), attached));
+        return FileReply{.what = FileReply::What::kCopied};
+    }
+    return Fail(ErrorCode::kInternal, "an unknown request");
+  }
+
+  Result<FileReply> Open(int path_fd) {
+    ASSIGN_OR_RETURN(opened_, operations_.Open(path_fd));
+    if (operations_.IsLocal(opened_.get())) {
+      found_ = std::move(opened_);
+      return FileReply{.what = FileReply::What::kFile};
+    }
+    struct stat status {};
+    if (::fstat(opened_.get(), &status) < 0) return SystemError(errno, "stat");
+    keeps_ = true;
+    return FileReply{.what = FileReply::What::kRemote,
+                     .size = static_cast<uint64_t>(status.st_size)};
+  }
+
+  bool Answer(const Result<FileReply>& reply) {
+    if (reply) return socket_.Send(*reply, found_.get()).has_value();
+    return socket_.Send(FileReply{.error = reply.error().code()}).has_value();
+  }
+
+  const MessageSocket socket_;
+  FileOperations& operations_;
+  UniqueFd opened_;
+  UniqueFd found_;      // to be attached
+  bool keeps_ = false;  // `opened_` for the next request
+};
+
+class Nursery {
+ public:
+  Nursery(MessageSocket control, FileOperations& operations)
+      : control_(std::move(control)), operations_(operations) {}
+
+  void Run() {
+    NurseryRequest request;
+    while (Result<UniqueFd> attached = control_.Receive(request)) {
+      std::erase_if(children_, [](const Child& child) { return !SignalProcess(child.handle, 0); });
+      if (request.what == NurseryRequest::What::kKill) {
+        Kill(request.pid);
+      } else if (!control_.Send(Fork(*std::move(attached)))) {
+        break;
+      }
+    }
+    for (const Child& child : children_) SignalProcess(child.handle, SIGKILL);
+  }
+
+ private:
+  struct Child {
+    pid_t pid;
+    UniqueFd handle;
+  };
+
+  int32_t Fork(UniqueFd socket) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      LeaveEverythingBehind(socket.get());
+      Worker(MessageSocket(std::move(socket)), operations_).Run();
+      ::_exit(EXIT_SUCCESS);
+    }
+    if (pid > 0) children_.push_back({pid, OpenProcessById(pid)});
+    return pid;
+  }
+
+  void Kill(pid_t pid) {
+    const auto child = std::ranges::find(children_, pid, &Child::pid);
+    if (child != children_.end()) SignalProcess(child->handle, SIGKILL);
+  }
+
+  const MessageSocket control_;
+  FileOperations& operations_;
+  std::vector<Child> children_;
+};
+
+}  // namespace
+
+Result<UniqueFd> FileOperations::Open(int path_fd) {
+  const std::string name = fmt::format("/proc/self/fd/{}", path_fd);
+  struct stat status {};
+  if (::fstat(path_fd, &status) < 0) return SystemError(errno, name);
+  // Opening anything else can do anything.
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalid, "not a regular file");
+  UniqueFd file(::open(name.c_str(), kForeignFlags));
+  if (!file) return SystemError(errno, name);
+  return file;
+}
+
+bool FileOperations::IsLocal(int fd) {
+  return IsOnLocalFileSystem(fd);
+}
+
+Result<UniqueFd> FileOperations::LookUp(int root_fd, const std::string& path, int flags) {
+  return FindInRoot(root_fd, path, flags);
+}
+
+Result<void> FileOperations::Copy(int from, int to) {
+  std::vector<std::byte> buffer(kCopyStep);
+  off_t at = 0;
+  while (true) {
+    const ssize_t size = ::pread(from, buffer.data(), buffer.size(), at);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return SystemError(errno, "reading a file to copy");
+    if (size == 0) return {};
+    const auto bytes = std::span(buffer).first(static_cast<size_t>(size));
+    const bool is_hole = std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+    const ssize_t written = is_hole ? 0 : ::pwrite(to, bytes.data(), bytes.size(), at);
+    at += size;
+    if (is_hole ? ::ftruncate(to, at) != 0 : written != size) {
+      return SystemError(errno, "writing a copy");
+    }
+  }
+}
+
+void RunNursery(MessageSocket control, FileOperations& operations) {
+  ::prctl(PR_SET_NAME, "pyrometer-files");
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  LeaveEverythingBehind(control.fd());
+  ::signal(SIGCHLD, SIG_IGN);  // the kernel buries them
+  Nursery(std::move(control), operations).Run();
+  ::_exit(EXIT_SUCCESS);
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes that open files for FileProcess, and what they are asked.
+#pragma once
+
+#include <array>
+#include <climits>
+#include <cstdint>
+#include <string>
+
+#include "base/message_socket.h"
+#include "base/unique_fd.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// To the nursery: fork a worker that serves the attached socket, or kill one. It answers a kFork
+// with the worker's pid, negative if there is none.
+struct NurseryRequest {
+  enum class What : uint32_t { kFork, kKill };
+  What what = What::kFork;
+  int32_t pid = 0;  // to kill
+};
+
+// To a worker. It answers with a FileReply, then closes what it has opened, which may hang as well,
+// and says so with another (kFree).
+struct FileRequest {
+  enum class What : uint32_t {
+    kOpen,    // attached: O_PATH of the file
+    kLookUp,  // attached: O_PATH of the root directory
+    kCopy,    // attached: the file to write to; what the last kOpen, just before, was about
+  };
+  What what = What::kOpen;
+  int32_t flags = 0;
+  std::array<char, PATH_MAX> path{};  // NUL-terminated
+};
+struct FileReply {
+  enum class What : uint32_t {
+    kFile,    // attached: what was asked for
+    kRemote,  // `size` bytes that may hang: to be copied
+    kCopied,  // all of it
+    kFailed,  // for the reason `error`
+    kFree,
+  };
+  What what = What::kFailed;
+  ErrorCode error = ErrorCode::kIo;
+  uint64_t size = 0;
+};
+
+// What a worker does to file systems; a test's hangs or finds everything remote.
+class FileOperations {
+ public:
+  virtual ~FileOperations() = default;
+
+  // The regular file that `path_fd` is.
+  virtual Result<UniqueFd> Open(int path_fd);
+  virtual bool IsLocal(int fd);
+  virtual Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags);
+  virtual Result<void> Copy(int from, int to);
+};
+
+// Serves `control` until its other end is closed. REQUIRES: a process of its own, with one thread.
+[[noreturn]] void RunNursery(MessageSocket control, FileOperations& operations);
+
+}  // namespace pyrometer

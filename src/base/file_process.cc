@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file_process.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "base/system_error.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr std::chrono::seconds kNurseryAnswers(2);
+// To close what was opened.
+constexpr std::chrono::seconds kClosing(2);
+constexpr std::chrono::nanoseconds kNow(0);
+// Rather than fork another worker.
+constexpr std::chrono::milliseconds kNearlyFree(2);
+
+}  // namespace
+
+// A conversation with one worker, which goes on to serve others if it has answered everything.
+class FileProcess::Session {
+ public:
+  Session(FileProcess& owner, Worker worker, std::chrono::nanoseconds limit)
+      : owner_(owner), worker_(std::move(worker)), until_(After(MonotonicNow(), limit)) {}
+  ~Session() { is_whole_ ? owner_.Return(std::move(worker_)) : owner_.GiveUp(std::move(worker_)); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Result<Answer> Ask(const FileRequest& request, int attached) {
+    is_whole_ = false;
+    RETURN_IF_ERROR(worker_.socket.Send(request, attached));
+    ASSIGN_OR_RETURN(Answer answer, Receive());
+    is_whole_ = true;
+    if (answer.reply.what != FileReply::What::kFailed) return answer;
+    return Fail(answer.reply.error, "a file of a profiled program cannot be opened");
+  }
+
+  // Until the worker can take another request.
+  Result<void> AwaitFree() {
+    is_whole_ = false;
+    ASSIGN_OR_RETURN(const Answer answer, Receive());
+    if (answer.reply.what != FileReply::What::kFree) {
+      return Fail(ErrorCode::kInternal, "a worker that is not free in its turn");
+    }
+    is_whole_ = true;
+    return {};
+  }
+
+ private:
+  Result<Answer> Receive() {
+    if (!worker_.socket.WaitUntilReadable(Between(MonotonicNow(), until_))) {
+      return Fail(ErrorCode::kExhausted, "the file system does not answer");
+    }
+    Answer answer;
+    ASSIGN_OR_RETURN(answer.attached, worker_.socket.Receive(answer.reply));
+    return answer;
+  }
+
+  FileProcess& owner_;
+  Worker worker_;
+  const MonotonicTime until_;
+  bool is_whole_ = true;
+};
+
+Result<std::unique_ptr<FileProcess>> FileProcess::Start(const Options& options) {
+  ASSIGN_OR_RETURN(auto ends, MessageSocket::Pair());
+  const pid_t pid = ::fork();
+  if (pid < 0) return SystemError(errno, "starting the process that opens files");
+  if (pid == 0) {
+    FileOperations real;
+    ends.first = {};
+    RunNursery(std::move(ends.second), options.operations == nullptr ? real : *options.operations);
+  }
+  return std::unique_ptr<FileProcess>(new FileProcess(options, pid, std::move(ends.first)));
+}
+
+FileProcess::~FileProcess() {
+  nursery_ = {};  // which ends it, at once
+  ::waitpid(nursery_pid_, nullptr, 0);
+}
+
+Result<OpenedFile> FileProcess::OpenForReading(int path_fd, std::chrono::nanoseconds limit) {
+  ASSIGN_OR_RETURN(Worker worker, Take());
+  Session session(*this, std::move(worker), limit);
+  ASSIGN_OR_RETURN(Answer opened, session.Ask({.what = FileRequest::What::kOpen}, path_fd));
+  if (opened.reply.what == FileReply::What::kFile) {
+    return OpenedFile{.fd = std::move(opened.attached)};
+  }
+  RETURN_IF_ERROR(session.AwaitFree());
+  ASSIGN_OR_RETURN(UniqueFd copy, copies_.Make(opened.reply.size));
+  RETURN_IF_ERROR(session.Ask({.what = FileRequest::What::kCopy}, copy.get()));
+  return OpenedFile{.fd = std::move(copy), .is_copy = true};
+}
+
+Result<UniqueFd> FileProcess::LookUp(int root_fd, const std::string& path, int flags,
+                                     std::chrono::nanoseconds limit) {
+  FileRequest request{.what = FileRequest::What::kLookUp, .flags = flags};
+  if (path.size() >= request.path.size() || path.find('\0') != std::string::npos) {
+    return Fail(ErrorCode::kInvalid, "a path that is too long, or has a zero byte");
+  }
+  std::ranges::copy(path, request.path.begin());
+  ASSIGN_OR_RETURN(Worker worker, Take());
+  Session session(*this, std::move(worker), limit);
+  ASSIGN_OR_RETURN(Answer found, session.Ask(request, root_fd));
+  return std::move(found.attached);
+}
+
+// Finds out which workers are free by now, which never will be, and which have ended.
+void FileProcess::Sweep() {
+  const MonotonicTime now = MonotonicNow();
+  for (Worker& worker : std::exchange(closing_, {})) {
+    if (worker.socket.WaitUntilReadable(kNow)) {
+      FileReply reply;
+      const bool is_free = worker.socket.Receive(reply) && reply.what == FileReply::What::kFree;
+      if (is_free && idle_.size() < options_.max_idle) idle_.push_back(std::move(worker));
+    } else if (now < worker.must_be_free) {
+      closing_.push_back(std::move(worker));
+    } else {
+      Kill(std::move(worker));
+    }
+  }
+  // One that was given up may have answered since, but nobody listens; it ends when it is killed,
+  // or finds us gone.
+  std::erase_if(stuck_, [](const Worker& worker) {
+    FileReply reply;
+    while (worker.socket.WaitUntilReadable(kNow)) {
+      if (!worker.socket.Receive(reply)) return true;
+    }
+    return false;
+  });
+}
+
+void FileProcess::Kill(Worker worker) {
+  nursery_.Send(NurseryRequest{.what = NurseryRequest::What::kKill, .pid = worker.pid})
+      .has_value();  // without a nursery there are no workers
+  stuck_.push_back(std::move(worker));
+}
+
+Result<FileProcess::Worker> FileProcess::Take() {
+  const std::scoped_lock lock(mutex_);
+  // Usually the one that has just answered.
+  if (idle_.empty() && !closing_.empty()) {
+    closing_.back().socket.WaitUntilReadable(kNearlyFree);
+  }
+  Sweep();
+  if (!idle_.empty()) {
+    Worker worker = std::move(idle_.back());
+    idle_.pop_back();
+    return worker;
+  }
+  if (stuck_.size() + closing_.size() >= options_.max_stuck) {
+    return Fail(ErrorCode::kExhausted, "too many files wait for file systems that do not answer");
+  }
+  return Fork();
+}
+
+Result<FileProcess::Worker> FileProcess::Fork() {
+  ASSIGN_OR_RETURN(auto ends, MessageSocket::Pair());
+  RETURN_IF_ERROR(nursery_.Send(NurseryRequest{}, ends.second.fd()));
+  int32_t pid = 0;
+  if (!nursery_.WaitUntilReadable(kNurseryAnswers)) {
+    return Fail(ErrorCode::kExhausted, "the process that opens files does not answer");
+  }
+  RETURN_IF_ERROR(nursery_.Receive(pid));
+  if (pid <= 0) return Fail(ErrorCode::kExhausted, "no further process to open files");
+  return Worker{.socket = std::move(ends.first), .pid = pid, .must_be_free = {}};
+}
+
+void FileProcess::Return(Worker worker) {
+  const std::scoped_lock lock(mutex_);
+  worker.must_be_free = After(MonotonicNow(), kClosing);
+  closing_.push_back(std::move(worker));
+}
+
+void FileProcess::GiveUp(Worker worker) {
+  const std::scoped_lock lock(mutex_);
+  Kill(std::move(worker));
+}
+
+size_t FileProcess::stuck() {
+  const std::scoped_lock lock(mutex_);
+  Sweep();
+  return stuck_.size();
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file_child.h"
+#include "base/foreign_files.h"
+#include "base/local_copies.h"
+#include "base/message_socket.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Opens files in other processes: workers, one request at a time each, which a nursery forks when
+// they are needed. A worker that does not answer in time is killed and forgotten; until it ends,
+// which may be never, it counts as stuck. Files that do not lie on a local file system are copied.
+// The other processes hold none of our descriptors, and end when this one ends, as far as they can.
+// Thread-safe; each caller waits for its own request only.
+class FileProcess final : public ForeignFiles {
+ public:
+  struct Options {
+    size_t max_stuck = 32;  // with so many, nothing is opened any more
+    size_t max_idle = 4;    // workers that are kept for the next request
+    LocalCopies::Options copies = {};
+    FileOperations* operations = nullptr;  // what workers do; null: the real thing
+  };
+
+  // Forks the nursery. REQUIRES: this process has one thread. Errors: those of fork(2) and
+  // socketpair(2).
+  static Result<std::unique_ptr<FileProcess>> Start(const Options& options);
+  ~FileProcess() override;
+  FileProcess(const FileProcess&) = delete;
+  FileProcess& operator=(const FileProcess&) = delete;
+
+  Result<OpenedFile> OpenForReading(int path_fd, std::chrono::nanoseconds limit) override;
+  Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
+                          std::chrono::nanoseconds limit) override;
+
+  // Workers that did not answer in time and have not ended.
+  size_t stuck();
+
+ private:
+  struct Worker {
+    MessageSocket socket;
+    pid_t pid = 0;
+    MonotonicTime must_be_free;  // is killed if it has not said that it is free by then
+  };
+  struct Answer {
+    FileReply reply;
+    UniqueFd attached;
+  };
+  class Session;
+
+  FileProcess(const Options& options, pid_t nursery_pid, MessageSocket nursery)
+      : options_(options),
+        nursery_pid_(nursery_pid),
+        copies_(options.copies),
+        nursery_(std::move(nursery)) {}
+
+  Result<Worker> Take();
+  void Return(Worker worker);
+  void GiveUp(Worker worker);
+  // With the lock held.
+  void Sweep();
+  void Kill(Worker worker);
+  Result<Worker> Fork();
+
+  const Options options_;
+  const pid_t nursery_pid_;
+  LocalCopies copies_;
+  std::mutex mutex_;  // guards the rest
+  MessageSocket nursery_;
+  std::vector<Worker> idle_;
+  std::vector<Worker> closing_;  // have answered, but may hang before they are free
+  std::vector<Worker> stuck_;
+};
+
+}  // namespace pyrometer

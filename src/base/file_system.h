@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace pyrometer {
+
+// What is known to answer without another machine or process. An overlay counts as such, though its
+// layers may lie anywhere. False for what is unknown. Asks the file system, so it may hang itself.
+bool IsOnLocalFileSystem(int fd);
+
+// Likewise, of those that are not memory.
+bool IsOnLocalDisk(int fd);
+
+}  // namespace pyrometer

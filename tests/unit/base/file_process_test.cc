@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file_process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "tests/unit/base/temporary_tree.h"
+
+namespace pyrometer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kLong(30);
+
+// A file system as bad as it is told to be by the paths that it is asked for. Its workers are other
+// processes: what they tell the test lies in memory that they share.
+class BadFileSystem : public FileOperations {
+ public:
+  bool IsLocal(int fd) override { return is_local && FileOperations::IsLocal(fd); }
+  Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags) override {
+    worker() = ::getpid();
+    while (path == "hangs") ::pause();
+    if (path == "dies") ::_exit(1);
+    return FileOperations::LookUp(root_fd, path, flags);
+  }
+  // The worker that was asked last.
+  std::atomic<pid_t>& worker() const { return *static_cast<std::atomic<pid_t>*>(shared_.get()); }
+
+  bool is_local = true;
+
+ private:
+  struct Unmap {
+    void operator()(void* page) const { ::munmap(page, sizeof(std::atomic<pid_t>)); }
+  };
+  std::unique_ptr<void, Unmap> shared_{::mmap(nullptr, sizeof(std::atomic<pid_t>),
+                                              PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                                              -1, 0)};
+};
+
+class FileProcessTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<FileProcess> Start() {
+    Result<std::unique_ptr<FileProcess>> files = FileProcess::Start({.operations = &operations_});
+    return files ? *std::move(files) : nullptr;
+  }
+  UniqueFd PathTo(const std::string& name) const {
+    return UniqueFd(::open(tree_.Path(name).c_str(), O_PATH | O_CLOEXEC));
+  }
+  static std::string Content(const Result<OpenedFile>& file) {
+    return file ? ReadAll(file->fd.get(), size_t{8} << 20).value_or("unreadable") : "not open";
+  }
+
+  TemporaryTree tree_;
+  BadFileSystem operations_;
+};
+
+bool HasEnded(pid_t pid) {
+  for (int i = 0; i < 3000; ++i) {
+    if (::kill(pid, 0) != 0) return true;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return false;
+}
+
+TEST_F(FileProcessTest, OpensFilesByWhatStandsForThem) {
+  tree_.File("file", "content");
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  for (int i = 0; i < 20; ++i) {
+    const Result<OpenedFile> file = files->OpenForReading(PathTo("file").get(), kLong);
+    EXPECT_EQ(Content(file), "content");
+    EXPECT_FALSE(file->is_copy);
+  }
+}
+
+TEST_F(FileProcessTest, CopiesWhatIsNotLocal) {
+  const std::string content =
+      "begin" + std::string(size_t{1} << 20, '\0') + "end" + std::string(size_t{1} << 20, '\0');
+  tree_.File("file", content);
+  operations_.is_local = false;
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  const UniqueFd path = PathTo("file");
+  Result<OpenedFile> file = files->OpenForReading(path.get(), kLong);
+  EXPECT_TRUE(Content(file) == content);
+  ASSERT_TRUE(file.has_value());
+  EXPECT_TRUE(file->is_copy);
+  struct stat original {};
+  struct stat copy {};
+  ASSERT_EQ(::fstat(path.get(), &original) | ::fstat(file->fd.get(), &copy), 0);
+  EXPECT_NE(original.st_ino, copy.st_ino);
+}
+
+TEST_F(FileProcessTest, OpensNothingButFiles) {
+  ASSERT_EQ(::mkfifo(tree_.Path("fifo").c_str(), 0600), 0);
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  for (const char* name : {"fifo", ""}) {
+    const Result<OpenedFile> file = files->OpenForReading(PathTo(name).get(), kLong);
+    ASSERT_FALSE(file.has_value()) << name;
+    EXPECT_EQ(file.error().code(), ErrorCode::kInvalid);
+  }
+}
+
+TEST_F(FileProcessTest, LooksUpPathsInsideARoot) {
+  tree_.File("root/directory/file", "content");
+  tree_.Link("root/link", "/directory/file");
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  const UniqueFd root = PathTo("root");
+  const Result<UniqueFd> found = files->LookUp(root.get(), "/link", 0, kLong);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(Content(files->OpenForReading(found->get(), kLong)), "content");
+  EXPECT_EQ(files->LookUp(root.get(), "/nothing", 0, kLong).error().code(), ErrorCode::kNotFound);
+  EXPECT_FALSE(files->LookUp(root.get(), "/link", O_DIRECTORY, kLong).has_value());
+  EXPECT_EQ(files->LookUp(root.get(), std::string(5000, 'x'), 0, kLong).error().code(),
+            ErrorCode::kInvalid);
+}
+
+TEST_F(FileProcessTest, GivesUpWhatDoesNotAnswer) {
+  tree_.File("file", "content");
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  const Result<UniqueFd> hung = files->LookUp(PathTo("").get(), "hangs", 0, milliseconds(50));
+  ASSERT_FALSE(hung.has_value());
+  EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
+  EXPECT_TRUE(HasEnded(operations_.worker()));
+  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), kLong)), "content");
+  EXPECT_EQ(files->stuck(), 0U);
+}
+
+TEST_F(FileProcessTest, OutlivesWorkersThatDie) {
+  tree_.File("file", "content");
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  EXPECT_FALSE(files->LookUp(PathTo("").get(), "dies", 0, kLong).has_value());
+  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), kLong)), "content");
+}
+
+TEST_F(FileProcessTest, AnswersSeveralAtOnceWhileOneHangs) {
+  tree_.File("file", "content");
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  std::jthread hanging(
+      [&] { files->LookUp(PathTo("").get(), "hangs", 0, seconds(1)).has_value(); });
+  std::vector<std::jthread> threads;
+  std::atomic<int> right = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 20; ++k) {
+        right += Content(files->OpenForReading(PathTo("file").get(), kLong)) == "content" ? 1 : 0;
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(right, 80);
+}
+
+TEST_F(FileProcessTest, LeavesNothingBehind) {
+  auto files = Start();
+  ASSERT_NE(files, nullptr);
+  files->LookUp(PathTo("").get(), "nothing", 0, kLong).has_value();
+  const pid_t worker = operations_.worker();
+  files.reset();
+  EXPECT_TRUE(HasEnded(worker));
+}
+
+TEST_F(FileProcessTest, HoldsNoDescriptorOfOurs) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const UniqueFd out(ends[0]);
+  UniqueFd in(ends[1]);
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  files->LookUp(PathTo("").get(), "nothing", 0, kLong).has_value();
+  in.Reset();
+  char byte = 0;
+  EXPECT_EQ(::read(out.get(), &byte, 1), 0);  // as nobody can write
+}
+
+TEST_F(FileProcessTest, OpensNothingWithTooManyStuck) {
+  tree_.File("file", "content");
+  const auto files = FileProcess::Start({.max_stuck = 0, .operations = &operations_});
+  ASSERT_TRUE(files.has_value());
+  EXPECT_EQ((*files)->OpenForReading(PathTo("file").get(), kLong).error().code(),
+            ErrorCode::kExhausted);
+}
+
+}  // namespace
+}  // namespace pyrometer
