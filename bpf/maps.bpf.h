@@ -95,8 +95,9 @@ struct {
 
 /* Processes whose mappings are known, by thread group id. Written by user space, by the fork
  * program, which gives a child its parent's entry, and by the exit program, which removes it; read
- * by the sampling program, guarded by start time and exec id. Set at load; when full, a process
- * stays unknown and its frames stay user addresses, which user space resolves from its history. */
+ * by the sampling program, which sets pyro_process.missed, guarded by start time and exec id. Set
+ * at load; when full, a process stays unknown, its samples are left to user space, and it is tried
+ * again. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 16384);
@@ -104,9 +105,10 @@ struct {
   __type(value, struct pyro_process);
 } processes SEC(".maps");
 
-/* The mapping arrays of all processes, one after another in one directly addressable value, so that
- * a search needs no helper call. Written by user space through mmap, in regions that no process
- * entry refers to yet; read by the sampling program. When full, processes stay unknown. */
+/* The mapping arrays of all processes, each after its head, in one directly addressable value, so
+ * that a search needs no helper call. Written by user space through mmap, in regions that no
+ * program reads; read by the sampling program, which sets pyro_mapping_head.used. When full, the
+ * processes that no tick has used lately become unknown. */
 struct pyro_mapping_pool {
   struct pyro_mapping mappings[PYRO_MAPPING_POOL];
 };

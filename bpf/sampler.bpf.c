@@ -89,6 +89,23 @@ static __always_inline bool pyro_is_of(const struct pyro_process *process, __u64
   return process->start_ticks - start_boottime_ns / PYRO_CLOCK_TICK_NS <= 1;
 }
 
+/* Whether the mappings that the entry refers to are still in the pool. Notes that a tick used them,
+ * or would have. */
+static __always_inline bool pyro_holds_mappings(struct pyro_process *process)
+{
+  const __u32 zero = 0;
+  struct pyro_mapping_pool *pool = bpf_map_lookup_elem(&mapping_pool, &zero);
+  if (!pool) return false;
+  struct pyro_mapping_head *head =
+      (struct pyro_mapping_head *)pyro_mapping_at(pool, process->first_mapping - 1);
+  if (!process->generation || *(volatile __u32 *)&head->generation != process->generation) {
+    process->missed = 1;
+    return false;
+  }
+  if (!head->used) head->used = 1;
+  return true;
+}
+
 /* Points the walk to the process's mappings, if those known are of this very program. */
 static __always_inline void pyro_find_mappings(struct pyro_walk *walk)
 {
@@ -100,6 +117,7 @@ static __always_inline void pyro_find_mappings(struct pyro_walk *walk)
   /* User space hears of new mappings some milliseconds late, and of unmapping never. */
   const __u32 slack = process->exec_slack;
   if (walk->exec_pages - process->exec_pages + slack > 2 * slack) return;
+  if (!pyro_holds_mappings(process)) return;
   walk->drifted = walk->exec_pages != process->exec_pages;
   walk->first_mapping = process->first_mapping;
   walk->last_mapping = process->first_mapping;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
@@ -50,6 +51,10 @@ class AddressSpaceSink {
   // Called from time to time, even if nothing is published: memory of withdrawn or replaced
   // programs may be released by now.
   virtual void ReleaseWithdrawn() = 0;
+
+  // Processes of which what was published had no room, or has no longer, and is missed: they should
+  // be published again. Called about every second.
+  virtual std::vector<Pid> TakeMissed() = 0;
 };
 
 }  // namespace pyrometer

@@ -53,6 +53,9 @@ class ProcessHistory final : public ProcessKnowledge {
   // Applies a burst of events, in order of time. Publishes each changed process once.
   void Apply(std::span<const ProcessEvent> events);
 
+  // Publishes again what the sink had no room for and misses.
+  void PublishMissed();
+
   // All of these answer from the events applied so far.
   ResolvedWindow Resolve(Window window) override;
   std::optional<ProgramMappings> MappingsAt(const ProcessKey& key, ExecId exec,

@@ -75,6 +75,11 @@ void ProcessHistory::PublishChanged() {
   open_.reset();
 }
 
+void ProcessHistory::PublishMissed() {
+  for (const Pid pid : sink_.TakeMissed()) changed_.insert(pid);
+  PublishChanged();
+}
+
 void ProcessHistory::Withdraw(Pid pid) {
   changed_.erase(pid);
   // Also where nothing was published: the kernel side gives a child what it knows of the parent.

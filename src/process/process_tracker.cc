@@ -199,6 +199,7 @@ class ProcessTracker::State {
       if (!rescanned) ++cpu_rescans_failed_;
       missed = rescanned.value_or(false);
       missed |= history_.TakeLost();
+      history_.PublishMissed();
       if (missed) ++resyncs_;
       notices = history_.TakeNotices();
     }

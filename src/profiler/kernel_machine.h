@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -37,6 +38,7 @@ class KernelMachine {
     }
     void Withdraw(Pid pid) override { target_.Withdraw(pid); }
     void ReleaseWithdrawn() override { target_.ReleaseWithdrawn(); }
+    std::vector<Pid> TakeMissed() override { return target_.TakeMissed(); }
 
    private:
     MappingTarget& target_;

@@ -60,7 +60,7 @@ void AddTicks(const Accounting& ticks, StatList& list) {
 }
 
 void AddSampler(const SamplerCounters& sampler, StatList& list) {
-  static_assert(kNumbers<SamplerCounters> == 5 + 7 + 4 + 6);
+  static_assert(kNumbers<SamplerCounters> == 5 + 7 + 6 + 6);
   list.Add("sampled_cpus", sampler.sampled_cpus, "CPUs that are sampled now");
   list.Add("cpu_failures_total", sampler.cpu_failures,
            "failures to sample a CPU; tried again every second");
@@ -99,10 +99,14 @@ void AddKernelTables(const SamplerCounters& sampler, StatList& list) {
            "unwind rules that did not fit; user space evaluates them");
   const MappingUpload::Counters& mappings = sampler.mappings;
   list.Add("kernel_processes", mappings.processes, "processes whose mappings the kernel knows now");
-  list.Add("kernel_mappings", mappings.mappings, "mappings in the kernel's pool now");
-  list.Add("kernel_mappings_room", mappings.room, "mappings that the pool has room for");
+  list.Add("kernel_processes_unplaced", mappings.unplaced,
+           "processes whose mappings have no room in the kernel now; user space unwinds them");
+  list.Add("kernel_mappings", mappings.mappings, "places of the kernel's mapping pool in use now");
+  list.Add("kernel_mappings_room", mappings.room, "places that the mapping pool has");
   list.Add("kernel_processes_refused_total", mappings.refused,
-           "processes whose mappings did not fit; user space unwinds their samples");
+           "times that a process's mappings found no room; tried again when ticks hit it");
+  list.Add("kernel_processes_evicted_total", mappings.evicted,
+           "processes that no tick used, whose mappings made room for others");
 }
 
 void AddWindows(const ProfilerStats& stats, StatList& list) {

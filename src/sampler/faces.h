@@ -76,14 +76,18 @@ class MappingTarget {
   virtual ~MappingTarget() = default;
 
   // Sets the executable mappings of a process: all there are, sorted and disjoint. `exec_pages`:
-  // see pyro_process. Without room the process stays unknown to the kernel side, and user space
-  // unwinds its samples.
+  // see pyro_process. Without room the process is unknown to the kernel side, and user space
+  // unwinds its samples; one that no tick used lately may have to make room for it.
   virtual void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                        std::span<const PublishedMapping> mappings) = 0;
   virtual void Withdraw(Pid pid) = 0;
 
   // Releases what was published and is no longer in use. Publish does so too.
   virtual void ReleaseWithdrawn() = 0;
+
+  // Processes that found no room, or made it for others, and that ticks hit since: to be published
+  // again. Call it about every second.
+  virtual std::vector<Pid> TakeMissed() = 0;
 
   // All tasks, with their exec ids, which /proc does not show.
   virtual Result<std::vector<pyro_task_record>> ListTasks() const = 0;

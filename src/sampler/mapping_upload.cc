@@ -4,9 +4,12 @@
 #include <bpf/bpf.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
+#include "base/clock.h"
 #include "sampler/quarantine.h"
 
 namespace pyrometer {
@@ -40,45 +43,102 @@ bool Equal(const pyro_mapping& a, const pyro_mapping& b) {
 bool MappingUpload::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                             std::span<const PublishedMapping> mappings, MonotonicTime now) {
   ReleaseWithdrawn(now);
-  const std::optional<RegionId> id = mappings.empty() ? std::nullopt : FindOrWrite(mappings, now);
-  if (!id) {
+  if (mappings.empty()) {
     Withdraw(process.pid, now);
-    refused_ += mappings.empty() ? 0 : 1;
-    return mappings.empty();
+    return true;
+  }
+  pyro_process entry{
+      .start_ticks = process.start_time.value(),
+      .exec_id = exec.value(),
+      .first_mapping = 0,
+      .mapping_count = 0,
+      .exec_pages = static_cast<uint32_t>(exec_pages.count),
+      .exec_slack = static_cast<uint16_t>(std::min<uint64_t>(exec_pages.slack, UINT16_MAX)),
+      .missed = 0,
+      .generation = 0};
+  const std::optional<RegionId> id = FindOrWrite(mappings, now);
+  if (!id) {
+    LeaveUnplaced(process.pid, entry, now);
+    return false;
   }
   Region& region = regions_[*id];
   ++region.references;
-  const pyro_process entry{.start_ticks = process.start_time.value(),
-                           .exec_id = exec.value(),
-                           .first_mapping = region.first,
-                           .mapping_count = region.count,
-                           .exec_pages = static_cast<uint32_t>(exec_pages.count),
-                           .exec_slack = static_cast<uint32_t>(exec_pages.slack),
-                           .pad = 0};
-  const uint32_t pid = process.pid.value();
-  if (bpf_map_update_elem(processes_fd_, &pid, &entry, BPF_ANY) != 0) {
+  region.placed = now;
+  entry.first_mapping = region.first + 1;
+  entry.mapping_count = region.count;
+  entry.generation = GenerationOf(region);
+  if (!SetEntry(process.pid, entry, now)) {
     Drop(*id, now);
-    Withdraw(process.pid, now);
-    ++refused_;
+    LeaveUnplaced(process.pid, entry, now);
     return false;
   }
-  if (const auto [it, added] = of_process_.try_emplace(process.pid, *id); !added) {
-    const RegionId before = std::exchange(it->second, *id);
-    Drop(before, now);
-  }
-  known_processes_ = of_process_.size();
+  Forget(process.pid, now);
+  of_process_[process.pid] = *id;
+  UpdateCounts();
   return true;
+}
+
+// When the map is full, processes that no tick used lately go.
+bool MappingUpload::SetEntry(Pid pid, const pyro_process& entry, MonotonicTime now) {
+  const uint32_t key = pid.value();
+  if (bpf_map_update_elem(processes_fd_, &key, &entry, BPF_ANY) == 0) return true;
+  if (errno != E2BIG) return false;
+  for (const Pid evicted : Evict(0, now)) {
+    const uint32_t other = evicted.value();
+    bpf_map_delete_elem(processes_fd_, &other);
+  }
+  return bpf_map_update_elem(processes_fd_, &key, &entry, BPF_ANY) == 0;
+}
+
+// With an entry that leads nowhere, where ticks say that they missed the process.
+void MappingUpload::LeaveUnplaced(Pid pid, pyro_process entry, MonotonicTime now) {
+  Forget(pid, now);
+  entry.generation = 0;
+  entry.mapping_count = 0;
+  const uint32_t key = pid.value();
+  if (bpf_map_update_elem(processes_fd_, &key, &entry, BPF_ANY) != 0) {
+    bpf_map_delete_elem(processes_fd_, &key);
+  }
+  unplaced_[pid] = After(now, kRetryInterval);
+  ++refused_;
+  UpdateCounts();
 }
 
 void MappingUpload::Withdraw(Pid pid, MonotonicTime now) {
   const uint32_t key = pid.value();
   // Also when we never published: the kernel side may have inherited an entry at fork.
   bpf_map_delete_elem(processes_fd_, &key);
+  Forget(pid, now);
+  UpdateCounts();
+}
+
+void MappingUpload::Forget(Pid pid, MonotonicTime now) {
+  unplaced_.erase(pid);
   const auto it = of_process_.find(pid);
   if (it == of_process_.end()) return;
   Drop(it->second, now);
   of_process_.erase(it);
-  known_processes_ = of_process_.size();
+}
+
+std::vector<Pid> MappingUpload::TakeMissed(MonotonicTime now) {
+  std::vector<std::pair<MonotonicTime, Pid>> missed;
+  for (const auto& [pid, not_before] : unplaced_) {
+    if (now < not_before) continue;
+    const uint32_t key = pid.value();
+    pyro_process entry{};
+    const bool has_entry = bpf_map_lookup_elem(processes_fd_, &key, &entry) == 0;
+    // One that found no room for an entry either cannot be missed.
+    if (!has_entry || entry.missed != 0) missed.emplace_back(not_before, pid);
+  }
+  std::ranges::sort(missed);
+  if (missed.size() > kMostRetries) missed.resize(kMostRetries);
+  std::vector<Pid> pids;
+  pids.reserve(missed.size());
+  for (const auto& [not_before, pid] : missed) {
+    unplaced_[pid] = After(now, kRetryInterval);
+    pids.push_back(pid);
+  }
+  return pids;
 }
 
 std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
@@ -88,19 +148,39 @@ std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
   if (known != by_hash_.end() && Holds(regions_[known->second], mappings)) return known->second;
 
   const auto count = static_cast<uint32_t>(mappings.size());
-  const std::optional<uint32_t> first = free_.Take(count);
+  // An even number: each head shares a cache line with the first mapping.
+  const uint32_t slots = (count + 2) & ~1U;
+  const std::optional<uint32_t> first = TakeRoom(slots, now);
   if (!first) return std::nullopt;
-  mappings_ += count;
-  const std::span<pyro_mapping> written = pool_.subspan(*first, count);
+  slots_in_use_ += slots;
+  const std::span<pyro_mapping> written = pool_.subspan(*first + 1, count);
   std::ranges::transform(mappings, written.begin(), ToAbi);
   const RegionId id = next_id_++;
-  regions_[id] = Region{.first = *first,
-                        .count = count,
-                        .references = 0,
-                        .hash = hash,
-                        .objects = HoldTables(written, now)};
+  Region& region = regions_[id];
+  region = {.first = *first,
+            .slots = slots,
+            .count = count,
+            .references = 0,
+            .hash = hash,
+            .placed = now,
+            .idle_since = now,
+            .objects = HoldTables(written, now)};
+  UsedOf(region) = 0;
+  GenerationOf(region) = PYRO_MAPPING_GENERATION | (id & (PYRO_MAPPING_GENERATION - 1));
   by_hash_[hash] = id;
   return id;
+}
+
+std::optional<uint32_t> MappingUpload::TakeRoom(uint32_t slots, MonotonicTime now) {
+  if (const std::optional<uint32_t> first = free_.Take(slots)) return first;
+  if (slots > pool_.size()) return std::nullopt;
+  RetireIdle(now, {});
+  if (retired_slots_ < slots) Evict(slots, now);
+  if (retired_.empty() || now < next_wait_) return std::nullopt;
+  next_wait_ = After(now, kWaitInterval);
+  if (!wait_for_readers_()) return std::nullopt;
+  for (const Retired& retired : std::exchange(retired_, {})) Free(retired);
+  return free_.Take(slots);
 }
 
 // An object that finds no place for a table refers to table 0, which is never there.
@@ -127,34 +207,103 @@ std::vector<ObjectId> MappingUpload::HoldTables(std::span<pyro_mapping> mappings
 bool MappingUpload::Holds(const Region& region, std::span<const PublishedMapping> mappings) const {
   if (region.count != mappings.size()) return false;
   return std::ranges::equal(
-      pool_.subspan(region.first, region.count), mappings,
+      pool_.subspan(region.first + 1, region.count), mappings,
       [](const pyro_mapping& a, const PublishedMapping& b) { return Equal(a, ToAbi(b)); });
 }
 
 void MappingUpload::Drop(RegionId id, MonotonicTime now) {
   const auto it = regions_.find(id);
   if (--it->second.references > 0) return;
-  const auto hashed = by_hash_.find(it->second.hash);
+  it->second.idle_since = now;
+  idle_.push_back({.since = now, .region = id});
+}
+
+void MappingUpload::Retire(RegionId id, MonotonicTime now) {
+  const auto it = regions_.find(id);
+  Region& region = it->second;
+  GenerationOf(region) = 0;
+  for (const ObjectId object : region.objects) tables_.Release(object, now);
+  const auto hashed = by_hash_.find(region.hash);
   if (hashed != by_hash_.end() && hashed->second == id) by_hash_.erase(hashed);
-  retired_.push_back({.when = now, .region = std::move(it->second)});
+  retired_.push_back({.when = now, .first = region.first, .slots = region.slots});
+  retired_slots_ += region.slots;
   regions_.erase(it);
 }
 
+void MappingUpload::RetireIdle(MonotonicTime now, std::chrono::nanoseconds after) {
+  while (!idle_.empty() && (after.count() == 0 || IsOver(after, idle_.front().since, now))) {
+    const Idle idle = idle_.front();
+    idle_.pop_front();
+    const auto it = regions_.find(idle.region);
+    if (it == regions_.end() || it->second.references > 0) continue;
+    if (it->second.idle_since == idle.since) Retire(idle.region, now);
+  }
+}
+
+// The oldest regions that no tick has used since the last look, at most an eighth of the pool or
+// `slots`.
+std::vector<MappingUpload::RegionId> MappingUpload::Unused(uint32_t slots, MonotonicTime now) {
+  std::vector<RegionId> unused;
+  for (auto& [id, region] : regions_) {
+    const bool was_used = UsedOf(region).exchange(0) != 0;
+    if (was_used || region.references == 0) continue;
+    if (IsOver(kEvictionInterval, region.placed, now)) unused.push_back(id);
+  }
+  std::ranges::sort(unused);
+  const uint64_t enough = std::max<uint64_t>(slots, pool_.size() / 8);
+  uint64_t taken = 0;
+  const auto end = std::ranges::find_if(unused, [&](RegionId id) {
+    const bool is_enough = taken >= enough;
+    taken += regions_[id].slots;
+    return is_enough;
+  });
+  unused.erase(end, unused.end());
+  return unused;
+}
+
+std::vector<Pid> MappingUpload::Evict(uint32_t slots, MonotonicTime now) {
+  if (now < next_eviction_) return {};
+  next_eviction_ = After(now, kEvictionInterval);
+  const std::vector<RegionId> unused = Unused(slots, now);
+  const absl::flat_hash_set<RegionId> regions(unused.begin(), unused.end());
+  std::vector<Pid> pids;
+  absl::erase_if(of_process_, [&](const auto& of) {
+    if (!regions.contains(of.second)) return false;
+    pids.push_back(of.first);
+    return true;
+  });
+  for (const Pid pid : pids) unplaced_[pid] = After(now, kRetryInterval);
+  for (const RegionId region : unused) Retire(region, now);
+  evicted_ += pids.size();
+  return pids;
+}
+
+void MappingUpload::Free(const Retired& retired) {
+  free_.GiveBack(retired.first, retired.slots);
+  slots_in_use_ -= retired.slots;
+  retired_slots_ -= retired.slots;
+}
+
 void MappingUpload::ReleaseWithdrawn(MonotonicTime now) {
-  while (!retired_.empty() && IsOver(kForkQuarantine, retired_.front().when, now)) {
-    const Region& region = retired_.front().region;
-    free_.GiveBack(region.first, region.count);
-    mappings_ -= region.count;
-    for (const ObjectId object : region.objects) tables_.Release(object, now);
+  RetireIdle(now, kIdleMappings);
+  while (!retired_.empty() && IsOver(kReaderQuarantine, retired_.front().when, now)) {
+    Free(retired_.front());
     retired_.pop_front();
   }
 }
 
+void MappingUpload::UpdateCounts() {
+  known_processes_ = of_process_.size();
+  unplaced_processes_ = unplaced_.size();
+}
+
 MappingUpload::Counters MappingUpload::counters() const {
-  return {.mappings = mappings_,
+  return {.mappings = slots_in_use_,
           .room = pool_.size(),
           .processes = known_processes_,
-          .refused = refused_};
+          .unplaced = unplaced_processes_,
+          .refused = refused_,
+          .evicted = evicted_};
 }
 
 }  // namespace pyrometer

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -13,78 +15,131 @@
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
+#include "pyrometer/result.h"
 #include "sampler/table_upload.h"
 
 namespace pyrometer {
 
 // The user-space side of the maps `mapping_pool` and `processes`.
 //
-// Equal mapping arrays (a parent and its children) share one region of the pool. An unreferenced
-// region is reused only after kForkQuarantine: the kernel side may still be reading it, or may have
-// copied a reference to it at a fork that has not been reported yet. Until then it also holds the
-// tables of its objects.
+// Equal mapping arrays (a parent and its children) share one region of the pool. A region that no
+// known process refers to stays valid for kIdleMappings. Then its generation ends, so that no
+// reference leads to it any more, and its memory is used again when no program can be reading it:
+// after kReaderQuarantine.
+//
+// Without room all that happens at once: idle regions end, then those of processes that no tick has
+// used lately, and the kernel is asked to wait for its readers. Processes that have no place all
+// the same, or lost it, are unknown to the kernel side until TakeMissed() and another Publish().
 //
 // One call at a time; counters(): any thread.
 class MappingUpload {
  public:
   struct Counters {
-    uint64_t mappings = 0;   // in the pool now, including unreferenced ones
-    uint64_t room = 0;       // mappings that the pool can hold
+    uint64_t mappings = 0;   // room of the pool that is taken now, by idle regions as well
+    uint64_t room = 0;       // of the pool
     uint64_t processes = 0;  // whose mappings the kernel side knows now
-    uint64_t refused = 0;    // processes that did not fit, since the beginning
+    uint64_t unplaced = 0;   // whose mappings it does not know now for lack of room
+    uint64_t refused = 0;    // times that a process found no room, since the beginning
+    uint64_t evicted = 0;    // processes that made room for others, likewise
   };
+  // Returns when no program runs that ran at the time of the call.
+  using WaitForReaders = std::function<Result<void>()>;
 
   // `pool` is the map's memory, `processes_fd` the map of pyro_process by pid. `tables` must
   // outlive this.
-  MappingUpload(std::span<pyro_mapping> pool, int processes_fd, TableUpload& tables)
+  MappingUpload(std::span<pyro_mapping> pool, int processes_fd, TableUpload& tables,
+                WaitForReaders wait_for_readers)
       : pool_(pool),
         processes_fd_(processes_fd),
         tables_(tables),
+        wait_for_readers_(std::move(wait_for_readers)),
         free_(static_cast<uint32_t>(pool.size())) {}
 
-  // `exec_pages`: see pyro_process. False if the pool or the process map is full; the process is
-  // then unknown to the kernel side.
+  // `exec_pages`: see pyro_process. False if there is no room in the pool or the process map.
   bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                std::span<const PublishedMapping> mappings, MonotonicTime now);
   void Withdraw(Pid pid, MonotonicTime now);
 
-  // Releases what was withdrawn or replaced longer ago than kForkQuarantine. Publish() does so too.
+  // Takes back what has been idle for long enough. Publish() does so too.
   void ReleaseWithdrawn(MonotonicTime now);
+
+  // Processes that ticks have found without their mappings: they should be published again. Each at
+  // most every kRetryInterval, and at most kMostRetries of them.
+  std::vector<Pid> TakeMissed(MonotonicTime now);
 
   Counters counters() const;
 
+  static constexpr std::chrono::seconds kRetryInterval{1};
+  static constexpr size_t kMostRetries = 64;
+  // The least time between two waits for readers, and between two looks at what ticks use.
+  static constexpr std::chrono::milliseconds kWaitInterval{100};
+  static constexpr std::chrono::seconds kEvictionInterval{1};
+
  private:
   struct Region {
-    uint32_t first = 0;
-    uint32_t count = 0;
+    uint32_t first = 0;  // of the pool: its head
+    uint32_t slots = 0;
+    uint32_t count = 0;  // mappings
     uint32_t references = 0;
     uint64_t hash = 0;
+    MonotonicTime placed;  // published for a process the last time
+    MonotonicTime idle_since;
     std::vector<ObjectId> objects;  // whose tables it holds
   };
   struct Retired {
     MonotonicTime when;
-    Region region;
+    uint32_t first = 0;
+    uint32_t slots = 0;
   };
-  using RegionId = uint32_t;
+  using RegionId = uint64_t;
+  struct Idle {
+    MonotonicTime since;
+    RegionId region = 0;
+  };
 
   std::optional<RegionId> FindOrWrite(std::span<const PublishedMapping> mappings,
                                       MonotonicTime now);
+  std::optional<uint32_t> TakeRoom(uint32_t slots, MonotonicTime now);
   std::vector<ObjectId> HoldTables(std::span<pyro_mapping> mappings, MonotonicTime now);
   bool Holds(const Region& region, std::span<const PublishedMapping> mappings) const;
+  bool SetEntry(Pid pid, const pyro_process& entry, MonotonicTime now);
+  void LeaveUnplaced(Pid pid, pyro_process entry, MonotonicTime now);
+  void Forget(Pid pid, MonotonicTime now);
   void Drop(RegionId id, MonotonicTime now);
+  void Retire(RegionId id, MonotonicTime now);
+  void RetireIdle(MonotonicTime now, std::chrono::nanoseconds after);
+  std::vector<Pid> Evict(uint32_t slots, MonotonicTime now);
+  std::vector<RegionId> Unused(uint32_t slots, MonotonicTime now);
+  void Free(const Retired& retired);
+  void UpdateCounts();
+
+  std::atomic_ref<uint32_t> GenerationOf(const Region& region) const {
+    return std::atomic_ref(pool_[region.first].table);
+  }
+  std::atomic_ref<uint32_t> UsedOf(const Region& region) const {
+    return std::atomic_ref(pool_[region.first].object);
+  }
 
   std::span<pyro_mapping> pool_;
   int processes_fd_;
   TableUpload& tables_;
+  WaitForReaders wait_for_readers_;
   FreeRanges free_;
   RegionId next_id_ = 1;
   absl::flat_hash_map<RegionId, Region> regions_;
   absl::flat_hash_map<uint64_t, RegionId> by_hash_;
   absl::flat_hash_map<Pid, RegionId> of_process_;
-  std::deque<Retired> retired_;
-  std::atomic<uint64_t> mappings_ = 0;
+  absl::flat_hash_map<Pid, MonotonicTime> unplaced_;  // and when they may be tried again
+  std::deque<Idle> idle_;        // regions that had no references then; some have by now
+  std::deque<Retired> retired_;  // without a generation, perhaps still being read
+  uint32_t retired_slots_ = 0;
+  MonotonicTime next_wait_;
+  MonotonicTime next_eviction_;
+  std::atomic<uint64_t> slots_in_use_ = 0;
   std::atomic<uint64_t> known_processes_ = 0;
+  std::atomic<uint64_t> unplaced_processes_ = 0;
   std::atomic<uint64_t> refused_ = 0;
+  std::atomic<uint64_t> evicted_ = 0;
 };
 
 }  // namespace pyrometer

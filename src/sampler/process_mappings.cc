@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/unique_fd.h"
+#include "sampler/grace_period.h"
 
 namespace pyrometer {
 
@@ -26,7 +27,8 @@ ProcessMappings::ProcessMappings(sampler_bpf& skeleton, MappedArray<pyro_mapping
     : skeleton_(skeleton),
       tables_(tables),
       pool_(std::move(pool)),
-      upload_(pool_.entries(), bpf_map__fd(skeleton.maps.processes), tables.upload()) {}
+      upload_(pool_.entries(), bpf_map__fd(skeleton.maps.processes), tables.upload(),
+              [&skeleton] { return WaitForRunningPrograms(skeleton); }) {}
 
 void ProcessMappings::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                               std::span<const PublishedMapping> mappings) {
@@ -40,6 +42,10 @@ void ProcessMappings::Withdraw(Pid pid) {
 
 void ProcessMappings::ReleaseWithdrawn() {
   upload_.ReleaseWithdrawn(MonotonicNow());
+}
+
+std::vector<Pid> ProcessMappings::TakeMissed() {
+  return upload_.TakeMissed(MonotonicNow());
 }
 
 Result<std::vector<pyro_task_record>> ProcessMappings::ListTasks() const {

@@ -23,6 +23,7 @@ class ProcessMappings : public MappingTarget {
                std::span<const PublishedMapping> mappings) override;
   void Withdraw(Pid pid) override;
   void ReleaseWithdrawn() override;
+  std::vector<Pid> TakeMissed() override;
   Result<std::vector<pyro_task_record>> ListTasks() const override;
 
   MappingUpload::Counters counters() const { return upload_.counters(); }

@@ -12,8 +12,10 @@ namespace pyrometer {
 // microseconds, or a little more if a hypervisor stops the virtual CPU in the middle of it.
 inline constexpr std::chrono::seconds kReaderQuarantine{1};
 
-// The same where the fork program may have copied a reference, which we learn of later.
-inline constexpr std::chrono::seconds kForkQuarantine{10};
+// How long mappings that no known process refers to stay valid, if there is room: the fork program
+// may have copied a reference for a child that we learn of later, and the next process that maps
+// the same objects finds their tables loaded.
+inline constexpr std::chrono::seconds kIdleMappings{10};
 
 // True if `quarantine`, which began at `when`, is over.
 constexpr bool IsOver(std::chrono::nanoseconds quarantine, MonotonicTime when, MonotonicTime now) {

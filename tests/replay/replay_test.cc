@@ -55,6 +55,7 @@ class Nowhere : public AddressSpaceSink {
                std::span<const PublishedMapping>) override {}
   void Withdraw(Pid) override {}
   void ReleaseWithdrawn() override {}
+  std::vector<Pid> TakeMissed() override { return {}; }
 };
 
 // The recorded window, once.

@@ -53,7 +53,7 @@ KernelSide::KernelSide(const Clock& clock, uint32_t processes)
       processes_(bpf_map_create(BPF_MAP_TYPE_HASH, "scale_processes", sizeof(uint32_t),
                                 sizeof(pyro_process), processes, nullptr)),
       tables_({object_tables_, pages_, rules_}, *chunks_, kKernelBytes / sizeof(pyro_unwind_chunk)),
-      mappings_(pool_, processes_.get(), tables_) {}
+      mappings_(pool_, processes_.get(), tables_, [] { return Result<void>(); }) {}
 
 void KernelSide::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                          std::span<const PublishedMapping> sorted) {
@@ -68,6 +68,10 @@ void KernelSide::Withdraw(Pid pid) {
 
 void KernelSide::ReleaseWithdrawn() {
   mappings_.ReleaseWithdrawn(clock_.Now());
+}
+
+std::vector<Pid> KernelSide::TakeMissed() {
+  return mappings_.TakeMissed(clock_.Now());
 }
 
 std::optional<ObjectMapping> KernelSide::Find(Pid pid, Address address) const {

@@ -29,7 +29,8 @@
 #define PYRO_STACK_MEDIUM 128
 #define PYRO_STACK_LARGE 640
 
-/* Executable mappings of all known processes together; a power of two. */
+/* Executable mappings of all known processes together, and a head for each array of them; a power
+ * of two. */
 #define PYRO_MAPPING_POOL 65536
 
 /* General registers by DWARF number: x86_64 has 16 of them, arm64 31 and the stack pointer. */
@@ -140,6 +141,20 @@ struct pyro_mapping {
  * space hears of it: samples in it are resolved in user space, by the time they were taken. */
 #define PYRO_MAPPING_SHIFTING (1U << 31)
 
+/* Just before the first mapping of each array. User space changes the generation before it takes
+ * the region back, which makes all references to it worthless, also those that a fork has copied;
+ * the memory is used again once no program runs that could have seen the generation before. In the
+ * place of `generation` a mapping has its table, which never has this bit: nothing in the pool but
+ * a head can be taken for one. */
+struct pyro_mapping_head {
+  __u64 unused[3];
+  __u32
+      used; /* set by the sampling program, cleared by user space, which evicts what is not used */
+  __u32 generation; /* 0: none */
+};
+
+#define PYRO_MAPPING_GENERATION (1U << 30)
+
 /* What the kernel side knows about a process. Valid only while all guards match the task: start
  * time, exec id and size of its executable memory, which changes when something is unmapped. */
 struct pyro_process {
@@ -151,8 +166,9 @@ struct pyro_process {
   __u32 first_mapping; /* index into the mapping pool */
   __u32 mapping_count; /* sorted by start, not overlapping */
   __u32 exec_pages;    /* mm->exec_vm: pages that are executable but not writable */
-  __u32 exec_slack;    /* it may be so much more or less; what lies nowhere is then unknown */
-  __u32 pad;
+  __u16 exec_slack;    /* it may be so much more or less; what lies nowhere is then unknown */
+  __u16 missed;        /* set by a tick that found its mappings gone from the pool */
+  __u32 generation;    /* of these mappings in the pool; 0: they found no room */
 };
 
 /* Why a sample is unwound in user space. */
@@ -199,6 +215,10 @@ PYRO_STATIC_ASSERT(sizeof(struct pyro_sample_key) == 64, "sample key is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_sample_count) == 24, "sample count is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_stack_head) == 8, "stack head is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_mapping) == 32, "mapping is ABI");
+PYRO_STATIC_ASSERT(sizeof(struct pyro_mapping_head) == 32, "one mapping's room");
+PYRO_STATIC_ASSERT(__builtin_offsetof(struct pyro_mapping_head, generation) ==
+                       __builtin_offsetof(struct pyro_mapping, table),
+                   "a mapping is never taken for a head");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_process) == 32, "process is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_cold_sample) == 1376, "cold sample is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_task_record) == 32, "task record is ABI");

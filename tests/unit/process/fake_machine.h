@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -69,9 +70,11 @@ class RecordingSink : public AddressSpaceSink {
     withdrawn.insert(pid);
   }
   void ReleaseWithdrawn() override { ++releases; }
+  std::vector<Pid> TakeMissed() override { return std::exchange(missed, {}); }
 
   int publishes = 0;
   int releases = 0;
+  std::vector<Pid> missed;
   std::map<Pid, Published> by_pid;
   std::set<Pid> withdrawn;  // at least once
 };

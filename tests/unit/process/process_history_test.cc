@@ -37,6 +37,19 @@ TEST_F(ProcessHistoryTest, WithdrawsAProcessWhosePidIsAnothersBeforeItsExitIsSee
   EXPECT_FALSE(sink_.by_pid.contains(Pid(100)));
 }
 
+TEST_F(ProcessHistoryTest, PublishesAgainWhatTheKernelSideHadNoRoomForAndMisses) {
+  Scan();
+  const int before = sink_.publishes;
+  history_.PublishMissed();
+  EXPECT_EQ(sink_.publishes, before);
+  sink_.missed = {Pid(100)};
+  history_.PublishMissed();
+  EXPECT_EQ(sink_.publishes, before + 1);
+  sink_.missed = {Pid(999)};
+  history_.PublishMissed();
+  EXPECT_TRUE(sink_.withdrawn.contains(Pid(999))) << "it has ended meanwhile";
+}
+
 TEST_F(ProcessHistoryTest, PublishesNothingWhoseExecIsUnknown) {
   ASSERT_TRUE(history_.Scan({}).has_value());
   EXPECT_TRUE(sink_.by_pid.empty());

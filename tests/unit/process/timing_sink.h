@@ -38,6 +38,7 @@ class TimingSink : public AddressSpaceSink {
     seen_[pid].withdrawn = true;
   }
   void ReleaseWithdrawn() override {}
+  std::vector<Pid> TakeMissed() override { return {}; }
 
   std::vector<Pid> Published() {
     const std::lock_guard lock(mutex_);

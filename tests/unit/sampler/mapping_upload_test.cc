@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "pyrometer/result.h"
 #include "sampler/quarantine.h"
 #include "tests/unit/sampler/chunk_memory.h"
 #include "tests/unit/sampler/may_load_bpf.h"
@@ -33,50 +35,87 @@ UnwindTable OneRow() {
 
 class MappingUploadTest : public testing::Test {
  protected:
+  static constexpr size_t kRoom = 16;
+  static constexpr uint32_t kEntries = 16;
+
+  explicit MappingUploadTest(size_t room = kRoom) : pool_(room) {}
   void SetUp() override {
     if (!MayLoadBpf()) GTEST_SKIP() << "needs root";
     ASSERT_TRUE(processes_);
   }
   static UniqueFd ProcessMap() {
     return UniqueFd(bpf_map_create(BPF_MAP_TYPE_HASH, "test_processes", sizeof(uint32_t),
-                                   sizeof(pyro_process), 16, nullptr));
+                                   sizeof(pyro_process), kEntries, nullptr));
   }
-  bool Publish(uint32_t pid, MonotonicTime now) {
+  bool Publish(uint32_t pid, std::span<const PublishedMapping> mappings, MonotonicTime now) {
     const ProcessKey process{Pid(pid), StartTime(5)};
-    return upload_.Publish(process, ExecId(1), {.count = 2, .slack = 0}, std::span(&libc_, 1), now);
+    return upload_.Publish(process, ExecId(1), {.count = 2, .slack = 0}, mappings, now);
   }
-  bool IsKnown(uint32_t pid) {
+  bool Publish(uint32_t pid, MonotonicTime now) { return Publish(pid, std::span(&libc_, 1), now); }
+  // Mappings that no other process has.
+  static std::vector<PublishedMapping> Own(uint32_t pid, uint32_t count) {
+    std::vector<PublishedMapping> mappings;
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t start = (uint64_t{pid} << 32) + i * 0x2000;
+      mappings.push_back({.mapping = {Address(start), Address(start + 0x1000), kLibc, 0}});
+    }
+    return mappings;
+  }
+  std::optional<pyro_process> EntryOf(uint32_t pid) {
     pyro_process found{};
-    return bpf_map_lookup_elem(processes_.get(), &pid, &found) == 0;
+    if (bpf_map_lookup_elem(processes_.get(), &pid, &found) != 0) return std::nullopt;
+    return found;
+  }
+  // Also an entry that leads nowhere is one.
+  bool HasEntry(uint32_t pid) { return EntryOf(pid).has_value(); }
+  // What the sampling program reads at a tick.
+  bool Tick(uint32_t pid) { return Tick(pid, EntryOf(pid).value_or(pyro_process{})); }
+  bool Tick(uint32_t pid, pyro_process entry) {
+    if (entry.generation == 0 || pool_[entry.first_mapping - 1].table != entry.generation) {
+      entry.missed = 1;
+      bpf_map_update_elem(processes_.get(), &pid, &entry, BPF_EXIST);
+      return false;
+    }
+    pool_[entry.first_mapping - 1].object = 1;
+    return pool_[entry.first_mapping].start >> 32 == pid ||
+           pool_[entry.first_mapping].start < kNull;
   }
   uint64_t Tables() { return table_upload_.counters().tables; }
 
+  static constexpr uint64_t kNull = 0x10000;
   UniqueFd processes_ = ProcessMap();
   PublishedMapping libc_{.mapping = {Address(0x1000), Address(0x3000), kLibc, 0}};
   std::vector<pyro_object_table> tables_ = std::vector<pyro_object_table>(8);
   std::vector<pyro_table_page> pages_ = std::vector<pyro_table_page>(64);
   std::vector<pyro_unwind_rule> rules_ = std::vector<pyro_unwind_rule>(64);
-  std::vector<pyro_mapping> pool_ = std::vector<pyro_mapping>(1);
+  std::vector<pyro_mapping> pool_;
   VectorChunks chunks_;
   TableUpload table_upload_{{tables_, pages_, rules_}, chunks_, 2};
-  MappingUpload upload_{pool_, processes_.get(), table_upload_};
+  int waits_ = 0;  // for readers
+  bool waits_fail_ = false;
+  MappingUpload upload_{pool_, processes_.get(), table_upload_, [this]() -> Result<void> {
+                          ++waits_;
+                          if (waits_fail_) return Fail(ErrorCode::kIo, "no grace period");
+                          return {};
+                        }};
 };
 
 TEST_F(MappingUploadTest, SharesTheMappingsOfAParentAndItsChild) {
   ASSERT_TRUE(Publish(100, kNow));
-  EXPECT_TRUE(Publish(101, kNow)) << "the pool has room for one mapping";
-  EXPECT_TRUE(IsKnown(100));
-  EXPECT_TRUE(IsKnown(101));
+  EXPECT_TRUE(Publish(101, kNow));
+  EXPECT_TRUE(Tick(100));
+  EXPECT_TRUE(Tick(101));
+  EXPECT_EQ(upload_.counters().mappings, 2U) << "one mapping and its head";
 }
 
 TEST_F(MappingUploadTest, GivesBackWhatIsWithdrawnThoughNothingIsPublished) {
   ASSERT_TRUE(Publish(100, kNow));
   table_upload_.Load(kLibc, OneRow(), kNow);
   upload_.Withdraw(Pid(100), kNow);
-  EXPECT_FALSE(IsKnown(100));
-  upload_.ReleaseWithdrawn(After(kForkQuarantine / 2));
+  EXPECT_FALSE(HasEntry(100));
+  upload_.ReleaseWithdrawn(After(kIdleMappings / 2));
   EXPECT_EQ(Tables(), 1U) << "a child that we have not heard of may have inherited it";
-  upload_.ReleaseWithdrawn(After(kForkQuarantine));
+  upload_.ReleaseWithdrawn(After(kIdleMappings));
   EXPECT_EQ(Tables(), 0U);
 }
 
@@ -85,26 +124,119 @@ TEST_F(MappingUploadTest, KeepsWhatAChildStillUses) {
   ASSERT_TRUE(Publish(101, kNow));
   table_upload_.Load(kLibc, OneRow(), kNow);
   upload_.Withdraw(Pid(100), kNow);
-  upload_.ReleaseWithdrawn(After(kForkQuarantine));
+  upload_.ReleaseWithdrawn(After(kIdleMappings));
   EXPECT_EQ(Tables(), 1U);
+  EXPECT_TRUE(Tick(101));
+}
+
+TEST_F(MappingUploadTest, TakesUpAgainWhatNobodyHadForAWhile) {
+  ASSERT_TRUE(Publish(100, kNow));
+  upload_.Withdraw(Pid(100), kNow);
+  ASSERT_TRUE(Publish(101, After(kIdleMappings / 2)));
+  EXPECT_EQ(upload_.counters().mappings, 2U) << "in the same place";
+  upload_.ReleaseWithdrawn(After(kIdleMappings));
+  EXPECT_TRUE(Tick(101)) << "it is no longer idle";
+}
+
+TEST_F(MappingUploadTest, EndsTheReferencesThatAForkCopied) {
+  ASSERT_TRUE(Publish(100, kNow));
+  const pyro_process inherited = *EntryOf(100);
+  upload_.Withdraw(Pid(100), kNow);
+  EXPECT_TRUE(Tick(101, inherited)) << "as long as there is room";
+  upload_.ReleaseWithdrawn(After(kIdleMappings));
+  EXPECT_FALSE(Tick(101, inherited));
+  EXPECT_EQ(upload_.counters().mappings, 2U) << "a program may be in the middle of reading it";
+  upload_.ReleaseWithdrawn(After(kIdleMappings + kReaderQuarantine + kReaderQuarantine));
+  EXPECT_EQ(upload_.counters().mappings, 0U);
+  ASSERT_TRUE(Publish(102, Own(102, 1), After(2 * kIdleMappings)));
+  EXPECT_EQ(EntryOf(102)->first_mapping, inherited.first_mapping);
+  EXPECT_FALSE(Tick(101, inherited)) << "the same place, another generation";
+}
+
+TEST_F(MappingUploadTest, TakesNoMappingForAHead) {
+  ASSERT_TRUE(Publish(100, Own(100, 4), kNow));
+  const pyro_process entry = *EntryOf(100);
+  for (uint32_t i = 0; i < entry.mapping_count; ++i) {
+    EXPECT_EQ(pool_[entry.first_mapping + i].table & PYRO_MAPPING_GENERATION, 0U);
+  }
+}
+
+class LargeMappingUploadTest : public MappingUploadTest {
+ protected:
+  LargeMappingUploadTest() : MappingUploadTest(PYRO_MAPPING_POOL) {}
+};
+
+// Three processes, each of which maps 330 files in 1.5 seconds: 164,000 mappings are published.
+TEST_F(LargeMappingUploadTest, HasRoomForWhoeverMapsManyFilesInAShortTime) {
+  constexpr std::chrono::nanoseconds kTime = std::chrono::milliseconds(1500);
+  for (uint32_t count = 1; count <= 330; ++count) {
+    const MonotonicTime now = After(kTime * count / 330);
+    for (const uint32_t pid : {100U, 101U, 102U}) {
+      ASSERT_TRUE(Publish(pid, Own(pid, count), now)) << pid << " with " << count;
+      EXPECT_TRUE(Tick(pid));
+    }
+  }
+  EXPECT_TRUE(Publish(103, kNow));
+  EXPECT_EQ(upload_.counters().refused, 0U);
+  EXPECT_GT(waits_, 0) << "nothing is overwritten that a program may be reading";
+}
+
+TEST_F(MappingUploadTest, OverwritesNothingWithoutAGracePeriod) {
+  waits_fail_ = true;
+  ASSERT_TRUE(Publish(100, Own(100, kRoom - 1), kNow));
+  upload_.Withdraw(Pid(100), kNow);
+  EXPECT_FALSE(Publish(101, kNow));
+  EXPECT_EQ(waits_, 1);
+  EXPECT_FALSE(Publish(102, kNow));
+  EXPECT_EQ(waits_, 1) << "it takes long: not at every attempt";
+  EXPECT_TRUE(Publish(101, After(kReaderQuarantine)));
+}
+
+TEST_F(MappingUploadTest, MakesRoomWhereNoTickIsAndTriesAgainWhereOneIs) {
+  const auto second = [](int n) { return After(std::chrono::seconds(n)); };
+  ASSERT_TRUE(Publish(100, Own(100, 7), kNow));
+  ASSERT_TRUE(Publish(101, Own(101, 7), kNow));
+  EXPECT_TRUE(Tick(100));
+  EXPECT_FALSE(Publish(102, Own(102, 7), kNow)) << "these are too new to be judged";
+  EXPECT_EQ(upload_.counters().unplaced, 1U);
+  EXPECT_TRUE(upload_.TakeMissed(second(2)).empty()) << "no tick has hit it";
+  EXPECT_FALSE(Tick(102));
+  EXPECT_EQ(upload_.TakeMissed(second(2)), std::vector{Pid(102)});
+  EXPECT_TRUE(upload_.TakeMissed(second(2)).empty()) << "not all the time";
+  EXPECT_TRUE(Tick(100));
+  EXPECT_TRUE(Publish(102, Own(102, 7), second(2)));
+  EXPECT_TRUE(Tick(100));
+  EXPECT_TRUE(Tick(102));
+  EXPECT_EQ(upload_.counters().evicted, 1U);
+  EXPECT_TRUE(upload_.TakeMissed(second(4)).empty());
+  EXPECT_FALSE(Tick(101)) << "the one that nobody used";
+  EXPECT_EQ(upload_.TakeMissed(second(4)), std::vector{Pid(101)});
+  upload_.Withdraw(Pid(101), second(4));
+  EXPECT_EQ(upload_.counters().unplaced, 0U);
+}
+
+TEST_F(MappingUploadTest, MakesRoomInTheListOfProcesses) {
+  for (uint32_t pid = 100; pid < 100 + kEntries; ++pid) ASSERT_TRUE(Publish(pid, kNow));
+  EXPECT_FALSE(Publish(200, Own(200, 1), kNow));
+  EXPECT_EQ(upload_.counters().refused, 1U);
+  EXPECT_FALSE(HasEntry(200));
+  EXPECT_EQ(upload_.TakeMissed(After(std::chrono::seconds(2))), std::vector{Pid(200)});
+  EXPECT_TRUE(Publish(200, Own(200, 1), After(std::chrono::seconds(2))));
+  EXPECT_TRUE(Tick(200));
+  EXPECT_EQ(upload_.counters().evicted, kEntries);
 }
 
 TEST_F(MappingUploadTest, CountsWhatIsUsedAndWhatFoundNoRoom) {
   ASSERT_TRUE(Publish(100, kNow));
   ASSERT_TRUE(Publish(101, kNow));
-  const PublishedMapping other{.mapping = {Address(0x7000), Address(0x9000), ObjectId(8), 0}};
-  EXPECT_FALSE(upload_.Publish({Pid(102), StartTime(5)}, ExecId(1), {.count = 2, .slack = 0},
-                               std::span(&other, 1), kNow));
-  EXPECT_EQ(upload_.counters().mappings, 1U);
-  EXPECT_EQ(upload_.counters().room, 1U);
+  EXPECT_FALSE(Publish(102, Own(102, kRoom), kNow)) << "more than there is";
+  EXPECT_EQ(upload_.counters().mappings, 2U);
+  EXPECT_EQ(upload_.counters().room, kRoom);
   EXPECT_EQ(upload_.counters().processes, 2U);
   EXPECT_EQ(upload_.counters().refused, 1U);
   upload_.Withdraw(Pid(100), kNow);
   upload_.Withdraw(Pid(101), kNow);
   EXPECT_EQ(upload_.counters().processes, 0U);
-  EXPECT_EQ(upload_.counters().mappings, 1U) << "a child that we have not heard of may use it";
-  upload_.ReleaseWithdrawn(After(kForkQuarantine));
-  EXPECT_EQ(upload_.counters().mappings, 0U);
 }
 
 }  // namespace
