@@ -23,8 +23,7 @@ Result<std::shared_ptr<SpillFile>> SpillFile::Open(const Options& options) {
 
 Result<std::unique_ptr<const SpillFile::Extent>> SpillFile::Write(
     std::span<const std::byte> bytes) {
-  const auto blocks =
-      static_cast<uint32_t>(std::max<uint64_t>((bytes.size() + kBlock - 1) / kBlock, 1));
+  const auto blocks = static_cast<uint32_t>(BlocksFor(bytes.size()));
   if (!file_.LeavesOnDisk(left_on_disk_))
     return Fail(ErrorCode::kExhausted, "too little is free on the disk");
   uint32_t first = 0;
@@ -64,8 +63,7 @@ uint64_t SpillFile::bytes() const {
 }
 
 SpillFile::Extent::~Extent() {
-  const uint64_t blocks = std::max<uint64_t>((size_ + kBlock - 1) / kBlock, 1);
-  file_->Free(first_block_, static_cast<uint32_t>(blocks));
+  file_->Free(first_block_, static_cast<uint32_t>(BlocksFor(size_)));
 }
 
 Result<void> SpillFile::Extent::Read(uint64_t offset, std::span<std::byte> out) const {

@@ -21,6 +21,8 @@ namespace pyrometer {
 // is a memfd. One descriptor serves all. Nothing is left when the process ends. Thread-safe.
 class SpillFile : public std::enable_shared_from_this<SpillFile> {
  public:
+  static constexpr uint64_t kBlock = 4096;
+
   struct Options {
     // Tried in this order. What is no directory of a local disk file system is passed over.
     std::vector<std::string> directories = NamelessFile::DefaultDirectories();
@@ -37,6 +39,8 @@ class SpillFile : public std::enable_shared_from_this<SpillFile> {
     Extent& operator=(const Extent&) = delete;
 
     uint64_t size() const { return size_; }
+    // What it takes of the file: whole blocks.
+    uint64_t room() const { return BlocksFor(size_) * kBlock; }
     // Reads out.size() bytes at `offset`. REQUIRES: they lie within the extent. Errors: kIo,
     // kMalformed.
     Result<void> Read(uint64_t offset, std::span<std::byte> out) const;
@@ -59,12 +63,16 @@ class SpillFile : public std::enable_shared_from_this<SpillFile> {
 
   bool is_in_memory() const { return file_.in_memory; }
   uint64_t most() const { return most_blocks_ * kBlock; }
+  // How much each of its two users, unwind tables and symbol tables, may keep. The rest, a quarter,
+  // is for what they are making.
+  uint64_t share() const { return most() / 8 * 3; }
   // Allocated now, in whole blocks.
   uint64_t bytes() const;
 
  private:
-  static constexpr uint64_t kBlock = 4096;
-
+  static uint64_t BlocksFor(uint64_t bytes) {
+    return bytes == 0 ? 1 : (bytes + kBlock - 1) / kBlock;
+  }
   SpillFile(NamelessFile file, uint32_t blocks, uint64_t left_on_disk)
       : file_(std::move(file)), most_blocks_(blocks), left_on_disk_(left_on_disk), free_(blocks) {}
   void Free(uint32_t first_block, uint32_t count);

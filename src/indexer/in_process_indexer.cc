@@ -18,9 +18,9 @@ Result<ObjectFacts> InProcessIndexer::Inspect(int fd) {
   return elf.error();
 }
 
-Result<SymbolTable> InProcessIndexer::Symbols(int fd) {
+Result<SymbolTable> InProcessIndexer::Symbols(int fd, const SymbolTableOptions& options) {
   ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
-  return ReadSymbolTable(elf);
+  return ReadSymbolTable(elf, options);
 }
 
 Result<UnwindTable> InProcessIndexer::Unwind(int fd, const UnwindTableOptions& options) {

@@ -9,7 +9,7 @@ namespace pyrometer {
 class InProcessIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int fd) override;
-  Result<SymbolTable> Symbols(int fd) override;
+  Result<SymbolTable> Symbols(int fd, const SymbolTableOptions& options) override;
   Result<UnwindTable> Unwind(int fd, const UnwindTableOptions& options) override;
   Result<UnwindTable> Unwind(int fd, int debug_fd, const UnwindTableOptions& options) override;
 };

@@ -20,6 +20,18 @@ constexpr size_t kTableBytes = size_t{12} << 20;
 // What is mapped now has its tables before the first tick, as far as that takes no longer.
 constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);
 
+Symbolizer::Options NamingOptions(const Profiler::Machine& machine) {
+  Symbolizer::Options options{.kernel = machine.kernel_symbols};
+  if (machine.spill != nullptr) options.symbol_tables.max_spilled = machine.spill->share();
+  return options;
+}
+
+SpillStats SpillOf(const SpillFile* file) {
+  if (file == nullptr) return {};
+  return {
+      .bytes = file->bytes(), .room = file->most(), .in_memory = file->is_in_memory() ? 1U : 0U};
+}
+
 }  // namespace
 
 Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseconds longest_window,
@@ -42,7 +54,7 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
              .out = taken_,
              .clock = machine_.clock,
              .log = machine_.log}),
-      namer_(machine_.indexer, std::move(symbols), {.kernel = machine_.kernel_symbols}) {
+      namer_(machine_.indexer, std::move(symbols), NamingOptions(machine_), machine_.spill) {
   loader_.Load(kLoadingTimeAtStart);
   loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
   unwinding_thread_ = std::jthread([this](const std::stop_token& stop) { cold_.Run(stop); });
@@ -194,7 +206,8 @@ ProfilerStats Profiler::stats() const {
           .tables = tables_.counters(),
           .loading = loader_.counters(),
           .processes = machine_.processes.counters(),
-          .names = namer_.counts()};
+          .names = namer_.counts(),
+          .spill = SpillOf(machine_.spill.get())};
 }
 
 }  // namespace pyrometer

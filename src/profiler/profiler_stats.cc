@@ -150,16 +150,23 @@ void AddUnwinding(const ProfilerStats& stats, StatList& list) {
            "of these: the object's file was gone or is no ELF file");
   list.Add("tables_kept", stats.tables.kept, "unwind tables kept in user space now");
   list.Add("tables_kept_bytes", stats.tables.bytes, "bytes of these in memory");
-  list.Add("tables_spilled_bytes", stats.tables.spilled_bytes,
-           "bytes of all tables in a file, which is in memory only where no disk can be written");
+  list.Add("tables_spilled_bytes", stats.tables.spilled_bytes, "bytes of these in the spill file");
   list.Add("table_spills_failed_total", stats.tables.spills_failed,
-           "tables kept in memory because that file was full or not there");
+           "tables with rows in memory because the spill file was full or not there");
   list.Add("tables_loaded_total", stats.loading.loaded,
            "unwind tables handed to the kernel, including repeats");
   list.Add("tables_retried_total", stats.loading.retried,
            "of these: the object's file could not be read a minute before");
   list.Add("tables_wanted", stats.loading.waiting,
            "objects whose table waits to be loaded into the kernel, as of the last look");
+}
+
+void AddSpill(const SpillStats& spill, StatList& list) {
+  static_assert(kNumbers<SpillStats> == 3);
+  list.Add("spill_file_bytes", spill.bytes, "bytes of the spill file in use now");
+  list.Add("spill_file_room_bytes", spill.room, "bytes that the spill file may take; 0: none");
+  list.Add("spill_file_in_memory", spill.in_memory,
+           "1 if the spill file is in memory, because no local disk could be written");
 }
 
 void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
@@ -243,7 +250,7 @@ std::string_view HelpOf(Unresolved reason) {
 }
 
 void AddNames(const SymbolizerCounts& names, StatList& list) {
-  static_assert(kNumbers<SymbolizerCounts> == 6 + kUnresolvedReasons);
+  static_assert(kNumbers<SymbolizerCounts> == 7 + kUnresolvedReasons);
   list.Add("locations_total", names.locations, "distinct places in code that were named");
   for (size_t i = 0; i < names.unresolved.size(); ++i) {
     const auto reason = static_cast<Unresolved>(i);
@@ -253,7 +260,10 @@ void AddNames(const SymbolizerCounts& names, StatList& list) {
   list.Add("symbol_tables_read_total", names.tables_read, "symbol tables read, including repeats");
   list.Add("symbol_tables_dropped_in_use_total", names.tables_dropped_in_use,
            "symbol tables dropped for lack of room while in use");
-  list.Add("symbol_table_bytes", names.symbol_table_bytes, "bytes of symbol tables held now");
+  list.Add("symbol_table_bytes", names.symbol_table_bytes,
+           "bytes of symbol tables in memory, as of the last window");
+  list.Add("symbol_spilled_bytes", names.symbol_spilled_bytes,
+           "bytes of symbol tables in the spill file, as of the last window");
   list.Add("kernel_symbols_read_total", names.kernel_symbols_read,
            "times the kernel's symbols were read again for new modules");
   list.Add("perf_map_bad_lines_total", names.bad_perf_map_lines,
@@ -272,6 +282,7 @@ std::vector<Stat> ListStats(const ProfilerStats& stats) {
   AddProcessRecords(stats.processes, list);
   AddProcesses(stats.processes, list);
   AddNames(stats.names, list);
+  AddSpill(stats.spill, list);
   return std::move(list).Take();
 }
 

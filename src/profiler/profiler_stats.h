@@ -18,6 +18,13 @@
 
 namespace pyrometer {
 
+// The file for what memory should not hold; all 0 if there is none.
+struct SpillStats {
+  uint64_t bytes = 0;      // in use now
+  uint64_t room = 0;       // the most that may be
+  uint64_t in_memory = 0;  // 1: it is in memory itself, no disk could be written
+};
+
 // Every counter of the profiler, grouped by the part that counts.
 struct ProfilerStats {
   Accounting ticks;
@@ -31,6 +38,7 @@ struct ProfilerStats {
   TableLoader::Counters loading;
   ProcessCounters processes;
   SymbolizerCounts names;
+  SpillStats spill;
 };
 
 // One number and its meaning, in the form of a Prometheus metric.

@@ -4,42 +4,35 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <vector>
+#include <utility>
 
 #include "base/spill_file.h"
+#include "base/spilled_bytes.h"
 #include "pyrometer/unwind_table.h"
 
 namespace pyrometer {
 
-// The rows of one table, in pieces: in the spill file, or in memory where that has no room. What
-// neither has room for cannot be read.
-// Put() comes before all else; then thread-safe.
+// The rows of one table: in the spill file, or in memory where that has no room. What neither has
+// room for cannot be read. Put() comes before all else; then thread-safe.
 class SpilledRows : public RowSink, public StoredRows {
  public:
   static constexpr size_t kMostInMemory = size_t{8} << 20;  // bytes
 
   // A null `file` has no room.
-  explicit SpilledRows(std::shared_ptr<SpillFile> file) : file_(std::move(file)) {}
+  explicit SpilledRows(std::shared_ptr<SpillFile> file)
+      : bytes_({.file = std::move(file), .most_in_memory = kMostInMemory}) {}
 
-  void Put(std::span<const pyro_unwind_row> rows) override;
-  bool Read(size_t first, std::span<pyro_unwind_row> out) const override;
+  void Put(std::span<const pyro_unwind_row> rows) override { bytes_.Put(std::as_bytes(rows)); }
+  bool Read(size_t first, std::span<pyro_unwind_row> out) const override {
+    return bytes_.Read(first * sizeof(pyro_unwind_row), std::as_writable_bytes(out));
+  }
 
-  // Bytes of rows in memory.
-  size_t bytes() const { return bytes_; }
+  // Bytes of rows in memory, and in the spill file.
+  size_t bytes() const { return bytes_.in_memory(); }
+  uint64_t spilled() const { return bytes_.spilled(); }
 
  private:
-  struct Piece {
-    size_t first = 0;  // number of its first row
-    size_t count = 0;
-    std::unique_ptr<const SpillFile::Extent> extent;  // null: the rows are in `rows`
-    std::vector<pyro_unwind_row> rows;
-  };
-
-  static bool ReadPiece(const Piece& piece, size_t first, std::span<pyro_unwind_row> out);
-
-  const std::shared_ptr<SpillFile> file_;
-  std::vector<Piece> pieces_;
-  size_t bytes_ = 0;
+  SpilledBytes bytes_;
 };
 
 }  // namespace pyrometer

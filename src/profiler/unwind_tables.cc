@@ -56,6 +56,7 @@ std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
   const bool failed = !made.has_value();
   const bool may_come = failed && MayComeLater(made.error());
   const size_t bytes = failed ? 0 : made->bytes;
+  const uint64_t spilled = failed ? 0 : made->spilled;
   auto table = std::make_shared<const UnwindTable>(failed ? UnwindTable() : std::move(made->table));
   Entries dropped;
   const absl::MutexLock lock(&mutex_);
@@ -66,10 +67,7 @@ std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
   if (may_come) {
     failed_.Add(object, clock_.Now());
   } else {
-    Keep({.object = object,
-          .table = table,
-          .bytes = BytesOf(*table, bytes),
-          .spilled = table->row_count() * sizeof(pyro_unwind_row) - bytes});
+    Keep({.object = object, .table = table, .bytes = BytesOf(*table, bytes), .spilled = spilled});
     dropped = TakeLeastUsed();
   }
   return table;
@@ -87,6 +85,7 @@ bool UnwindTables::Has(ObjectId object) const {
 
 void UnwindTables::Keep(Entry entry) {
   counters_.bytes += entry.bytes;
+  counters_.spilled_bytes += entry.spilled;
   entries_.push_front(std::move(entry));
   by_object_[entries_.front().object] = entries_.begin();
 }
@@ -96,17 +95,14 @@ void UnwindTables::Keep(Entry entry) {
 UnwindTables::Entries UnwindTables::TakeLeastUsed() {
   Entries dropped;
   while (counters_.bytes > budget_ && entries_.size() > 1) DropLast(dropped);
-  // A quarter of the spill file stays free for the tables that are being made.
-  uint64_t spilled = spill_ == nullptr ? 0 : spill_->bytes();
-  while (spill_ != nullptr && spilled > spill_->most() / 4 * 3 && entries_.size() > 1) {
-    spilled -= std::min<uint64_t>(spilled, entries_.back().spilled);
-    DropLast(dropped);
-  }
+  const uint64_t most_spilled = spill_ == nullptr ? 0 : spill_->share();
+  while (counters_.spilled_bytes > most_spilled && entries_.size() > 1) DropLast(dropped);
   return dropped;
 }
 
 void UnwindTables::DropLast(Entries& dropped) {
   counters_.bytes -= entries_.back().bytes;
+  counters_.spilled_bytes -= entries_.back().spilled;
   by_object_.erase(entries_.back().object);
   dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
 }
@@ -115,7 +111,6 @@ UnwindTables::Counters UnwindTables::counters() const {
   const absl::MutexLock lock(&mutex_);
   Counters now = counters_;
   now.kept = entries_.size();
-  now.spilled_bytes = spill_ == nullptr ? 0 : spill_->bytes();
   return now;
 }
 
@@ -143,7 +138,7 @@ Result<UnwindTables::Made> UnwindTables::Make(const Maker& make) {
   const auto rows = std::make_shared<SpilledRows>(spill_);
   ASSIGN_OR_RETURN(UnwindTable table, make({.stop = stopping_.get_token(), .rows = rows.get()}));
   if (!table.empty()) table.stored = rows;
-  return Made{.table = std::move(table), .bytes = rows->bytes()};
+  return Made{.table = std::move(table), .bytes = rows->bytes(), .spilled = rows->spilled()};
 }
 
 bool UnwindTables::ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) {

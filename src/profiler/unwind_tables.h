@@ -92,7 +92,8 @@ class UnwindTables : public UnwindTableSource {
   };
   struct Made {
     UnwindTable table;
-    size_t bytes = 0;  // of its rows in memory
+    size_t bytes = 0;      // of its rows in memory
+    uint64_t spilled = 0;  // of its rows in the spill file
   };
   using Maker = absl::FunctionRef<Result<UnwindTable>(const UnwindTableOptions&)>;
   using Entries = std::list<Entry>;  // most recently used first

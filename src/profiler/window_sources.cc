@@ -32,8 +32,8 @@ Result<SymbolTable> WindowSources::Symbols(ObjectId object) {
   if (known == objects_.end() || known->second.file == nullptr) {
     return Fail(ErrorCode::kNotFound, "the file of object {} is gone", object.value());
   }
-  if (IsTooLate()) return Fail(ErrorCode::kExhausted, "no time is left to read symbols");
-  return indexer_.Symbols(known->second.file->get());
+  if (IsTooLate()) return Fail(ErrorCode::kIo, "no time is left to read symbols");
+  return indexer_.Symbols(known->second.file->get(), options_);
 }
 
 Result<UniqueFd> WindowSources::Open(ProcessKey process) {

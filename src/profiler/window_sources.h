@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "indexer/indexer.h"
 #include "process/resolved_window.h"
@@ -15,7 +16,9 @@ namespace pyrometer {
 // Answers the symbolizer's questions from the window being named.
 class WindowSources : public ObjectSource, public PerfMapSource {
  public:
-  explicit WindowSources(Indexer& indexer) : indexer_(indexer) {}
+  // Symbol tables are kept as `options` say.
+  explicit WindowSources(Indexer& indexer, SymbolTableOptions options = {})
+      : indexer_(indexer), options_(std::move(options)) {}
 
   // Takes over what `resolved` carries, except its samples.
   void Use(ResolvedWindow& resolved);
@@ -34,6 +37,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   bool IsTooLate() const { return std::chrono::steady_clock::now() >= give_up_at_.load(); }
 
   Indexer& indexer_;
+  const SymbolTableOptions options_;
   std::atomic<std::chrono::steady_clock::time_point> give_up_at_ =
       std::chrono::steady_clock::time_point::max();
   decltype(ResolvedWindow::objects) objects_;

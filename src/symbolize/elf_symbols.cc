@@ -20,11 +20,6 @@ namespace {
 // .dynsym alone lacks the functions that are not exported.
 enum class Unsized { kKeep, kDrop };
 
-struct NamedLater {
-  DeclaredFunction function;
-  uint32_t name = 0;  // st_name
-};
-
 DeclaredFunction::Binding BindingOf(const Elf64_Sym& symbol) {
   switch (ELF64_ST_BIND(symbol.st_info)) {
     case STB_LOCAL:
@@ -45,44 +40,44 @@ const Section* CodeSectionOf(const Elf64_Sym& symbol, const SectionTable& sectio
   return inside ? s : nullptr;
 }
 
-// Labels that are not meant as names of code: of the compiler, of arm64's mapping symbols ($x, $d),
-// and nasm's local labels (function.label).
-bool IsPrivateLabel(const DeclaredFunction& function, std::string_view name) {
-  if (function.typed) return false;
-  if (name.starts_with('$') || name.starts_with(".L")) return true;
-  return function.binding == DeclaredFunction::Binding::kLocal && function.size == 0 &&
-         name.find('.') != std::string_view::npos;
+// Where the code begins.
+ElfAddress BaseOf(const ElfFile& elf) {
+  ElfAddress base(0);
+  bool any = false;
+  for (const Segment& segment : elf.segments()) {
+    if (!segment.executable || (any && base <= segment.address)) continue;
+    base = segment.address;
+    any = true;
+  }
+  return base;
 }
 
 class FunctionCollector {
  public:
   // `elf` is the file that gets executed: its segments say what is code.
-  explicit FunctionCollector(const ElfFile& elf) : elf_(elf) {}
+  FunctionCollector(const ElfFile& elf, const SymbolTableOptions& options)
+      : elf_(elf), builder_(BaseOf(elf), options) {}
 
   // Adds the functions of `range` in `file`, which is `elf` or its debug data.
   Result<void> AddAll(const ElfFile& file, const SectionTable& sections, const SymbolRange& range,
                       Unsized unsized) {
-    std::vector<NamedLater> found;
-    RETURN_IF_ERROR(ForEachSymbol(file, range, [&](const Elf64_Sym& symbol) {
+    builder_.Reserve(range.count);
+    Result<void> visited = ForEachSymbol(file, range, [&](const Elf64_Sym& symbol) {
       const std::optional<DeclaredFunction> function = FunctionOf(symbol, sections);
       if (!function || (function->size == 0 && unsized == Unsized::kDrop)) return;
-      found.push_back({*function, symbol.st_name});
-    }));
-    // In the order of their names, these are read in one pass over the table.
-    std::ranges::sort(found, {}, &NamedLater::name);
-    SymbolNames names(file, range);
-    for (const NamedLater& f : found) {
-      const Result<std::string_view> name = names.At(f.name);
-      if (!name) continue;  // a bad symbol costs that symbol
-      if (IsPrivateLabel(f.function, *name)) continue;
-      // "memcpy@@GLIBC_2.14" is called memcpy.
-      RETURN_IF_ERROR(builder_.Add(f.function, name->substr(0, name->find('@', 1))));
+      builder_.Add(*function, symbol.st_name);
+    });
+    if (!visited) {
+      builder_.ForgetUnnamed();
+      return visited;
     }
+    SymbolNames names(file, range);
+    builder_.ReadNames([&](uint32_t offset) { return names.At(offset); });
     return {};
   }
 
   bool empty() const { return builder_.empty(); }
-  SymbolTable Build() && { return std::move(builder_).Build(); }
+  Result<SymbolTable> Build() && { return std::move(builder_).Build(); }
 
  private:
   std::optional<DeclaredFunction> FunctionOf(const Elf64_Sym& symbol,
@@ -153,7 +148,7 @@ Result<void> AddDynamic(const ElfFile& elf, const SectionTable& sections, Unsize
 
 }  // namespace
 
-Result<SymbolTable> ReadSymbolTable(const ElfFile& elf) {
+Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options) {
   Attempts attempts;
   SectionTable sections;
   if (Result<SectionTable> read = SectionTable::Read(elf)) {
@@ -161,7 +156,7 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf) {
   } else {
     attempts.Note(std::move(read).error());
   }
-  FunctionCollector functions(elf);
+  FunctionCollector functions(elf, options);
   attempts.Note(AddStatic(elf, sections, functions));
   if (functions.empty()) {
     attempts.Note(AddDebugData(elf, sections, functions));

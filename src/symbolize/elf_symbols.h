@@ -10,7 +10,8 @@ namespace pyrometer {
 // Reads the functions of `elf`: those in .symtab, which has all of them; without one, those in
 // .gnu_debugdata and .dynsym together. Only functions in an executable segment count.
 // An empty table is not an error: a file may have no symbols at all.
-// Errors: kMalformed, kUnsupported, kExhausted, kIo if there are symbols, but none can be read.
-Result<SymbolTable> ReadSymbolTable(const ElfFile& elf);
+// Errors: kMalformed, kUnsupported, kExhausted, kIo if there are symbols, but none can be read;
+// kExhausted if there is no room for them.
+Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options = {});
 
 }  // namespace pyrometer

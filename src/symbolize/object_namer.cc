@@ -123,6 +123,7 @@ void ObjectNamer::EndWindow(uint32_t unused_since) {
   counts_.tables_read = tables_.tables_read();
   counts_.tables_dropped_in_use = tables_.dropped_in_use();
   counts_.symbol_table_bytes = tables_.bytes();
+  counts_.symbol_spilled_bytes = tables_.spilled_bytes();
   absl::erase_if(objects_, [](const auto& o) { return o.second.code.use_count() == 1; });
 }
 

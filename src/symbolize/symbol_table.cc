@@ -2,24 +2,84 @@
 #include "symbolize/symbol_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <span>
+
+#include "symbolize/better_name.h"
 
 namespace pyrometer {
+namespace {
+
+constexpr size_t kUsualName = 256;  // bytes
+constexpr size_t kMaxName = 4096;   // longer ones are cut
+
+}  // namespace
 
 std::optional<Symbol> SymbolTable::Find(ElfAddress address) const {
   const uint64_t offset = address.value() - base_;  // wraps below base_, which is out of range
   if (offset > std::numeric_limits<uint32_t>::max()) return std::nullopt;
-  const auto next = std::ranges::upper_bound(entries_, offset, {}, &Entry::start);
-  if (next == entries_.begin()) return std::nullopt;
-  auto index = static_cast<uint32_t>(next - entries_.begin() - 1);
-  for (; index != kNone; index = entries_[index].enclosing) {
-    const Entry& entry = entries_[index];
-    if (offset - entry.start >= entry.size) continue;
-    return Symbol{.name = names_.data() + entry.name,
-                  .start = ElfAddress(base_ + entry.start),
-                  .size = entry.size};
+  std::optional<uint32_t> index = LastAtOrBelow(static_cast<uint32_t>(offset));
+  while (index && *index != kNone) {
+    const std::vector<Entry> found = Entries(*index, 1);
+    if (found.empty()) break;
+    const Entry& entry = found.front();
+    if (offset - entry.start >= entry.size) {
+      index = entry.enclosing;
+      continue;
+    }
+    std::string name = BestName(*index, entry);
+    if (name.empty()) break;
+    return Symbol{
+        .name = std::move(name), .start = ElfAddress(base_ + entry.start), .size = entry.size};
   }
   return std::nullopt;
+}
+
+std::optional<uint32_t> SymbolTable::LastAtOrBelow(uint32_t offset) const {
+  const auto next_page = std::ranges::upper_bound(page_starts_, offset);
+  if (next_page == page_starts_.begin()) return std::nullopt;
+  const size_t first = static_cast<size_t>(next_page - page_starts_.begin() - 1) * kPage;
+  const std::vector<Entry> page = Entries(first, std::min(kPage, size_ - first));
+  const auto next = std::ranges::upper_bound(page, offset, {}, &Entry::start);
+  if (next == page.begin()) return std::nullopt;
+  return static_cast<uint32_t>(first + static_cast<size_t>(next - page.begin()) - 1);
+}
+
+// Empty if they cannot be read.
+std::vector<SymbolTable::Entry> SymbolTable::Entries(size_t first, size_t count) const {
+  std::vector<Entry> entries(count);
+  const uint64_t at = entries_at_ + first * sizeof(Entry);
+  if (!stored_->Read(at, std::as_writable_bytes(std::span(entries)))) entries.clear();
+  return entries;
+}
+
+// Of the names that the function has, of which the last is at `index`.
+std::string SymbolTable::BestName(uint32_t index, const Entry& entry) const {
+  const size_t first = index - std::min<size_t>(index, kMostNames - 1);
+  std::string best;
+  const std::vector<Entry> entries = Entries(first, index - first + 1);
+  for (auto e = entries.rbegin(); e != entries.rend(); ++e) {
+    if (e->start != entry.start || e->size != entry.size) break;
+    std::string name = NameAt(e->name);
+    if (best.empty() || BetterName(name, best)) best = std::move(name);
+  }
+  return best;
+}
+
+// "memcpy@@GLIBC_2.14" is called memcpy.
+std::string SymbolTable::NameAt(uint32_t offset) const {
+  std::string name;
+  for (const size_t most : {kUsualName, kMaxName}) {
+    name.resize(std::min<uint64_t>(most, entries_at_ - offset));
+    if (!stored_->Read(offset, std::as_writable_bytes(std::span(name)))) return {};
+    const size_t size = ::strnlen(name.data(), name.size());
+    const bool is_whole = size < name.size();
+    name.resize(size);
+    if (is_whole) break;
+  }
+  name.resize(std::min(name.size(), name.find('@', 1)));
+  return name;
 }
 
 }  // namespace pyrometer

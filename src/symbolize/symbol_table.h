@@ -3,53 +3,79 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/spill_file.h"
+#include "base/spilled_bytes.h"
 #include "pyrometer/ids.h"
 
 namespace pyrometer {
 
 // A function's range. `name` is raw: mangled, with whatever bytes the file has.
 struct Symbol {
-  std::string_view name;
+  std::string name;
   ElfAddress start;
   uint64_t size = 0;
 };
 
-// The functions of one object by address. An immutable value made by SymbolTableBuilder; takes 16
+// Where a table is kept: what has more than 64 KiB in the spill file, as far as that has room.
+struct SymbolTableOptions {
+  std::shared_ptr<SpillFile> spill{};           // null: has no room
+  uint64_t most_spilled = uint64_t{256} << 20;  // bytes
+  size_t most_in_memory = size_t{32} << 20;     // bytes; without room in the spill file
+};
+
+// The functions of one object by address. An immutable value made by SymbolTableBuilder, of 16
 // bytes per function plus the names. Any number of threads may use it.
 class SymbolTable {
  public:
   SymbolTable() = default;
 
   // The function that `address` lies in, the innermost if there are several. Sizes are honoured:
-  // between functions there is nothing. The name is valid as long as the table.
+  // between functions there is nothing. Nothing, too, if the spill file cannot be read. Costs up to
+  // three reads of that file, 1 to 2 µs, more where functions lie in functions or have several
+  // names.
   std::optional<Symbol> Find(ElfAddress address) const;
 
-  bool empty() const { return entries_.empty(); }
-  size_t size() const { return entries_.size(); }
+  bool empty() const { return size_ == 0; }
+  // Entries: functions, and further names of these.
+  size_t size() const { return size_; }
 
-  // Memory use, in bytes.
-  size_t bytes() const { return entries_.capacity() * sizeof(Entry) + names_.capacity(); }
+  // In memory, and in the spill file.
+  size_t bytes() const {
+    return page_starts_.capacity() * sizeof(uint32_t) + (stored_ ? stored_->in_memory() : 0);
+  }
+  uint64_t spilled_bytes() const { return stored_ ? stored_->spilled() : 0; }
 
  private:
   friend class SymbolTableBuilder;
 
   static constexpr uint32_t kNone = ~uint32_t{0};
+  static constexpr size_t kPage = 256;      // entries, read at once
+  static constexpr size_t kMostNames = 64;  // of one function, among which the best is chosen
 
   struct Entry {
     uint32_t start = 0;  // relative to base_
     uint32_t size = 0;
-    uint32_t name = 0;           // in names_, up to a NUL
+    uint32_t name = 0;           // offset of its first byte; it ends with a NUL
     uint32_t enclosing = kNone;  // the next larger entry that contains this one's start
   };
 
+  std::vector<Entry> Entries(size_t first, size_t count) const;
+  std::optional<uint32_t> LastAtOrBelow(uint32_t offset) const;
+  std::string BestName(uint32_t index, const Entry& entry) const;
+  std::string NameAt(uint32_t offset) const;
+
   uint64_t base_ = 0;
-  std::vector<Entry> entries_;  // by start; of equal starts, the smallest last
-  std::string names_;
+  size_t size_ = 0;
+  uint64_t entries_at_ = 0;
+  std::vector<uint32_t> page_starts_;  // of every kPage-th entry
+  // The names, then at entries_at_ the entries: by start; of equal starts, the smallest last; those
+  // that differ in their names only, together.
+  std::shared_ptr<const SpilledBytes> stored_;
 };
 
 }  // namespace pyrometer

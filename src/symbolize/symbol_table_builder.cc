@@ -3,124 +3,169 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
-
-#include "symbolize/better_name.h"
 
 namespace pyrometer {
 namespace {
 
-// Above what the largest known executables have (a debug build of Chromium: 3 million).
-constexpr size_t kMaxFunctions = size_t{4} << 20;
-constexpr size_t kMaxNameBytes = size_t{256} << 20;
+// Above what the largest known executables have (a debug build of Chromium: 3 million). They take
+// 64 MiB while the table is made.
+constexpr uint64_t kMaxFunctions = uint64_t{4} << 20;
 constexpr size_t kMaxNesting = 32;
+constexpr uint64_t kReach = std::numeric_limits<uint32_t>::max();
+constexpr size_t kBufferBytes = size_t{256} << 10;
+constexpr size_t kKeptInMemory = size_t{64} << 10;
 
 }  // namespace
 
-Result<void> SymbolTableBuilder::Add(const DeclaredFunction& function, std::string_view name) {
-  if (function.limit <= function.start || name.empty()) return {};
-  if (candidates_.size() >= kMaxFunctions || names_.size() + name.size() >= kMaxNameBytes) {
-    return Fail(ErrorCode::kExhausted, "more than {} functions or {} bytes of names", kMaxFunctions,
-                kMaxNameBytes);
-  }
-  const uint64_t start = function.start.value();
-  const uint64_t room = function.limit.value() - start;
-  candidates_.push_back(
-      {.start = start,
-       .end = function.size == 0 ? function.limit.value() : start + std::min(function.size, room),
-       .name = static_cast<uint32_t>(names_.size()),
-       .binding = function.binding,
-       .typed = function.typed,
-       .sized = function.size != 0});
-  names_.append(name).push_back('\0');
-  return {};
+SymbolTableBuilder::SymbolTableBuilder(ElfAddress base, SymbolTableOptions options)
+    : base_(base.value()),
+      stored_(std::make_shared<SpilledBytes>(
+          SpilledBytes::Options{.file = std::move(options.spill),
+                                .most_spilled = options.most_spilled,
+                                .most_in_memory = options.most_in_memory,
+                                .kept_in_memory = kKeptInMemory})) {}
+
+void SymbolTableBuilder::Reserve(uint64_t functions) {
+  functions_.reserve(std::min(functions, kMaxFunctions));
 }
 
-SymbolTable SymbolTableBuilder::Build() && {
+void SymbolTableBuilder::Add(const DeclaredFunction& function, uint32_t name) {
+  const uint64_t start = function.start.value() - base_;  // wraps below base_
+  if (function.limit <= function.start || start > kReach) return;
+  has_room_ &= functions_.size() < kMaxFunctions;
+  if (!has_room_) return;
+  const uint64_t room = function.limit.value() - function.start.value();
+  const uint64_t size = function.size == 0 ? room : std::min(function.size, room);
+  functions_.push_back({.start = static_cast<uint32_t>(start),
+                        .size = static_cast<uint32_t>(std::min(size, kReach)),
+                        .name = name,
+                        .binding = function.binding,
+                        .typed = function.typed,
+                        .sized = function.size != 0});
+}
+
+void SymbolTableBuilder::ReadNames(NameReader read) {
+  const std::span<Function> unnamed = std::span(functions_).subspan(named_);
+  std::ranges::sort(unnamed, {}, &Function::name);
+  ReadName last;
+  for (Function function : unnamed) {
+    if (!has_room_) break;
+    const Result<std::string_view> name = read(function.name);
+    if (!name || name->empty() || IsPrivateLabel(function, *name)) continue;
+    function.name = Keep(function.name, *name, last);
+    functions_[named_++] = function;
+  }
+  functions_.resize(named_);
+}
+
+// Labels of the compiler, of arm64's mapping symbols ($x, $d), and nasm's local labels
+// (function.label).
+bool SymbolTableBuilder::IsPrivateLabel(const Function& function, std::string_view name) {
+  if (function.typed) return false;
+  if (name.starts_with('$') || name.starts_with(".L")) return true;
+  return function.binding == DeclaredFunction::Binding::kLocal && !function.sized &&
+         name.find('.') != std::string_view::npos;
+}
+
+// Keeps a name that is the end of the last one only once: no more bytes than the file has.
+uint32_t SymbolTableBuilder::Keep(uint32_t offset, std::string_view name, ReadName& last) {
+  if (offset - last.offset < last.size) return last.kept_at + (offset - last.offset);
+  const uint64_t at = stored_->size() + buffer_.size();
+  has_room_ &= at <= kReach;
+  last = {.offset = offset,
+          .size = static_cast<uint32_t>(name.size()),
+          .kept_at = static_cast<uint32_t>(at)};
+  Write(std::as_bytes(std::span(name)));
+  Write(std::as_bytes(std::span("", 1)));
+  return last.kept_at;
+}
+
+void SymbolTableBuilder::Write(std::span<const std::byte> bytes) {
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  if (buffer_.size() >= kBufferBytes) Flush();
+}
+
+void SymbolTableBuilder::Flush() {
+  has_room_ = has_room_ && stored_->Put(buffer_);
+  buffer_.clear();
+}
+
+Result<SymbolTable> SymbolTableBuilder::Build() && {
+  const Error no_room = Fail(ErrorCode::kExhausted, "no room for the names of functions");
   SymbolTable table;
-  if (candidates_.empty()) return table;
-  std::ranges::sort(candidates_,
-                    [this](const Candidate& a, const Candidate& b) { return Before(a, b); });
+  if (!has_room_) return no_room;
+  if (functions_.empty()) return table;
+  std::ranges::sort(functions_, Before);
   EndUnsizedAtNext();
   DropCoveredAndAliases();
-  table.base_ = candidates_.front().start;
-  constexpr uint64_t kReach = std::numeric_limits<uint32_t>::max();
-  std::erase_if(candidates_, [&](const Candidate& c) { return c.start - table.base_ > kReach; });
-  FillNames(table);
-  FillEntries(table);
+  table.base_ = base_;
+  table.size_ = functions_.size();
+  WriteEntries(table);
+  if (!has_room_) return no_room;
+  table.stored_ = std::move(stored_);
   return table;
 }
 
-// By start; enclosing before enclosed; of equal ranges the best name first. Unsized ones last.
-bool SymbolTableBuilder::Before(const Candidate& a, const Candidate& b) const {
+// By start; enclosing before enclosed; of equal ranges the best kind first. Unsized ones last.
+bool SymbolTableBuilder::Before(const Function& a, const Function& b) {
   if (a.start != b.start) return a.start < b.start;
   if (a.sized != b.sized) return a.sized;
-  if (a.end != b.end) return a.end > b.end;
-  return Better(a, b);
-}
-
-bool SymbolTableBuilder::Better(const Candidate& a, const Candidate& b) const {
-  if (a.typed != b.typed) return a.typed;
-  if (a.binding != b.binding) return a.binding < b.binding;
-  return BetterName(NameOf(a), NameOf(b));
+  if (a.size != b.size) return a.size > b.size;
+  return std::tuple(!a.typed, a.binding, a.name) < std::tuple(!b.typed, b.binding, b.name);
 }
 
 void SymbolTableBuilder::EndUnsizedAtNext() {
   uint64_t next = std::numeric_limits<uint64_t>::max();  // the start above the current one
   uint64_t current = next;
-  for (auto c = candidates_.rbegin(); c != candidates_.rend(); ++c) {
-    if (c->start != current) next = std::exchange(current, c->start);
-    if (!c->sized) c->end = std::min(c->end, next);
+  for (auto f = functions_.rbegin(); f != functions_.rend(); ++f) {
+    if (f->start != current) next = std::exchange(current, f->start);
+    if (!f->sized) f->size = static_cast<uint32_t>(std::min(f->end(), next) - f->start);
   }
+}
+
+bool SymbolTableBuilder::IsOfOneKind(const Function& a, const Function& b) {
+  return a.typed == b.typed && a.binding == b.binding;
 }
 
 void SymbolTableBuilder::DropCoveredAndAliases() {
   uint64_t covered_until = 0;  // by functions with sizes
-  const Candidate* last = nullptr;
   size_t kept = 0;
-  for (const Candidate& c : candidates_) {
-    const bool covered = !c.sized && c.start < covered_until;
-    const bool alias = last != nullptr && last->start == c.start && last->end == c.end;
-    if (c.sized) covered_until = std::max(covered_until, c.end);
-    if (covered || alias) continue;
-    candidates_[kept] = c;
-    last = &candidates_[kept++];
+  size_t names = 0;  // of the last one
+  for (const Function& f : functions_) {
+    const bool covered = !f.sized && f.start < covered_until;
+    if (f.sized) covered_until = std::max(covered_until, f.end());
+    if (covered) continue;
+    const Function* const last = kept == 0 ? nullptr : &functions_[kept - 1];
+    const bool alias = last != nullptr && last->start == f.start && last->size == f.size;
+    if (alias && (names == SymbolTable::kMostNames || !IsOfOneKind(*last, f))) continue;
+    names = alias ? names + 1 : 1;
+    functions_[kept++] = f;
   }
-  candidates_.resize(kept);
+  functions_.resize(kept);
 }
 
-// Moves the names that are still wanted together. They are in file order, so each moves down.
-void SymbolTableBuilder::FillNames(SymbolTable& table) {
-  std::vector<Candidate*> by_name;
-  by_name.reserve(candidates_.size());
-  for (Candidate& c : candidates_) by_name.push_back(&c);
-  std::ranges::sort(by_name, {}, [](const Candidate* c) { return c->name; });
-  size_t end = 0;
-  for (Candidate* const c : by_name) {
-    const size_t length = NameOf(*c).size() + 1;
-    std::copy_n(names_.begin() + c->name, length, names_.begin() + static_cast<ptrdiff_t>(end));
-    c->name = static_cast<uint32_t>(end);
-    end += length;
-  }
-  names_.resize(end);
-  names_.shrink_to_fit();
-  table.names_ = std::move(names_);
-}
-
-void SymbolTableBuilder::FillEntries(SymbolTable& table) const {
-  constexpr uint64_t kReach = std::numeric_limits<uint32_t>::max();
-  table.entries_.reserve(candidates_.size());
+void SymbolTableBuilder::WriteEntries(SymbolTable& table) {
+  table.entries_at_ = stored_->size() + buffer_.size();
+  table.page_starts_.reserve(functions_.size() / SymbolTable::kPage + 1);
   std::vector<uint32_t> open;  // entries that contain the current start, outermost first
-  for (const Candidate& c : candidates_) {
-    while (!open.empty() && candidates_[open.back()].end <= c.start) open.pop_back();
-    table.entries_.push_back({.start = static_cast<uint32_t>(c.start - table.base_),
-                              .size = static_cast<uint32_t>(std::min(c.end - c.start, kReach)),
-                              .name = c.name,
-                              .enclosing = open.empty() ? SymbolTable::kNone : open.back()});
-    if (open.size() < kMaxNesting) {
-      open.push_back(static_cast<uint32_t>(table.entries_.size() - 1));
+  for (uint32_t i = 0; i < functions_.size(); ++i) {
+    const Function& f = functions_[i];
+    while (!open.empty() && functions_[open.back()].end() <= f.start) open.pop_back();
+    if (!open.empty() && functions_[open.back()].start == f.start &&
+        functions_[open.back()].size == f.size) {
+      open.pop_back();  // another name of it
     }
+    const SymbolTable::Entry entry{.start = f.start,
+                                   .size = f.size,
+                                   .name = f.name,
+                                   .enclosing = open.empty() ? SymbolTable::kNone : open.back()};
+    if (i % SymbolTable::kPage == 0) table.page_starts_.push_back(f.start);
+    Write(std::as_bytes(std::span(&entry, 1)));
+    if (open.size() < kMaxNesting) open.push_back(i);
   }
+  Flush();
 }
 
 }  // namespace pyrometer

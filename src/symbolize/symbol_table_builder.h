@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "base/spilled_bytes.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 #include "symbolize/symbol_table.h"
@@ -27,39 +31,70 @@ struct DeclaredFunction {
 // Decides which function each address belongs to, and its name:
 // - A function without a size extends to the next start of any function or to its limit, whichever
 //   comes first, and yields to a function with a size that covers its start.
-// - Of functions with equal ranges one name is kept: typed before label, then global before weak
-//   before local, then by BetterName. So the order of Add calls does not matter.
+// - Of functions with equal ranges those of the best kind are kept: typed before label, then global
+//   before weak before local. By BetterName one is chosen when the table is asked, of the first 64
+//   in the file's table of names. So the order of Add calls does not matter.
 // - Functions inside functions are kept, up to 32 deep.
+// Takes 16 bytes a function while it works. Names go where the table is kept.
 class SymbolTableBuilder {
  public:
-  // Errors: kExhausted at 4 million functions or 256 MiB of names.
-  Result<void> Add(const DeclaredFunction& function, std::string_view name);
+  // Functions below `base`, or more than 4 GiB above it, are left out.
+  SymbolTableBuilder(ElfAddress base, SymbolTableOptions options);
 
-  bool empty() const { return candidates_.empty(); }
+  // Memory for so many functions is not allocated in several steps.
+  void Reserve(uint64_t functions);
 
-  // Functions that start more than 4 GiB above the first one are left out.
-  SymbolTable Build() &&;
+  // `name` says where the name is in the file's table of names. More than 4 million are too many.
+  void Add(const DeclaredFunction& function, uint32_t name);
+
+  // Reads the names of the functions added since the last call, in ascending order of where they
+  // are. A function whose name cannot be read is left out, and so are labels that are not meant as
+  // names of code.
+  using NameReader = absl::FunctionRef<Result<std::string_view>(uint32_t)>;
+  void ReadNames(NameReader read);
+
+  // Forgets the functions added since the last ReadNames().
+  void ForgetUnnamed() { functions_.resize(named_); }
+
+  bool empty() const { return functions_.empty(); }
+
+  // REQUIRES: all names were read. Errors: kExhausted if there were too many functions, or no room.
+  Result<SymbolTable> Build() &&;
 
  private:
-  struct Candidate {
-    uint64_t start = 0;
-    uint64_t end = 0;  // the limit if not sized
-    uint32_t name = 0;
+  struct Function {
+    uint32_t start = 0;  // relative to base_
+    uint32_t size = 0;   // up to the limit if not sized
+    uint32_t name = 0;   // st_name; once it is read, where it is kept
     DeclaredFunction::Binding binding = DeclaredFunction::Binding::kGlobal;
     bool typed = true;
     bool sized = true;
+
+    uint64_t end() const { return uint64_t{start} + size; }
+  };
+  // A name that was read.
+  struct ReadName {
+    uint32_t offset = 0;  // in the file's table of names
+    uint32_t size = 0;
+    uint32_t kept_at = 0;
   };
 
-  std::string_view NameOf(const Candidate& c) const { return names_.data() + c.name; }
-  bool Before(const Candidate& a, const Candidate& b) const;
-  bool Better(const Candidate& a, const Candidate& b) const;
+  static bool Before(const Function& a, const Function& b);
+  static bool IsOfOneKind(const Function& a, const Function& b);
+  static bool IsPrivateLabel(const Function& function, std::string_view name);
+  uint32_t Keep(uint32_t offset, std::string_view name, ReadName& last);
+  void Write(std::span<const std::byte> bytes);
+  void Flush();
   void EndUnsizedAtNext();
   void DropCoveredAndAliases();
-  void FillEntries(SymbolTable& table) const;
-  void FillNames(SymbolTable& table);
+  void WriteEntries(SymbolTable& table);
 
-  std::vector<Candidate> candidates_;
-  std::string names_;
+  const uint64_t base_;
+  std::vector<Function> functions_;
+  size_t named_ = 0;  // of these, the first
+  std::shared_ptr<SpilledBytes> stored_;
+  std::vector<std::byte> buffer_;  // what follows it
+  bool has_room_ = true;
 };
 
 }  // namespace pyrometer

@@ -14,6 +14,17 @@ Result<SymbolTable> VdsoSymbols() {
   return ReadSymbolTable(vdso);
 }
 
+Unresolved ReasonOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kNotFound:
+      return Unresolved::kFileGone;
+    case ErrorCode::kExhausted:
+      return Unresolved::kNoRoom;
+    default:
+      return Unresolved::kUnreadable;
+  }
+}
+
 }  // namespace
 
 std::vector<ObjectId> SymbolTableCache::BeginWindow(uint32_t window) {
@@ -44,19 +55,18 @@ SymbolTableCache::Answer SymbolTableCache::Get(ObjectId object,
   }
   Result<SymbolTable> table = description.is_vdso ? VdsoSymbols() : source_.Symbols(object);
   if (!table) {
-    const Unresolved reason = table.error().code() == ErrorCode::kNotFound
-                                  ? Unresolved::kFileGone
-                                  : Unresolved::kUnreadable;
+    const Unresolved reason = ReasonOf(table.error().code());
     failures_[object] = {.reason = reason, .window = window};
     return {.reason = reason};
   }
   ++tables_read_;
   Entry entry{.object = object, .table = *std::move(table), .last_used = window};
-  if (entry.table.bytes() > budget_.max_bytes) {
+  if (Exceeds(entry.table.bytes(), entry.table.spilled_bytes())) {
     too_large_ = std::move(entry);
     return {.table = &too_large_->table};
   }
   bytes_ += entry.table.bytes();
+  spilled_ += entry.table.spilled_bytes();
   entries_.push_front(std::move(entry));
   by_object_[object] = entries_.begin();
   HoldMaximum(window);
@@ -76,7 +86,7 @@ void SymbolTableCache::EndWindow(uint32_t window, uint32_t retry_before) {
 
 // Drops tables, the least recently used first. The one used last has room alone.
 void SymbolTableCache::HoldMaximum(uint32_t window) {
-  while (bytes_ > budget_.max_bytes) {
+  while (Exceeds(bytes_, spilled_)) {
     const Entry& last = entries_.back();
     if (IsInUse(last, window)) NoteNoRoom(last.object, window);
     DropLast();
@@ -96,6 +106,7 @@ void SymbolTableCache::NoteNoRoom(ObjectId object, uint32_t window) {
 
 void SymbolTableCache::DropLast() {
   bytes_ -= entries_.back().table.bytes();
+  spilled_ -= entries_.back().table.spilled_bytes();
   by_object_.erase(entries_.back().object);
   entries_.pop_back();
 }

@@ -18,17 +18,19 @@ namespace pyrometer {
 // Symbol tables of objects, read on demand. Not thread-safe.
 //
 // Reading costs about 4 ms per megabyte, so a table stays while it is in use: for kUseWindows after
-// it was last asked for. Tables not in use take at most `idle_bytes`. All tables together take at
-// most `max_bytes`. A single one that takes more is held beside them, until another is asked for or
-// the window ends. A table dropped for that while in use is not read again for kUseWindows. However
-// many and large the tables are, each is read at most once in that many windows.
+// it was last asked for. Tables not in use take at most `idle_bytes` of memory. All tables together
+// take at most `max_bytes`, and `max_spilled` of the spill file. A single one that takes more is
+// held beside them, until another is asked for or the window ends. A table dropped for that while
+// in use is not read again for kUseWindows. However many and large the tables are, each is read at
+// most once in that many windows.
 class SymbolTableCache {
  public:
   static constexpr uint32_t kUseWindows = 6;
 
   struct Budget {
     size_t idle_bytes = size_t{24} << 20;
-    size_t max_bytes = size_t{128} << 20;
+    size_t max_bytes = size_t{64} << 20;
+    uint64_t max_spilled = uint64_t{384} << 20;
   };
 
   struct Answer {
@@ -53,6 +55,9 @@ class SymbolTableCache {
   uint64_t tables_read() const { return tables_read_; }
   uint64_t dropped_in_use() const { return dropped_in_use_; }
   size_t bytes() const { return bytes_ + (too_large_ ? too_large_->table.bytes() : 0); }
+  uint64_t spilled_bytes() const {
+    return spilled_ + (too_large_ ? too_large_->table.spilled_bytes() : 0);
+  }
 
  private:
   struct Entry {
@@ -65,6 +70,9 @@ class SymbolTableCache {
     uint32_t window = 0;
   };
 
+  bool Exceeds(size_t bytes, uint64_t spilled) const {
+    return bytes > budget_.max_bytes || spilled > budget_.max_spilled;
+  }
   void HoldMaximum(uint32_t window);
   void DropTooLarge(uint32_t window);
   void NoteNoRoom(ObjectId object, uint32_t window);
@@ -75,11 +83,12 @@ class SymbolTableCache {
 
   ObjectSource& source_;
   Budget budget_;
-  size_t bytes_ = 0;  // of entries_
+  size_t bytes_ = 0;      // of entries_
+  uint64_t spilled_ = 0;  // likewise
   uint64_t tables_read_ = 0;
   uint64_t dropped_in_use_ = 0;
   std::list<Entry> entries_;        // most recently used first
-  std::optional<Entry> too_large_;  // the last one asked for, if it takes more than max_bytes alone
+  std::optional<Entry> too_large_;  // the last one asked for, if it exceeds a maximum alone
   absl::flat_hash_map<ObjectId, std::list<Entry>::iterator> by_object_;
   absl::flat_hash_map<ObjectId, Failure> failures_;
   std::vector<ObjectId> expired_;  // failures, since the last BeginWindow()

@@ -16,7 +16,7 @@ enum class Unresolved : uint8_t {
   kUnreadable,  // the object's symbols could not be read: no permission, not a valid ELF file
   kJit,         // a user address that the process's perf map does not cover
   kKernel,      // a kernel address outside of all known functions
-  kNoRoom,      // the object's symbols take more memory than there is for now
+  kNoRoom,      // the object's symbols take more room than there is for now
   kOtherKind,   // a frame of a kind without a namer
 };
 inline constexpr size_t kUnresolvedReasons = 8;
@@ -31,7 +31,8 @@ struct SymbolizerCounts {
   std::array<uint64_t, kUnresolvedReasons> unresolved{};
   uint64_t tables_read = 0;            // symbol tables, also those read again when dropped
   uint64_t tables_dropped_in_use = 0;  // for want of room; see SymbolTableCache
-  uint64_t symbol_table_bytes = 0;     // held after the last window
+  uint64_t symbol_table_bytes = 0;     // in memory after the last window
+  uint64_t symbol_spilled_bytes = 0;   // in the spill file then
   uint64_t kernel_symbols_read = 0;    // attempts to read the kernel's symbols again
   uint64_t bad_perf_map_lines = 0;
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-#include "symbolize/symbol_table_builder.h"
+#include "tests/shared/made_up_symbols.h"
 
 namespace pyrometer::bench {
 namespace {
@@ -79,14 +79,14 @@ std::string MangledName(uint32_t object, uint32_t function) {
 }
 
 SymbolTable MakeSymbolTable(ObjectId object) {
-  SymbolTableBuilder builder;
+  MadeUpSymbols symbols;
   for (uint32_t i = 0; i < MadeUp::kFunctions; ++i) {
     const DeclaredFunction function{.start = ElfAddress(kFirstText + i * kFunctionBytes),
                                     .size = kFunctionBytes,
                                     .limit = ElfAddress(kFirstText + kTextBytes)};
-    if (!builder.Add(function, MangledName(object.value(), i))) break;
+    symbols.Add(function, MangledName(object.value(), i));
   }
-  return std::move(builder).Build();
+  return symbols.Build().value_or(SymbolTable());
 }
 
 ProcessTable MakeProcesses() {

@@ -59,7 +59,7 @@ void ReadSymbolsOfAFile(benchmark::State& state) {
   const UniqueFd self(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   InProcessIndexer indexer;
   size_t functions = 0;
-  for (auto _ : state) functions = indexer.Symbols(self.get()).value_or(SymbolTable()).size();
+  for (auto _ : state) functions = indexer.Symbols(self.get(), {}).value_or(SymbolTable()).size();
   state.counters["functions"] = static_cast<double>(functions);
 }
 BENCHMARK(ReadSymbolsOfAFile)->Unit(benchmark::kMillisecond);

@@ -29,7 +29,7 @@ TEST(InProcessIndexer, FindsBuildIdAndSegments) {
 TEST(InProcessIndexer, ReadsSymbols) {
   InProcessIndexer indexer;
   const UniqueFd fd = *Open(FixturePath("shared.so"), O_RDONLY);
-  const Result<SymbolTable> symbols = indexer.Symbols(fd.get());
+  const Result<SymbolTable> symbols = indexer.Symbols(fd.get(), {});
   ASSERT_TRUE(symbols.has_value()) << symbols.error().message();
   const ElfAddress address(NmSymbolOf("shared.so", "fixture_far").address);
   EXPECT_EQ(symbols->Find(address)->name, "fixture_far");
@@ -62,7 +62,7 @@ TEST(InProcessIndexer, FindsNoSegmentsInWhatIsNoElfFile) {
     const Result<ObjectFacts> facts = indexer.Inspect(FileOf(bytes).get());
     ASSERT_TRUE(facts.has_value()) << bytes;
     EXPECT_TRUE(facts->segments.empty());
-    EXPECT_FALSE(indexer.Symbols(FileOf(bytes).get()).has_value());
+    EXPECT_FALSE(indexer.Symbols(FileOf(bytes).get(), {}).has_value());
     EXPECT_FALSE(indexer.Unwind(FileOf(bytes).get(), {}).has_value());
   }
 }

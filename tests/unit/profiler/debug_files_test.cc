@@ -26,7 +26,9 @@ class ContentIndexer : public Indexer {
     ASSIGN_OR_RETURN(const std::string content, ReadAll(fd, 100));
     return ObjectFacts{.build_id = BuildId(std::as_bytes(std::span(content))), .segments = {}};
   }
-  Result<SymbolTable> Symbols(int) override { return Fail(ErrorCode::kUnsupported, "no symbols"); }
+  Result<SymbolTable> Symbols(int, const SymbolTableOptions&) override {
+    return Fail(ErrorCode::kUnsupported, "no symbols");
+  }
   Result<UnwindTable> Unwind(int, const UnwindTableOptions&) override {
     return Fail(ErrorCode::kUnsupported, "no table");
   }

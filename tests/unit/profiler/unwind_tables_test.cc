@@ -29,7 +29,9 @@ class OpenableProcesses : public FakeProcesses {
 class TableIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int) override { return Fail(ErrorCode::kUnsupported, "no facts"); }
-  Result<SymbolTable> Symbols(int) override { return Fail(ErrorCode::kUnsupported, "no symbols"); }
+  Result<SymbolTable> Symbols(int, const SymbolTableOptions&) override {
+    return Fail(ErrorCode::kUnsupported, "no symbols");
+  }
   Result<UnwindTable> Unwind(int, const UnwindTableOptions& options) override {
     ++made;
     if (on_make) on_make(options.stop);

@@ -62,7 +62,7 @@ TEST(WindowSources, ReadNothingOnceItIsTooLate) {
   sources.Use(window);
   sources.GiveUpAt(std::chrono::steady_clock::now());
   EXPECT_EQ(sources.Describe(kSelf)->path, "/bin/self");
-  EXPECT_EQ(sources.Symbols(kSelf).error().code(), ErrorCode::kExhausted);
+  EXPECT_EQ(sources.Symbols(kSelf).error().code(), ErrorCode::kIo);
 }
 
 }  // namespace

@@ -8,18 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include "symbolize/symbol_table_builder.h"
+#include "tests/shared/made_up_symbols.h"
 
 namespace pyrometer {
 namespace {
 
-SymbolTable OneFunction(size_t name_length = 1000) {
-  SymbolTableBuilder builder;
-  EXPECT_TRUE(builder
-                  .Add({.start = ElfAddress(0x1000), .size = 16, .limit = ElfAddress(0x2000)},
-                       std::string(name_length, 'f'))
-                  .has_value());
-  return std::move(builder).Build();
+SymbolTable OneFunction(size_t name_length = 1000, const SymbolTableOptions& options = {}) {
+  MadeUpSymbols symbols(options);
+  symbols.Add({.start = ElfAddress(0x1000), .size = 16, .limit = ElfAddress(0x2000)},
+              std::string(name_length, 'f'));
+  return *symbols.Build();
 }
 
 // Has a function for every object but 13 and 14, a long one for 15, and counts how often it was
@@ -31,8 +29,11 @@ class CountingSource : public ObjectSource {
     ++asked[object.value()];
     if (object == ObjectId(13)) return Fail(ErrorCode::kNotFound, "gone");
     if (object == ObjectId(14)) return Fail(ErrorCode::kMalformed, "damaged");
-    return OneFunction(object == ObjectId(15) ? 10'000 : 1000);
+    if (object == ObjectId(16)) return Fail(ErrorCode::kExhausted, "no room");
+    return OneFunction(object == ObjectId(15) ? 10'000 : name_length, options);
   }
+  size_t name_length = 1000;
+  SymbolTableOptions options;
   std::map<uint32_t, int> asked;
 };
 
@@ -114,6 +115,27 @@ TEST(SymbolTableCache, ReadsNothingOverAndOverWhenTablesInUseExceedItsMaximum) {
   }
   EXPECT_LE(cache.tables_read(), 3 * kWindows / SymbolTableCache::kUseWindows);
   EXPECT_EQ(cache.tables_read(), cache.dropped_in_use() + 2);
+}
+
+TEST(SymbolTableCache, HoldsNoMoreThanItsMaximumInTheSpillFile) {
+  CountingSource source;
+  source.name_length = 100'000;
+  source.options.spill = *SpillFile::Open({.directories = {}});
+  const uint64_t of_one = OneFunction(source.name_length, source.options).spilled_bytes();
+  ASSERT_GE(of_one, source.name_length);
+  SymbolTableCache cache(source, {.max_spilled = 2 * of_one});
+  for (const uint32_t object : {1, 2, 3}) {
+    EXPECT_NE(cache.Get(ObjectId(object), {}, 1).table, nullptr);
+  }
+  EXPECT_EQ(cache.spilled_bytes(), 2 * of_one);
+  EXPECT_EQ(source.options.spill->bytes(), 2 * of_one);
+  EXPECT_EQ(cache.Get(ObjectId(1), {}, 1).reason, Unresolved::kNoRoom);
+}
+
+TEST(SymbolTableCache, SaysThatThereWasNoRoomForATable) {
+  CountingSource source;
+  SymbolTableCache cache(source, {});
+  EXPECT_EQ(cache.Get(ObjectId(16), {}, 1).reason, Unresolved::kNoRoom);
 }
 
 TEST(SymbolTableCache, RemembersFailuresForSomeWindows) {

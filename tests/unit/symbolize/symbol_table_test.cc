@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "symbolize/symbol_table_builder.h"
+#include "tests/shared/made_up_symbols.h"
 
 namespace pyrometer {
 namespace {
@@ -24,24 +24,29 @@ struct Declared {
   bool typed = true;
 };
 
-SymbolTable TableOf(const std::vector<Declared>& functions) {
-  SymbolTableBuilder builder;
+Result<SymbolTable> TableIn(const SymbolTableOptions& options,
+                            const std::vector<Declared>& functions) {
+  MadeUpSymbols symbols(options);
   for (const Declared& f : functions) {
-    EXPECT_TRUE(builder
-                    .Add({.start = ElfAddress(f.start),
-                          .size = f.size,
-                          .limit = ElfAddress(f.limit),
-                          .binding = f.binding,
-                          .typed = f.typed},
-                         f.name)
-                    .has_value());
+    symbols.Add({.start = ElfAddress(f.start),
+                 .size = f.size,
+                 .limit = ElfAddress(f.limit),
+                 .binding = f.binding,
+                 .typed = f.typed},
+                f.name);
   }
-  return std::move(builder).Build();
+  return symbols.Build();
+}
+
+SymbolTable TableOf(const std::vector<Declared>& functions) {
+  Result<SymbolTable> table = TableIn({}, functions);
+  EXPECT_TRUE(table.has_value());
+  return *std::move(table);
 }
 
 std::string NameAt(const SymbolTable& table, uint64_t address) {
   const std::optional<Symbol> symbol = table.Find(ElfAddress(address));
-  return symbol ? std::string(symbol->name) : "-";
+  return symbol ? symbol->name : "-";
 }
 
 TEST(SymbolTable, EmptyKnowsNothing) {
@@ -117,7 +122,6 @@ TEST(SymbolTable, ChoosesAmongAliasesWhateverTheirOrder) {
   for (std::vector<Declared> declared : cases) {
     const std::string best = declared[0].name;
     EXPECT_EQ(NameAt(TableOf(declared), 0x1004), best);
-    EXPECT_EQ(TableOf(declared).size(), 1U);
     std::ranges::reverse(declared);
     EXPECT_EQ(NameAt(TableOf(declared), 0x1004), best);
   }
@@ -156,9 +160,112 @@ TEST(SymbolTable, TakesSixteenBytesAFunctionAndTheNames) {
   std::vector<Declared> functions;
   for (uint64_t i = 0; i < 1000; ++i) {
     functions.push_back({.name = "name", .start = i * 16, .size = 16});
-    functions.push_back({.name = "_dropped_alias", .start = i * 16, .size = 16});
+    functions.push_back(
+        {.name = "dropped", .start = i * 16, .size = 16, .binding = Binding::kLocal});
   }
-  EXPECT_LE(TableOf(functions).bytes(), 1000 * (16 + sizeof("name")) + 64);
+  EXPECT_LE(TableOf(functions).bytes(), 1000 * (16 + sizeof("name") + sizeof("dropped")) + 64);
+}
+
+TEST(SymbolTable, ChoosesAmongTheFirstOfVeryManyAliases) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 1000; ++i) names.push_back("a" + std::to_string(9999 - i));
+  std::vector<Declared> functions = {{"before", 0x800, 8}};
+  for (const std::string& name : names) functions.push_back({name.c_str(), 0x1000, 8});
+  functions.push_back({"behind", 0x1008, 8});
+  const SymbolTable table = TableOf(functions);
+  EXPECT_EQ(NameAt(table, 0x1004), "a9936");
+  EXPECT_EQ(NameAt(table, 0x1008), "behind");
+  EXPECT_LE(table.size(), 66U);
+}
+
+TEST(SymbolTable, OmitsTheVersionOfAName) {
+  const SymbolTable table = TableOf({{"memcpy@@GLIBC_2.14", 0x1000, 8}, {"@odd", 0x2000, 8}});
+  EXPECT_EQ(NameAt(table, 0x1000), "memcpy");
+  EXPECT_EQ(NameAt(table, 0x2000), "@odd");
+}
+
+// 5,000 functions with long names, some of them within others and some with two names.
+class LargeSymbolTableTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kFunctions = 5'000;
+
+  LargeSymbolTableTest() {
+    for (uint64_t i = 0; i < kFunctions; ++i) names_.push_back(NameOf(i));
+    const uint64_t end = kFunctions * 16;
+    for (uint64_t i = 0; i < kFunctions; ++i) {
+      // Every hundredth is around the nine that follow.
+      functions_.push_back({names_[i].c_str(), i * 16, i % 100 == 0 ? 160U : 8U, end});
+      if (i % 10 == 7) functions_.push_back({"__alias", i * 16, 8, end});
+    }
+  }
+  static std::string NameOf(uint64_t i) { return std::string(100, 'f') + std::to_string(i); }
+  static void ExpectAllNamed(const SymbolTable& table) {
+    for (uint64_t i = 0; i < kFunctions; ++i) {
+      ASSERT_EQ(NameAt(table, i * 16 + 7), NameOf(i));
+      const std::string around = i % 100 < 10 ? NameOf(i / 100 * 100) : "-";
+      ASSERT_EQ(NameAt(table, i * 16 + 8), around);
+    }
+  }
+
+  std::vector<std::string> names_;
+  std::vector<Declared> functions_;
+};
+
+TEST_F(LargeSymbolTableTest, IsKeptOutOfMemory) {
+  const auto file = *SpillFile::Open({.directories = {}});
+  {
+    const Result<SymbolTable> table = TableIn({.spill = file, .most_in_memory = 0}, functions_);
+    ASSERT_TRUE(table.has_value());
+    EXPECT_LE(table->bytes(), 1000U);
+    EXPECT_EQ(table->spilled_bytes(), file->bytes());
+    EXPECT_GE(table->spilled_bytes(), kFunctions * 100);
+    ExpectAllNamed(*table);
+  }
+  EXPECT_EQ(file->bytes(), 0U);
+}
+
+TEST_F(LargeSymbolTableTest, StaysInMemoryAsFarAsTheFileHasNoRoom) {
+  const auto file = *SpillFile::Open({.directories = {}, .most_in_memory = 256 << 10});
+  const Result<SymbolTable> table = TableIn({.spill = file}, functions_);
+  ASSERT_TRUE(table.has_value());
+  EXPECT_GE(table->bytes(), kFunctions * 100 - table->spilled_bytes());
+  ExpectAllNamed(*table);
+}
+
+TEST_F(LargeSymbolTableTest, HasNoRoomWhereNeitherFileNorMemoryHasAny) {
+  const auto file = *SpillFile::Open({.directories = {}});
+  for (const SymbolTableOptions& options :
+       {SymbolTableOptions{.spill = nullptr, .most_in_memory = 512 << 10},
+        SymbolTableOptions{.spill = file, .most_spilled = 512 << 10, .most_in_memory = 0}}) {
+    const Result<SymbolTable> table = TableIn(options, functions_);
+    ASSERT_FALSE(table.has_value());
+    EXPECT_EQ(table.error().code(), ErrorCode::kExhausted);
+  }
+  EXPECT_EQ(file->bytes(), 0U) << "what was written of it is free again";
+}
+
+TEST(SymbolTable, KeepsNoMoreBytesOfNamesThanTheFileHas) {
+  const std::string all(4000, 'x');
+  SymbolTableBuilder builder(ElfAddress(0), {});
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    builder.Add({.start = ElfAddress(i), .size = 1, .limit = ElfAddress(all.size())}, i);
+  }
+  builder.ReadNames([&](uint32_t offset) -> Result<std::string_view> {
+    return std::string_view(all).substr(offset);
+  });
+  const SymbolTable table = *std::move(builder).Build();
+  EXPECT_LE(table.bytes(), all.size() * 17 + 1000);
+  EXPECT_EQ(NameAt(table, 100), all.substr(100));
+  EXPECT_EQ(NameAt(table, 3999), "x");
+}
+
+TEST(SymbolTableBuilder, FailsWithTooManyFunctions) {
+  SymbolTableBuilder builder(ElfAddress(0), {});
+  for (uint32_t i = 0; i <= 4 << 20; ++i) {
+    builder.Add({.start = ElfAddress(i), .size = 1, .limit = ElfAddress(i + 1)}, 0);
+  }
+  builder.ForgetUnnamed();
+  EXPECT_EQ(std::move(builder).Build().error().code(), ErrorCode::kExhausted);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "symbolize/symbol_table_builder.h"
 #include "symbolize/symbolizer.h"
+#include "tests/shared/made_up_symbols.h"
 #include "tests/unit/symbolize/text_file.h"
 
 namespace pyrometer {
@@ -51,11 +51,11 @@ class FakeObjects : public ObjectSource {
     if (missing) return Fail(ErrorCode::kNotFound, "gone for now");
     if (object == kGone) return Fail(ErrorCode::kNotFound, "gone");
     if (object == kDamaged) return Fail(ErrorCode::kMalformed, "damaged");
-    SymbolTableBuilder builder;
+    MadeUpSymbols symbols;
     const ElfAddress end(0x2000);
-    EXPECT_TRUE(builder.Add({ElfAddress(0x1000), 0x100, end}, "_ZN3foo3barEi").has_value());
-    EXPECT_TRUE(builder.Add({ElfAddress(0x1100), 0x100, end}, "bad\nname\xff").has_value());
-    return std::move(builder).Build();
+    symbols.Add({ElfAddress(0x1000), 0x100, end}, "_ZN3foo3barEi");
+    symbols.Add({ElfAddress(0x1100), 0x100, end}, "bad\nname\xff");
+    return symbols.Build();
   }
   int reads = 0;
   bool missing = false;  // files of all objects

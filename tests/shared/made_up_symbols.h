@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "symbolize/symbol_table_builder.h"
+
+namespace pyrometer {
+
+// The symbols of a file that does not exist.
+class MadeUpSymbols {
+ public:
+  explicit MadeUpSymbols(SymbolTableOptions options = {})
+      : builder_(ElfAddress(0), std::move(options)) {}
+
+  void Add(const DeclaredFunction& function, std::string_view name) {
+    builder_.Add(function, static_cast<uint32_t>(names_.size()));
+    names_.append(name).push_back('\0');
+  }
+
+  Result<SymbolTable> Build() {
+    builder_.ReadNames([this](uint32_t offset) -> Result<std::string_view> {
+      return std::string_view(names_.data() + offset);
+    });
+    return std::move(builder_).Build();
+  }
+
+ private:
+  SymbolTableBuilder builder_;
+  std::string names_;
+};
+
+}  // namespace pyrometer
