@@ -386,13 +386,13 @@ class Recorder:
             self.process.kill()
             self.process.communicate()
 
-    def finish(self):
-        """Waits for the end and reads everything that was written."""
+    def finish(self, seconds=DEADLINE_SECONDS):
+        """Waits for the end, so long at most, and reads everything that was written."""
         try:
-            stdout, stderr = self.process.communicate(timeout=DEADLINE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise AssertionError("record does not end: " + self.process.communicate()[1])
+            stdout, stderr = self.process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as expired:
+            # Left to kill(): what keeps it may have to go before.
+            raise AssertionError("record does not end: %s" % expired.stderr) from expired
         accounting = Accounting.parse(stderr)
         if accounting is None or not os.path.exists(self.pprof):
             raise AssertionError(
