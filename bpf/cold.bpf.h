@@ -17,8 +17,10 @@ const volatile __u32 cold_per_second_of_process = 0;
 /* Unread bytes at which the reader of samples is woken; set at load. */
 const volatile __u32 cold_wakeup_bytes = 0;
 
-/* Counts by enum pyro_cold_reason, and of samples refused; read by user space. */
+/* Counts by enum pyro_cold_reason, of samples that were unwound but found no room in a window map,
+ * and of samples refused; read by user space. */
 __u64 cold_shipped[PYRO_COLD_REASONS] = {};
+__u64 cold_unwound = 0;
 __u64 cold_refused = 0;
 
 /* Counts another cold sample of the key's process if the limits allow it. A second is 2^30 ns here.
@@ -42,6 +44,26 @@ static __always_inline bool pyro_may_ship(const struct pyro_sample_key *key, __u
   if (rates->by_process[slot].count >= cold_per_second_of_process) return false;
   rates->total++;
   rates->by_process[slot].count++;
+  return true;
+}
+
+static __always_inline __u64 pyro_cold_flags(__u64 waiting)
+{
+  return waiting < cold_wakeup_bytes ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
+}
+
+/* Ships a sample that is unwound and has no room in a window map. False if the ring is full too. */
+static __always_inline bool pyro_ship_unwound(struct pyro_walk *walk)
+{
+  const __u32 frames = walk->frames;
+  if (frames > PYRO_STACK_LARGE) return false;
+  const __u32 size = __builtin_offsetof(struct pyro_unwound_sample, stack.frames) +
+                     frames * (__u32)sizeof(walk->stack.frames[0]);
+  walk->key.stack_class = PYRO_COLD_UNWOUND;
+  walk->time_ns = bpf_ktime_get_ns();
+  const __u64 flags = pyro_cold_flags(bpf_ringbuf_query(&cold_samples, BPF_RB_AVAIL_DATA));
+  if (bpf_ringbuf_output(&cold_samples, walk, size, flags)) return false;
+  __sync_fetch_and_add(&cold_unwound, 1);
   return true;
 }
 
@@ -82,6 +104,7 @@ static __always_inline bool pyro_ship(struct bpf_perf_event_data *ctx, struct py
   if (!pyro_may_ship(&walk->key, sample->time_ns)) return false;
   if (!pyro_user_registers(ctx, sample->registers, &interrupted)) return false;
   sample->key = walk->key;
+  sample->key.stack_class = PYRO_COLD_TO_UNWIND;
   sample->pc = interrupted.pc;
   sample->after_call = interrupted.after_call;
   sample->reason = reason;
@@ -93,8 +116,7 @@ static __always_inline bool pyro_ship(struct bpf_perf_event_data *ctx, struct py
   if (size > PYRO_COLD_STACK_BYTES) size = PYRO_COLD_STACK_BYTES;
   const __u64 waiting = bpf_ringbuf_query(&cold_samples, BPF_RB_AVAIL_DATA);
   return bpf_ringbuf_output(&cold_samples, buffer, sizeof(*sample) + size,
-                            waiting < cold_wakeup_bytes ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP) ==
-         0;
+                            pyro_cold_flags(waiting)) == 0;
 }
 
 #endif

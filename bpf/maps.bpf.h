@@ -27,11 +27,13 @@ PYRO_INNER_HASH(pyro_medium_map, __u64, struct pyro_stack_medium);
 PYRO_INNER_HASH(pyro_large_map, __u64, struct pyro_stack_large);
 
 /* Ticks by sample key. Written by the sampling program, drained by user space. Set at load; when
- * full, the tick is lost as LOST_COUNT_MAP_FULL. */
+ * full, the tick goes to user space through `cold_samples`; when that is full too, it is lost as
+ * LOST_COUNT_MAP_FULL. */
 struct pyro_counts_map counts_0 SEC(".maps"), counts_1 SEC(".maps");
 /* Stacks by hash, one map per size class. Written by the sampling program, drained by user space.
  * Set at load; when one is full, stacks go to the next larger class, and when that of the largest
- * is, the tick is lost as LOST_STACK_MAP_FULL. */
+ * is, to user space through `cold_samples`; only when that is full too, the tick is lost as
+ * LOST_STACK_MAP_FULL. */
 struct pyro_small_map small_0 SEC(".maps"), small_1 SEC(".maps");
 struct pyro_medium_map medium_0 SEC(".maps"), medium_1 SEC(".maps");
 struct pyro_large_map large_0 SEC(".maps"), large_1 SEC(".maps");
@@ -66,10 +68,12 @@ struct {
  * in a map value lets the verifier's loop states converge. Private to one run: one for each CPU
  * and, because one can interrupt another, each kind of program (enum pyro_event_kind). */
 struct pyro_walk {
+  /* The first three as in struct pyro_unwound_sample. */
+  struct pyro_sample_key key;
+  __u64 time_ns;
   struct pyro_stack_large stack;
   __u64 window[PYRO_STACK_WINDOW]; /* a piece of the user stack */
   __u64 window_start;
-  struct pyro_sample_key key;
   struct pyro_cursor cursor;
   __u64 frame;       /* of the cursor's pc, as pyro_find_rule normalized it */
   __u64 lowest_code; /* where the process's mappings begin and end */
@@ -85,6 +89,12 @@ struct pyro_walk {
   __u32 half;          /* of the window maps, that this sample goes to */
   __u32 stay;          /* user space will not help: what is not known is walked by frame pointers */
 };
+
+PYRO_STATIC_ASSERT(__builtin_offsetof(struct pyro_walk, time_ns) ==
+                           __builtin_offsetof(struct pyro_unwound_sample, time_ns) &&
+                       __builtin_offsetof(struct pyro_walk, stack) ==
+                           __builtin_offsetof(struct pyro_unwound_sample, stack),
+                   "a walk begins as an unwound sample");
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -165,9 +175,10 @@ struct {
   __array(values, struct pyro_chunk_map);
 } chunks SEC(".maps");
 
-/* Samples for user space to unwind: struct pyro_cold_sample and its stack. Written by the sampling
- * program, which wakes the reader when cold_wakeup_bytes wait; read by user space. Set at load;
- * when full, a sample keeps what the kernel side can unwind and is marked. */
+/* Samples for user space to unwind: struct pyro_cold_sample and its stack. And those that found no
+ * room in a window map: struct pyro_unwound_sample. Written by the sampling program, which wakes
+ * the reader when cold_wakeup_bytes wait; read by user space. Set at load; when full, a sample of
+ * the first kind keeps what the kernel side can unwind and is marked, one of the other is lost. */
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 1 << 20);

@@ -259,6 +259,14 @@ static __always_inline int pyro_count(struct pyro_walk *walk)
   return 0;
 }
 
+/* What became of a sample that a window map gave this error for. */
+static __always_inline enum pyro_outcome pyro_not_stored(struct pyro_walk *walk, int error,
+                                                         enum pyro_outcome full)
+{
+  if (error == -PYRO_E2BIG && pyro_ship_unwound(walk)) return PYRO_OUTCOME_EXPORTED;
+  return pyro_outcome_of(error, full);
+}
+
 static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data *ctx,
                                                      __u64 pid_tgid, __u32 event, __u32 now_active)
 {
@@ -288,11 +296,11 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
       walk->hash, ((__u64)walk->stack.head.kernel_frames << 8) | walk->stack.head.user_end);
 
   const int stack_error = pyro_store_in_class(walk);
-  if (stack_error) return pyro_outcome_of(stack_error, PYRO_OUTCOME_LOST_STACK_MAP_FULL);
+  if (stack_error) return pyro_not_stored(walk, stack_error, PYRO_OUTCOME_LOST_STACK_MAP_FULL);
   PYRO_PART(PYRO_PART_STORE);
   const int count_error = pyro_count(walk);
   PYRO_PART(PYRO_PART_COUNT);
-  if (count_error) return pyro_outcome_of(count_error, PYRO_OUTCOME_LOST_COUNT_MAP_FULL);
+  if (count_error) return pyro_not_stored(walk, count_error, PYRO_OUTCOME_LOST_COUNT_MAP_FULL);
   return PYRO_OUTCOME_EXPORTED;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@
 
 namespace pyrometer {
 
-// A sample that the kernel side could not unwind, with all it takes to unwind it in user space.
+// A sample that the kernel side could not unwind, with all it takes to unwind it in user space; or
+// could not store.
 struct ColdSample {
   ProcessKey process;
   ExecId exec;
@@ -29,6 +31,13 @@ struct ColdSample {
   std::array<uint64_t, PYRO_REGISTERS> registers{};  // by DWARF number
   std::vector<std::byte> stack;                      // from the stack pointer upwards
   uint32_t stack_holes = 0;                          // in it; see pyro_cold_sample
+  // If the kernel side has unwound it: its frames, leaf first, and how they end. Then there is
+  // nothing from `exec_pages` on but the kernel frames.
+  struct Unwound {
+    std::vector<Frame> frames;
+    StackEnd end = StackEnd::kNoUserStack;
+  };
+  std::optional<Unwound> unwound;
 };
 
 }  // namespace pyrometer

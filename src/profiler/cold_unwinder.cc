@@ -104,6 +104,7 @@ bool ColdUnwinder::IsBehind() const {
 }
 
 ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
+  if (sample.unwound) return {.frames = sample.unwound->frames, .end = sample.unwound->end};
   std::optional<ProgramMappings> mappings =
       processes_.MappingsAt(sample.process, sample.exec, sample.when);
   const bool differs = mappings && mappings->exec_pages != sample.exec_pages;
@@ -153,6 +154,11 @@ void ColdUnwinder::GiveUp(const ColdSample& sample) {
   without_stack.when = sample.when;
   without_stack.event = sample.event;
   without_stack.kernel_frames = sample.kernel_frames;
+  without_stack.unwound = sample.unwound;
+  if (sample.unwound) {
+    done_.push_back({.sample = std::move(without_stack), .stack = UnwindOne(sample)});
+    return;
+  }
   done_.push_back({.sample = std::move(without_stack),
                    .stack = {.frames = {Frame::User(sample.pc)}, .end = StackEnd::kNotReady}});
   ++counters_.given_up;
@@ -180,7 +186,7 @@ void ColdUnwinder::MoveInto(Window& window) {
                               .count = 1,
                               .first_seen = sample.when,
                               .last_seen = sample.when,
-                              .looked_up = true,
+                              .looked_up = !sample.unwound,
                               .event = sample.event});
   }
 }

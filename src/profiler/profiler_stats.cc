@@ -60,7 +60,7 @@ void AddTicks(const Accounting& ticks, StatList& list) {
 }
 
 void AddSampler(const SamplerCounters& sampler, StatList& list) {
-  static_assert(kNumbers<SamplerCounters> == 5 + 7 + 6 + 6);
+  static_assert(kNumbers<SamplerCounters> == 6 + 7 + 6 + 6);
   list.Add("sampled_cpus", sampler.sampled_cpus, "CPUs that are sampled now");
   list.Add("cpu_failures_total", sampler.cpu_failures,
            "failures to sample a CPU; tried again every second");
@@ -79,6 +79,8 @@ void AddSampler(const SamplerCounters& sampler, StatList& list) {
            "samples left to user space: an unwind rule that the kernel side does not evaluate");
   list.Add(kCold, "reason", "hand_written", cold.hand_written,
            "samples left to user space: code without call frame information");
+  list.Add(kCold, "reason", "map_full", cold.unwound,
+           "samples that are unwound, but went to user space because a window map was full");
   list.Add("cold_samples_refused_total", cold.refused,
            "samples for user space to unwind that were too many at once; their stacks are marked");
   list.Add("cold_bytes_waiting", sampler.cold_bytes_waiting,

@@ -16,11 +16,12 @@ uint64_t SamplesIn(const Window& window) {
   return samples;
 }
 
-// Samples that user space unwound may be from before the window, and from another frequency.
+// Samples that came by themselves may be from before the window, and from another frequency. (The
+// clocks stand still where a window of another frequency begins.)
 void ScaleLateSamples(Window& window, Hertz before) {
   if (before.value == 0 || before == window.frequency) return;
   for (Sample& sample : window.samples) {
-    if (sample.looked_up && sample.first_seen < window.begin) sample.frequency = before;
+    if (sample.first_seen < window.begin) sample.frequency = before;
   }
 }
 

@@ -16,27 +16,55 @@
 namespace pyrometer {
 namespace {
 
+ColdSample Of(const pyro_sample_key& key, uint64_t time_ns) {
+  ColdSample sample;
+  sample.process = ToProcessKey(key);
+  sample.exec = ExecId(key.exec_id);
+  sample.comm = ToText(key.comm);
+  sample.thread = ToText(key.thread);
+  sample.when = MonotonicTime(time_ns);
+  sample.event = ToEventKind(key);
+  return sample;
+}
+
 ColdSample FromAbi(const pyro_cold_sample& record, std::span<const std::byte> stack) {
-  const pyro_sample_key& key = record.key;
-  ColdSample sample{.process = ToProcessKey(key),
-                    .exec = ExecId(key.exec_id),
-                    .comm = ToText(key.comm),
-                    .thread = ToText(key.thread),
-                    .when = MonotonicTime(record.time_ns),
-                    .event = ToEventKind(key),
-                    .exec_pages = record.exec_pages,
-                    .kernel_frames = {},
-                    .pc = Address(record.pc),
-                    .after_call = record.after_call != 0,
-                    .stack = {stack.begin(), stack.end()},
-                    .stack_holes = record.stack_holes};
+  ColdSample sample = Of(record.key, record.time_ns);
+  sample.exec_pages = record.exec_pages;
+  sample.pc = Address(record.pc);
+  sample.after_call = record.after_call != 0;
+  sample.stack = {stack.begin(), stack.end()};
+  sample.stack_holes = record.stack_holes;
   std::ranges::copy(record.registers, sample.registers.begin());
   const size_t frames = std::min<size_t>(record.kernel_frames, std::size(record.kernel_stack));
   AppendKernelFrames(sample.kernel_frames, {record.kernel_stack, frames});
   return sample;
 }
 
+// `frames`: all that the record has.
+ColdSample FromAbi(const pyro_unwound_sample& record, std::span<const __u64> frames) {
+  ColdSample sample = Of(record.key, record.time_ns);
+  const pyro_stack_head& head = record.stack.head;
+  const size_t kernel_frames = std::min<size_t>(head.kernel_frames, frames.size());
+  AppendKernelFrames(sample.kernel_frames, frames.first(kernel_frames));
+  const auto user = frames.subspan(kernel_frames);
+  ColdSample::Unwound& unwound = sample.unwound.emplace();
+  unwound.end = static_cast<StackEnd>(head.user_end);
+  for (const __u64 frame : user.first(std::min<size_t>(head.user_frames, user.size()))) {
+    unwound.frames.emplace_back(frame);
+  }
+  return sample;
+}
+
 int OnRecord(void* taken, void* data, size_t size) {
+  constexpr size_t kHead = offsetof(pyro_unwound_sample, stack.frames);
+  if (size < kHead) return 0;
+  if (static_cast<const pyro_sample_key*>(data)->stack_class == PYRO_COLD_UNWOUND) {
+    const auto& record = *static_cast<const pyro_unwound_sample*>(data);
+    const size_t frames = (size - kHead) / sizeof(__u64);
+    static_cast<std::vector<ColdSample>*>(taken)->push_back(
+        FromAbi(record, {record.stack.frames, frames}));
+    return 0;
+  }
   if (size < sizeof(pyro_cold_sample)) return 0;
   const auto& record = *static_cast<const pyro_cold_sample*>(data);
   const std::span<const std::byte> stack(

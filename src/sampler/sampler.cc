@@ -60,6 +60,7 @@ ColdCounters ReadColdCounters(const sampler_bpf& skeleton) {
           .unknown_place = bss.cold_shipped[PYRO_COLD_PLACE],
           .exotic_rule = bss.cold_shipped[PYRO_COLD_EXOTIC],
           .hand_written = bss.cold_shipped[PYRO_COLD_HAND_WRITTEN],
+          .unwound = bss.cold_unwound,
           .refused = bss.cold_refused};
 }
 

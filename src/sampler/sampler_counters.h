@@ -8,15 +8,18 @@
 
 namespace pyrometer {
 
-// What became of samples that the kernel side could not unwind, since Sampler::Load().
+// What became of samples that the kernel side could not unwind or store, since Sampler::Load().
 struct ColdCounters {
   uint64_t unknown_process = 0;  // shipped: the process was unknown or had changed
   uint64_t unknown_place = 0;    // shipped: a mapping or a table was not there yet
   uint64_t exotic_rule = 0;      // shipped: a rule that only user space can evaluate
   uint64_t hand_written = 0;     // shipped: code without call frame information
+  uint64_t unwound = 0;          // shipped, though unwound: a window map was full
   uint64_t refused = 0;          // too many at once; their stacks are marked
 
-  uint64_t shipped() const { return unknown_process + unknown_place + exotic_rule + hand_written; }
+  uint64_t shipped() const {
+    return unknown_process + unknown_place + exotic_rule + hand_written + unwound;
+  }
 };
 
 // All counters of the sampler, except what became of the ticks (Accounting). "Since the beginning"

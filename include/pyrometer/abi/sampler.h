@@ -180,6 +180,10 @@ enum pyro_cold_reason {
   PYRO_COLD_REASONS
 };
 
+/* In pyro_sample_key.stack_class of what goes through the ring buffer: which struct it is. */
+#define PYRO_COLD_TO_UNWIND 0
+#define PYRO_COLD_UNWOUND 1
+
 #define PYRO_COLD_PIECE 4096 /* the stack is read in pieces up to the next page */
 
 /* A sample in the ring buffer for user space to unwind: the registers, and the stack from the stack
@@ -188,7 +192,7 @@ enum pyro_cold_reason {
  * of `stack_holes`: there is nothing in the i-th piece of PYRO_COLD_PIECE bytes; the first piece is
  * the one that the stack pointer lies in. */
 struct pyro_cold_sample {
-  struct pyro_sample_key key; /* stack_id and stack_class are meaningless */
+  struct pyro_sample_key key; /* stack_class: PYRO_COLD_TO_UNWIND; stack_id is meaningless */
   __u64 time_ns;              /* CLOCK_MONOTONIC */
   __u64 pc;
   __u64 registers[PYRO_REGISTERS]; /* by DWARF number */
@@ -199,6 +203,14 @@ struct pyro_cold_sample {
   __u32 stack_bytes;
   __u32 stack_holes;
   __u64 kernel_stack[PYRO_MAX_KERNEL_FRAMES + 1];
+};
+
+/* A sample in the ring buffer that was unwound and found no room in the maps. Of its frames only
+ * those that it has follow. */
+struct pyro_unwound_sample {
+  struct pyro_sample_key key; /* stack_class: PYRO_COLD_UNWOUND; stack_id is meaningless */
+  __u64 time_ns;
+  struct pyro_stack_large stack;
 };
 
 /* One record of the task iterator: what /proc does not show. */
@@ -221,6 +233,8 @@ PYRO_STATIC_ASSERT(__builtin_offsetof(struct pyro_mapping_head, generation) ==
                    "a mapping is never taken for a head");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_process) == 32, "process is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_cold_sample) == 1376, "cold sample is ABI");
+PYRO_STATIC_ASSERT(__builtin_offsetof(struct pyro_unwound_sample, stack.frames) == 80,
+                   "unwound sample is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_task_record) == 32, "task record is ABI");
 PYRO_STATIC_ASSERT(PYRO_MAX_KERNEL_FRAMES + PYRO_MAX_USER_FRAMES <= PYRO_STACK_LARGE,
                    "the largest class holds every stack");

@@ -64,6 +64,23 @@ TEST_F(ColdUnwinderTest, AddsWhatItUnwoundToTheNextWindowOnce) {
   EXPECT_FALSE(unwinder_.Unwind());
 }
 
+TEST_F(ColdUnwinderTest, KeepsWhatTheKernelSideHasUnwound) {
+  ColdSample sample = SampleAt(0);
+  sample.unwound = {.frames = {Frame::Object(kProgram, ElfAddress(0x200))},
+                    .end = StackEnd::kTruncated};
+  source_.Ship(sample);
+  EXPECT_TRUE(unwinder_.Unwind());
+  const Window window = Move();
+  ASSERT_EQ(window.samples.size(), 1U);
+  EXPECT_FALSE(window.samples[0].looked_up) << "the kernel side did, as for those in its maps";
+  const Stack& stack = window.stacks[window.samples[0].stack];
+  EXPECT_EQ(stack.kernel_frames, 1);
+  EXPECT_EQ(stack.user_frames, 1);
+  EXPECT_EQ(stack.end, StackEnd::kTruncated);
+  EXPECT_EQ(window.FramesOf(stack)[1], Frame::Object(kProgram, ElfAddress(0x200)));
+  EXPECT_TRUE(kernel_tables_.needed.empty());
+}
+
 TEST_F(ColdUnwinderTest, TellsTheKernelSideWhichRowsTheSampleNeeded) {
   source_.Ship(SampleAt(0x400100));
   unwinder_.Unwind();

@@ -98,7 +98,8 @@ uint64_t SamplerLive::RunsOf(uint32_t program_id) {
   return info.run_cnt;
 }
 
-Accounting SamplerLive::Record(const Sampler::Options& options, const std::function<void()>& work) {
+Accounting SamplerLive::Record(const Sampler::Options& options, const std::function<void()>& work,
+                               const std::function<void(const ColdSample&)>& look) {
   const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
   if (!sampler) return {};
   WindowSource& windows = sampler->windows();
@@ -115,7 +116,9 @@ Accounting SamplerLive::Record(const Sampler::Options& options, const std::funct
     ASSERT_TRUE(window.has_value());
     EXPECT_LE(TicksIn(*window), window->accounting.exported);
     of_windows += window->accounting;
-    cold += sampler->cold().Take().size();
+    const std::vector<ColdSample> taken = sampler->cold().Take();
+    cold += taken.size();
+    for (const ColdSample& sample : taken) look(sample);
   };
   while (!done) {
     std::this_thread::sleep_for(milliseconds(100));  // windows of about that length

@@ -72,8 +72,11 @@ class SamplerLive : public testing::Test {
   // How often the kernel has run the program.
   static uint64_t RunsOf(uint32_t program_id);
 
-  // Samples `work`, draining on the way, and holds the books against the kernel's.
-  static Accounting Record(const Sampler::Options& options, const std::function<void()>& work);
+  // Samples `work`, draining on the way, and holds the books against the kernel's. `look` is shown
+  // what comes cold.
+  static Accounting Record(
+      const Sampler::Options& options, const std::function<void()>& work,
+      const std::function<void(const ColdSample&)>& look = [](const ColdSample&) {});
 
  private:
   UniqueFd statistics_;

@@ -79,8 +79,32 @@ void Right(uint32_t path, int depth) {
   asm volatile("" ::: "memory");
 }
 
+// Deep ones, none of which is like another, at a rate that the maps hold little of.
+TEST_F(SamplerLive, LosesNoStackToFullMaps) {
+  const MapSizes tiny{.counts = 8, .small_stacks = 4, .medium_stacks = 4, .large_stacks = 4};
+  uint64_t unwound = 0;
+  const Accounting books = Record(
+      WithoutColdSamples({.frequency = {999}, .sizes = tiny}),
+      [] {
+        for (uint32_t path = 0; path < 1500; ++path) Branch(path, 80);
+      },
+      [&](const ColdSample& sample) {
+        ASSERT_TRUE(sample.unwound.has_value());
+        ++unwound;
+        const bool is_ours = sample.process.pid == Pid(static_cast<uint32_t>(getpid()));
+        EXPECT_FALSE(is_ours && sample.kernel_frames.empty() && sample.unwound->frames.empty());
+      });
+  EXPECT_EQ(books.TotalLost(), 0U);
+  EXPECT_GT(unwound, 0U);
+}
+
+// What fits into no map goes through the ring, unless that is full.
 TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheStackMaps) {
-  const MapSizes tiny{.counts = 4096, .small_stacks = 4, .medium_stacks = 4, .large_stacks = 4};
+  const MapSizes tiny{.counts = 4096,
+                      .small_stacks = 4,
+                      .medium_stacks = 4,
+                      .large_stacks = 4,
+                      .cold_bytes = 4096};
   const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
     for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
   });
@@ -98,7 +122,7 @@ TEST_F(SamplerLive, PutsStacksIntoALargerMapWhereTheirsIsFull) {
 }
 
 TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheCountMap) {
-  const MapSizes tiny{.counts = 4};
+  const MapSizes tiny{.counts = 4, .cold_bytes = 4096};
   const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
     for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
   });
