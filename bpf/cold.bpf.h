@@ -9,10 +9,11 @@
 #include "registers.bpf.h"
 #include "unwinder.bpf.h"
 
-/* Limits per second, CPU and kind of event: in total, and for one process (by a hash of its pid);
- * set at load. */
+/* Limits per second, set at load: of the machine, and of one process (by a hash of its pid). */
 const volatile __u32 cold_per_second = 0;
 const volatile __u32 cold_per_second_of_process = 0;
+/* Bytes of the ring; set at load. */
+const volatile __u32 cold_ring_bytes = 0;
 
 /* Unread bytes at which the reader of samples is woken; set at load. */
 const volatile __u32 cold_wakeup_bytes = 0;
@@ -23,27 +24,48 @@ __u64 cold_shipped[PYRO_COLD_REASONS] = {};
 __u64 cold_unwound = 0;
 __u64 cold_refused = 0;
 
-/* Counts another cold sample of the key's process if the limits allow it. A second is 2^30 ns here.
- */
-static __always_inline bool pyro_may_ship(const struct pyro_sample_key *key, __u64 now_ns)
+/* The most that a sample takes in the ring, with the ring's own eight bytes. */
+#define PYRO_COLD_MOST_BYTES (sizeof(struct pyro_cold_sample) + PYRO_COLD_STACK_BYTES + 8)
+
+/* How many samples this second has had by now. A second is 2^30 ns here. Where CPUs meet at its
+ * beginning some are not counted. */
+static __always_inline __u32 pyro_count_of(struct pyro_cold_count *count, __u32 second)
 {
-  const __u32 event = key->event;
-  struct pyro_cold_rates *rates = bpf_map_lookup_elem(&cold_rates, &event);
+  if (count->second == second) return count->count;
+  count->second = second;
+  count->count = 0;
+  return 0;
+}
+
+/* Whether the limits allow another cold sample of the key's process now, with `room` in the ring;
+ * counts it if so.
+ *
+ * A user may take three quarters of the machine's limit. A process that has had little in this
+ * second, a 32nd of the limit, gets in all the same, up to twice these; and the last quarter of the
+ * ring is for such ones: nobody's endless load keeps others out. */
+static __always_inline bool pyro_may_ship(const struct pyro_sample_key *key, __u64 now_ns,
+                                          __u64 room)
+{
+  const __u32 zero = 0;
+  struct pyro_cold_rates *rates = bpf_map_lookup_elem(&cold_rates, &zero);
   if (!rates) return false;
-  const __u64 second = now_ns >> 30;
-  if (rates->second != second) {
-    rates->second = second;
-    rates->total = 0;
-  }
-  const __u32 slot = (key->pid ^ (key->pid >> 8)) & (PYRO_COLD_COUNTERS - 1);
-  if (rates->by_process[slot].second != (__u32)second) {
-    rates->by_process[slot].second = (__u32)second;
-    rates->by_process[slot].count = 0;
-  }
-  if (rates->total >= cold_per_second) return false;
-  if (rates->by_process[slot].count >= cold_per_second_of_process) return false;
-  rates->total++;
-  rates->by_process[slot].count++;
+  const __u32 uid = (__u32)bpf_get_current_uid_gid();
+  const __u32 second = now_ns >> 30;
+  struct pyro_cold_count *process =
+      &rates->by_process[(key->pid ^ (key->pid >> 10)) & (PYRO_COLD_PROCESSES - 1)];
+  struct pyro_cold_count *user = &rates->by_user[(uid ^ (uid >> 8)) & (PYRO_COLD_USERS - 1)];
+  const __u32 limit = cold_per_second;
+  const __u32 of_process = pyro_count_of(process, second);
+  const bool modest = of_process < limit / 32;
+  const __u32 times = modest ? 2 : 1;
+
+  if (of_process >= cold_per_second_of_process) return false;
+  if (pyro_count_of(&rates->total, second) >= limit * times) return false;
+  if (pyro_count_of(user, second) >= (limit - limit / 4) * times) return false;
+  if (room < PYRO_COLD_MOST_BYTES + (modest ? 0 : cold_ring_bytes / 4)) return false;
+  __sync_fetch_and_add(&rates->total.count, 1);
+  __sync_fetch_and_add(&process->count, 1);
+  __sync_fetch_and_add(&user->count, 1);
   return true;
 }
 
@@ -100,8 +122,11 @@ static __always_inline bool pyro_ship(struct bpf_perf_event_data *ctx, struct py
   struct pyro_cold_sample *sample = &buffer->sample;
   struct pyro_interrupted interrupted;
 
+  /* Asked for before the stack is copied. */
+  const __u64 waiting = bpf_ringbuf_query(&cold_samples, BPF_RB_AVAIL_DATA);
+  const __u64 room = cold_ring_bytes - (waiting < cold_ring_bytes ? waiting : cold_ring_bytes);
   sample->time_ns = bpf_ktime_get_ns();
-  if (!pyro_may_ship(&walk->key, sample->time_ns)) return false;
+  if (!pyro_may_ship(&walk->key, sample->time_ns, room)) return false;
   if (!pyro_user_registers(ctx, sample->registers, &interrupted)) return false;
   sample->key = walk->key;
   sample->key.stack_class = PYRO_COLD_TO_UNWIND;
@@ -114,7 +139,6 @@ static __always_inline bool pyro_ship(struct bpf_perf_event_data *ctx, struct py
   __u32 size = pyro_copy_stack(buffer, sample->registers[PYRO_REGISTER_SP]);
   sample->stack_bytes = size;
   if (size > PYRO_COLD_STACK_BYTES) size = PYRO_COLD_STACK_BYTES;
-  const __u64 waiting = bpf_ringbuf_query(&cold_samples, BPF_RB_AVAIL_DATA);
   return bpf_ringbuf_output(&cold_samples, buffer, sizeof(*sample) + size,
                             pyro_cold_flags(waiting)) == 0;
 }

@@ -199,23 +199,25 @@ struct {
   __type(value, struct pyro_cold_buffer);
 } cold_buffers SEC(".maps");
 
-/* How many of them this CPU has shipped in the current second, in total and by pid (pids with the
- * same hash share a counter), by kind of program. Written by the sampling program only. */
-#define PYRO_COLD_COUNTERS 256
+/* How many of them have been shipped in the current second: in total, by pid and by user; those with
+ * the same hash share a counter. Written by the sampling program on all CPUs. */
+#define PYRO_COLD_PROCESSES 1024
+#define PYRO_COLD_USERS 256
+
+struct pyro_cold_count {
+  __u32 second;
+  __u32 count;
+};
 
 struct pyro_cold_rates {
-  __u64 second;
-  __u32 total;
-  __u32 pad;
-  struct {
-    __u32 second;
-    __u32 count;
-  } by_process[PYRO_COLD_COUNTERS];
+  struct pyro_cold_count total;
+  struct pyro_cold_count by_process[PYRO_COLD_PROCESSES];
+  struct pyro_cold_count by_user[PYRO_COLD_USERS];
 };
 
 struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, PYRO_EVENT_KINDS);
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
   __type(key, __u32);
   __type(value, struct pyro_cold_rates);
 } cold_rates SEC(".maps");

@@ -46,6 +46,7 @@ Result<void> Configure(sampler_bpf& skeleton, const Sampler::Options& options) {
       static_cast<uint32_t>(std::max(16384L, sysconf(_SC_PAGESIZE)));
   // Early enough: a quarter of it is more than a wakeup takes.
   skeleton.rodata->cold_wakeup_bytes = options.sizes.cold_bytes / 4;
+  skeleton.rodata->cold_ring_bytes = options.sizes.cold_bytes;
   skeleton.rodata->cold_per_second = options.cold_per_second;
   skeleton.rodata->cold_per_second_of_process = options.cold_per_second_of_process;
   uint64_t seed = 0;

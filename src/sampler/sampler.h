@@ -27,9 +27,11 @@ class Sampler {
     MapSizes sizes{};  // see MapSizes::For; fixed, even if the frequency changes
     // Limit on kernel memory for rows of unwind tables, in bytes.
     size_t table_budget = size_t{64} << 20;
-    // Limits on samples that user space unwinds, per second: of each CPU, and of each process.
-    uint32_t cold_per_second = 1500;
-    uint32_t cold_per_second_of_process = 1000;
+    // Limits on samples that user space unwinds, per second: of the machine, and of one process. A
+    // user gets at most three quarters of the former, and it may be exceeded for the sake of
+    // processes that have few.
+    uint32_t cold_per_second = 4000;
+    uint32_t cold_per_second_of_process = 2000;
   };
 
   // Loads and verifies the programs. From then on the filter follows forks; ticks have not begun.

@@ -2,10 +2,15 @@
 // What is left to user space.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "tests/unit/sampler/sampler_live.h"
 
 namespace pyrometer {
@@ -66,6 +71,51 @@ TEST_F(SamplerLive, ShipsNoMoreThanItMay) {
     EXPECT_TRUE(stack.end != StackEnd::kComplete) << "a stack that stops early says so";
   }
   EXPECT_EQ(stayed, sampler->counters().cold.refused);
+}
+
+// In the first half of each of the kernel side's seconds, or in the second.
+void SpinInHalves(bool second) {
+  const auto until = std::chrono::steady_clock::now() + kForever;
+  while (std::chrono::steady_clock::now() < until) {
+    const uint64_t half = (MonotonicNow().value() >> 29) & 1;
+    if ((half != 0) == second) {
+      SpinFor(std::chrono::milliseconds(1));
+    } else {
+      usleep(1000);
+    }
+  }
+}
+
+// Two processes use up what the machine may ship before a third begins.
+TEST_F(SamplerLive, ShipsTheFewSamplesOfOneBesideTheManyOfOthers) {
+  Child one([] { SpinInHalves(false); });
+  Child other([] { SpinInHalves(false); });
+  Child bystander([] { SpinInHalves(true); });
+  Sampler::Options options{.frequency = {999}};
+  options.cold_per_second = 64;
+  options.filter.pids = {one.pid(), other.pid(), bystander.pid()};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->windows().Start());
+  uint64_t shipped = 0;
+  EXPECT_TRUE(WaitFor([&] {
+    shipped += static_cast<uint64_t>(std::ranges::count_if(
+        sampler->cold().Take(),
+        [&](const ColdSample& sample) { return sample.process.pid == bystander.pid(); }));
+    return shipped >= 8;
+  }));
+}
+
+TEST_F(SamplerLive, RefusesWhatHasNoRoomInTheRing) {
+  Sampler::Options options{.frequency = {999}};
+  options.sizes.cold_bytes = 1 << 17;
+  Child child;
+  options.filter.pids = {child.pid()};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->windows().Start());
+  EXPECT_TRUE(WaitFor([&] { return sampler->counters().cold.refused >= 20; }));
+  sampler->windows().Stop();
+  EXPECT_LE(sampler->counters().cold_bytes_waiting, options.sizes.cold_bytes);
+  EXPECT_FALSE(sampler->cold().Take().empty()) << "what fits is shipped";
 }
 
 }  // namespace
