@@ -199,8 +199,8 @@ struct {
   __type(value, struct pyro_cold_buffer);
 } cold_buffers SEC(".maps");
 
-/* How many of them have been shipped in the current second: in total, by pid and by user; those with
- * the same hash share a counter. Written by the sampling program on all CPUs. */
+/* How many of them have been shipped in the current second: in total, by pid and by user; those
+ * with the same hash share a counter. Written by the sampling program on all CPUs. */
 #define PYRO_COLD_PROCESSES 1024
 #define PYRO_COLD_USERS 256
 

@@ -52,6 +52,10 @@ class AddressSpaceSink {
   // programs may be released by now.
   virtual void ReleaseWithdrawn() = 0;
 
+  // All processes that live, after it was found out: all else that the kernel side knows of others
+  // is of processes whose ends went unnoticed.
+  virtual void Sweep(std::span<const Pid> living) = 0;
+
   // Processes of which what was published had no room, or has no longer, and is missed: they should
   // be published again. Called about every second.
   virtual std::vector<Pid> TakeMissed() = 0;

@@ -48,6 +48,8 @@ Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
   for (const Pid gone : processes_.EndMissing(begin, [&](Pid pid) { return seen.contains(pid); })) {
     Withdraw(gone);
   }
+  processes_.ForEachLiving([&](const Process& process) { seen.insert(process.key.pid); });
+  sink_.Sweep(std::vector<Pid>(seen.begin(), seen.end()));
   ++counters_.scans;
   PublishChanged();
   return {};

@@ -38,6 +38,7 @@ class KernelMachine {
     }
     void Withdraw(Pid pid) override { target_.Withdraw(pid); }
     void ReleaseWithdrawn() override { target_.ReleaseWithdrawn(); }
+    void Sweep(std::span<const Pid> living) override { target_.Sweep(living); }
     std::vector<Pid> TakeMissed() override { return target_.TakeMissed(); }
 
    private:

@@ -60,7 +60,7 @@ void AddTicks(const Accounting& ticks, StatList& list) {
 }
 
 void AddSampler(const SamplerCounters& sampler, StatList& list) {
-  static_assert(kNumbers<SamplerCounters> == 6 + 7 + 6 + 6);
+  static_assert(kNumbers<SamplerCounters> == 6 + 7 + 7 + 6);
   list.Add("sampled_cpus", sampler.sampled_cpus, "CPUs that are sampled now");
   list.Add("cpu_failures_total", sampler.cpu_failures,
            "failures to sample a CPU; tried again every second");
@@ -109,6 +109,8 @@ void AddKernelTables(const SamplerCounters& sampler, StatList& list) {
            "times that a process's mappings found no room; tried again when ticks hit it");
   list.Add("kernel_processes_evicted_total", mappings.evicted,
            "processes that no tick used, whose mappings made room for others");
+  list.Add("kernel_processes_swept_total", mappings.swept,
+           "processes that the kernel side still knew after their ends had gone unnoticed");
 }
 
 void AddWindows(const ProfilerStats& stats, StatList& list) {

@@ -85,6 +85,9 @@ class MappingTarget {
   // Releases what was published and is no longer in use. Publish does so too.
   virtual void ReleaseWithdrawn() = 0;
 
+  // Forgets all processes but these, of whose ends we may not have heard.
+  virtual void Sweep(std::span<const Pid> living) = 0;
+
   // Processes that found no room, or made it for others, and that ticks hit since: to be published
   // again. Call it about every second.
   virtual std::vector<Pid> TakeMissed() = 0;

@@ -120,6 +120,24 @@ void MappingUpload::Forget(Pid pid, MonotonicTime now) {
   of_process_.erase(it);
 }
 
+void MappingUpload::Sweep(std::span<const Pid> living, MonotonicTime now) {
+  const absl::flat_hash_set<Pid> stay(living.begin(), living.end());
+  std::vector<Pid> gone;
+  uint32_t key = 0;
+  for (const uint32_t* from = nullptr; bpf_map_get_next_key(processes_fd_, from, &key) == 0;) {
+    if (!stay.contains(Pid(key))) gone.push_back(Pid(key));
+    from = &key;
+  }
+  swept_ += gone.size();
+  for (const auto& [pid, region] : of_process_) {
+    if (!stay.contains(pid)) gone.push_back(pid);
+  }
+  for (const auto& [pid, not_before] : unplaced_) {
+    if (!stay.contains(pid)) gone.push_back(pid);
+  }
+  for (const Pid pid : gone) Withdraw(pid, now);
+}
+
 std::vector<Pid> MappingUpload::TakeMissed(MonotonicTime now) {
   std::vector<std::pair<MonotonicTime, Pid>> missed;
   for (const auto& [pid, not_before] : unplaced_) {
@@ -303,7 +321,8 @@ MappingUpload::Counters MappingUpload::counters() const {
           .processes = known_processes_,
           .unplaced = unplaced_processes_,
           .refused = refused_,
-          .evicted = evicted_};
+          .evicted = evicted_,
+          .swept = swept_};
 }
 
 }  // namespace pyrometer

@@ -41,6 +41,7 @@ class MappingUpload {
     uint64_t unplaced = 0;   // whose mappings it does not know now for lack of room
     uint64_t refused = 0;    // times that a process found no room, since the beginning
     uint64_t evicted = 0;    // processes that made room for others, likewise
+    uint64_t swept = 0;      // entries of processes whose ends went unnoticed, likewise
   };
   // Returns when no program runs that ran at the time of the call.
   using WaitForReaders = std::function<Result<void>()>;
@@ -62,6 +63,10 @@ class MappingUpload {
 
   // Takes back what has been idle for long enough. Publish() does so too.
   void ReleaseWithdrawn(MonotonicTime now);
+
+  // Withdraws all processes but these, those included that inherited an entry and were never
+  // published.
+  void Sweep(std::span<const Pid> living, MonotonicTime now);
 
   // Processes that ticks have found without their mappings: they should be published again. Each at
   // most every kRetryInterval, and at most kMostRetries of them.
@@ -140,6 +145,7 @@ class MappingUpload {
   std::atomic<uint64_t> unplaced_processes_ = 0;
   std::atomic<uint64_t> refused_ = 0;
   std::atomic<uint64_t> evicted_ = 0;
+  std::atomic<uint64_t> swept_ = 0;
 };
 
 }  // namespace pyrometer

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "sampler/faces.h"
 #include "sampler/kernel_tables.h"
 #include "sampler/mapped_array.h"
@@ -23,6 +24,7 @@ class ProcessMappings : public MappingTarget {
                std::span<const PublishedMapping> mappings) override;
   void Withdraw(Pid pid) override;
   void ReleaseWithdrawn() override;
+  void Sweep(std::span<const Pid> living) override { upload_.Sweep(living, MonotonicNow()); }
   std::vector<Pid> TakeMissed() override;
   Result<std::vector<pyro_task_record>> ListTasks() const override;
 

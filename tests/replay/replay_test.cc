@@ -55,6 +55,7 @@ class Nowhere : public AddressSpaceSink {
                std::span<const PublishedMapping>) override {}
   void Withdraw(Pid) override {}
   void ReleaseWithdrawn() override {}
+  void Sweep(std::span<const Pid>) override {}
   std::vector<Pid> TakeMissed() override { return {}; }
 };
 

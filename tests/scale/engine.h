@@ -48,6 +48,7 @@ class KernelSide final : public AddressSpaceSink, public TableTarget {
                std::span<const PublishedMapping> sorted) override;
   void Withdraw(Pid pid) override;
   void ReleaseWithdrawn() override;
+  void Sweep(std::span<const Pid> living) override { mappings_.Sweep(living, clock_.Now()); }
   std::vector<Pid> TakeMissed() override;
 
   std::vector<ObjectId> TakeWanted() override { return tables_.TakeWanted(clock_.Now()); }

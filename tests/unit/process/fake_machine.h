@@ -70,11 +70,13 @@ class RecordingSink : public AddressSpaceSink {
     withdrawn.insert(pid);
   }
   void ReleaseWithdrawn() override { ++releases; }
+  void Sweep(std::span<const Pid> pids) override { living = {pids.begin(), pids.end()}; }
   std::vector<Pid> TakeMissed() override { return std::exchange(missed, {}); }
 
   int publishes = 0;
   int releases = 0;
   std::vector<Pid> missed;
+  std::set<Pid> living;  // as of the last sweep
   std::map<Pid, Published> by_pid;
   std::set<Pid> withdrawn;  // at least once
 };

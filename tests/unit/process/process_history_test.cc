@@ -9,6 +9,7 @@
 namespace pyrometer {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 TEST_F(ProcessHistoryTest, KnowsAndPublishesScannedProcesses) {
@@ -126,6 +127,15 @@ TEST_F(ProcessHistoryTest, ReplaysEventsOlderThanTheScanWithoutHarm) {
   Apply(exit);
   EXPECT_EQ(PathAt(100, 5, 3, kStart), "/lib/a+0x3000");
   EXPECT_EQ(history_.process_count(), 2U);
+}
+
+TEST_F(ProcessHistoryTest, SaysWhoLivesWhenItHasReadAllOfProc) {
+  Scan();
+  EXPECT_THAT(sink_.living, ElementsAre(Pid(100)));
+  ForkLiving(100, 200);
+  EXPECT_THAT(sink_.living, ElementsAre(Pid(100))) << "not at every event";
+  Scan();
+  EXPECT_THAT(sink_.living, ElementsAre(Pid(100), Pid(200)));
 }
 
 TEST_F(ProcessHistoryTest, CorrectsItselfFromProcAfterLostRecords) {

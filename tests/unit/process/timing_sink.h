@@ -38,6 +38,7 @@ class TimingSink : public AddressSpaceSink {
     seen_[pid].withdrawn = true;
   }
   void ReleaseWithdrawn() override {}
+  void Sweep(std::span<const Pid>) override {}
   std::vector<Pid> TakeMissed() override { return {}; }
 
   std::vector<Pid> Published() {

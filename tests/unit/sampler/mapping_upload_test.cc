@@ -226,6 +226,21 @@ TEST_F(MappingUploadTest, MakesRoomInTheListOfProcesses) {
   EXPECT_EQ(upload_.counters().evicted, kEntries);
 }
 
+TEST_F(MappingUploadTest, ForgetsAllButTheLiving) {
+  ASSERT_TRUE(Publish(100, kNow));
+  ASSERT_TRUE(Publish(101, kNow));
+  const pyro_process inherited = *EntryOf(100);
+  const uint32_t child = 102;  // of which nobody has told us
+  ASSERT_EQ(bpf_map_update_elem(processes_.get(), &child, &inherited, BPF_NOEXIST), 0);
+  const std::vector<Pid> living = {Pid(101)};
+  upload_.Sweep(living, kNow);
+  EXPECT_FALSE(HasEntry(100));
+  EXPECT_TRUE(Tick(101));
+  EXPECT_FALSE(HasEntry(102));
+  EXPECT_EQ(upload_.counters().processes, 1U);
+  EXPECT_EQ(upload_.counters().swept, 2U);
+}
+
 TEST_F(MappingUploadTest, CountsWhatIsUsedAndWhatFoundNoRoom) {
   ASSERT_TRUE(Publish(100, kNow));
   ASSERT_TRUE(Publish(101, kNow));

@@ -100,11 +100,8 @@ TEST_F(SamplerLive, LosesNoStackToFullMaps) {
 
 // What fits into no map goes through the ring, unless that is full.
 TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheStackMaps) {
-  const MapSizes tiny{.counts = 4096,
-                      .small_stacks = 4,
-                      .medium_stacks = 4,
-                      .large_stacks = 4,
-                      .cold_bytes = 4096};
+  const MapSizes tiny{
+      .counts = 4096, .small_stacks = 4, .medium_stacks = 4, .large_stacks = 4, .cold_bytes = 4096};
   const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
     for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
   });
