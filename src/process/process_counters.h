@@ -25,9 +25,10 @@ struct ProcessCounters {
   uint64_t resyncs = 0;               // scans because records were lost
   uint64_t processes_unreadable = 0;  // failures to read a living process
   uint64_t publishes = 0;
-  uint64_t rechecks = 0;          // of one process's mappings, because the kernel disagreed
-  uint64_t rechecks_changed = 0;  // of these: the kernel was right
-  uint64_t rechecks_refused = 0;  // too many of that process
+  uint64_t publishes_put_off = 0;  // changes of processes published often lately; done together
+  uint64_t rechecks = 0;           // of one process's mappings, because the kernel disagreed
+  uint64_t rechecks_changed = 0;   // of these: the kernel was right
+  uint64_t rechecks_refused = 0;   // too many of that process
 
   uint64_t programs_over_budget = 0;  // with more executable mappings than are kept
   uint64_t mappings_passed_over = 0;  // new ones of these programs

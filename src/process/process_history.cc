@@ -83,6 +83,7 @@ void ProcessHistory::Apply(std::span<const ProcessEvent> events) {
   for (const ProcessEvent& event : events) {
     std::visit([this](const auto& e) { On(e); }, event);
   }
+  PutOff();
   PublishChanged();
 }
 

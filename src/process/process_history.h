@@ -50,11 +50,15 @@ class ProcessHistory final : public ProcessKnowledge {
   // and TakeLost() says that another Scan() is due.
   Result<void> Scan(std::span<const TaskRecord> tasks);
 
-  // Applies a burst of events, in order of time. Publishes each changed process once.
+  // Applies a burst of events, in order of time. Publishes each changed process once, now or, if
+  // that happens often, at a later PublishDue().
   void Apply(std::span<const ProcessEvent> events);
 
   // Publishes again what the sink had no room for and misses.
   void PublishMissed();
+
+  // Publishes what was put off long enough. True if something still is: call it again.
+  bool PublishDue();
 
   // All of these answer from the events applied so far.
   ResolvedWindow Resolve(Window window) override;
@@ -144,6 +148,9 @@ class ProcessHistory final : public ProcessKnowledge {
   // Withdraws the process if it cannot be published.
   void Publish(Pid pid);
   void PublishChanged();
+  bool MayPublish(Pid pid, MonotonicTime now);
+  // Takes those out of what is to be published now that were published often.
+  void PutOff();
   void Withdraw(Pid pid);
   void Forget(MonotonicTime horizon);
   // Of windows that end after `end`, no sample can be in the objects whose files this lets go.
@@ -155,6 +162,7 @@ class ProcessHistory final : public ProcessKnowledge {
   ObjectTable objects_;
   ProcessTable processes_;
   absl::flat_hash_set<Pid> changed_;                  // to publish at the end of the burst
+  absl::flat_hash_set<Pid> put_off_;                  // to publish later
   absl::flat_hash_map<RootIdentity, Pid> witnesses_;  // a living process with that root
   std::vector<std::weak_ptr<const PerfMapDirectory>> perf_maps_;
   std::optional<OpenDirectory> open_;  // the last one: bursts are often about one process

@@ -37,7 +37,7 @@ class ProcessObserver {
 
   // Called when a living process has `object` mapped executable for the first time since its fork
   // or exec, after OnProcess(). `mapping` is the part at the lowest address. Mappings that existed
-  // for milliseconds only may be left out.
+  // for less than 0.1 s may be left out.
   virtual void OnMapping(const ProcessKey& process, const ObjectMapping& mapping,
                          const ObjectInfo& object) = 0;
 };

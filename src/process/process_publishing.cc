@@ -41,6 +41,7 @@ std::vector<PublishedMapping> ToPublish(const std::vector<ObjectMapping>& mappin
 }  // namespace
 
 void ProcessHistory::Publish(Pid pid) {
+  put_off_.erase(pid);
   Process* const process = processes_.Living(pid);
   if (process == nullptr) {
     Withdraw(pid);
@@ -80,8 +81,36 @@ void ProcessHistory::PublishMissed() {
   PublishChanged();
 }
 
+bool ProcessHistory::MayPublish(Pid pid, MonotonicTime now) {
+  Process* const process = processes_.Living(pid);
+  return process == nullptr || process->program().publishes.Take(now);
+}
+
+void ProcessHistory::PutOff() {
+  const MonotonicTime now = MonotonicNow();
+  absl::erase_if(changed_, [&](Pid pid) {
+    if (MayPublish(pid, now)) return false;
+    put_off_.insert(pid);
+    ++counters_.publishes_put_off;
+    return true;
+  });
+}
+
+bool ProcessHistory::PublishDue() {
+  if (put_off_.empty()) return false;
+  const MonotonicTime now = MonotonicNow();
+  absl::erase_if(put_off_, [&](Pid pid) {
+    if (!MayPublish(pid, now)) return false;
+    changed_.insert(pid);
+    return true;
+  });
+  PublishChanged();
+  return !put_off_.empty();
+}
+
 void ProcessHistory::Withdraw(Pid pid) {
   changed_.erase(pid);
+  put_off_.erase(pid);
   // Also where nothing was published: the kernel side gives a child what it knows of the parent.
   sink_.Withdraw(pid);
 }

@@ -46,6 +46,9 @@ struct Program {
   RootIdentity root;
   bool root_is_own = false;                  // else inherited
   absl::flat_hash_set<ObjectId> shown = {};  // to the observer
+  // Of a program that maps one file after another each publish has all of them once more. ld.so's
+  // first ones go out at once, since most programs end soon.
+  TokenBucket publishes{4, std::chrono::milliseconds(50)};
 };
 
 // One life of a pid, from fork to the exit of the last thread.

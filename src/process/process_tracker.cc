@@ -144,10 +144,12 @@ class ProcessTracker::State {
     malformed_ += batch.malformed;
     applied_ = batch.horizon;
     history_.Apply(batch.events);
+    is_publish_due_ = history_.PublishDue();
     return batch;
   }
 
-  // Applies what there is; true if there was anything. Not for ever: others need the thread too.
+  // Applies what there is; true if there was anything, or will be to publish. Not for ever: others
+  // need the thread too.
   bool Pump() {
     constexpr int kRounds = 8;
     bool any = false;
@@ -155,7 +157,7 @@ class ProcessTracker::State {
     for (int round = 0; more && round < kRounds; ++round) {
       const absl::MutexLock lock(&mutex_);
       const KernelEvents::Batch batch = PumpOnce();
-      any |= !batch.events.empty();
+      any |= !batch.events.empty() || is_publish_due_;
       more = batch.more;
     }
     return any;
@@ -227,6 +229,7 @@ class ProcessTracker::State {
   KernelEvents events_ ABSL_GUARDED_BY(mutex_);
   ProcessHistory history_ ABSL_GUARDED_BY(mutex_);
   MonotonicTime applied_ ABSL_GUARDED_BY(mutex_);  // all events up to then
+  bool is_publish_due_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t malformed_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t resyncs_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t snapshots_failed_ ABSL_GUARDED_BY(mutex_) = 0;

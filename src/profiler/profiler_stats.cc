@@ -193,7 +193,7 @@ void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 30);
+  static_assert(kNumbers<ProcessCounters> == 31);
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_scans_failed_total", processes.scans_failed,
@@ -205,6 +205,8 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
   list.Add("processes_unreadable_total", processes.processes_unreadable,
            "failures to read a living process in /proc; tried again");
   list.Add("publishes_total", processes.publishes, "mapping arrays handed to the kernel");
+  list.Add("publishes_put_off_total", processes.publishes_put_off,
+           "changes of processes that had been published often lately, handed over together");
   list.Add("rechecks_total", processes.rechecks,
            "times one process's mappings were read again because the kernel disagreed");
   list.Add("rechecks_changed_total", processes.rechecks_changed, "of these: the kernel was right");

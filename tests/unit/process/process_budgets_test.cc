@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "tests/unit/process/process_history_fixture.h"
 
 namespace pyrometer {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -108,6 +111,85 @@ TEST_F(ProcessBudgets, CountALongRecheckAsSeveral) {
   Scan();
   for (int i = 0; i < 20; ++i) history_.Recheck(kKey);
   EXPECT_LT(history_.counters().rechecks, 10U);
+}
+
+// Maps one file after another, each in a burst of its own.
+class ProcessThatMapsMuch : public ProcessBudgets {
+ protected:
+  void MapOneByOne(uint32_t pid, uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) {
+      Apply(At(Mapping(pid, "/lib/a", 'a'), StartOf(i), StartOf(i) + 0x1000));
+    }
+  }
+  void PublishAllDue() {
+    const MonotonicTime deadline = After(MonotonicNow(), 10s);
+    while (history_.PublishDue()) ASSERT_LT(MonotonicNow(), deadline);
+  }
+};
+
+TEST_F(ProcessThatMapsMuch, IsPublishedNowAndThen) {
+  Scan();
+  Exec(100);
+  const int before = sink_.publishes;
+  const MonotonicTime begin = MonotonicNow();
+  MapOneByOne(100, 330);
+  const auto intervals = Between(begin, MonotonicNow()) / 50ms;
+  EXPECT_LE(sink_.publishes - before, 4 + intervals);
+  EXPECT_GT(history_.counters().publishes_put_off, 0U);
+  PublishAllDue();
+  EXPECT_THAT(sink_.by_pid[Pid(100)].mappings, SizeIs(330));
+  const int after = sink_.publishes;
+  EXPECT_FALSE(history_.PublishDue());
+  EXPECT_EQ(sink_.publishes, after);
+}
+
+TEST_F(ProcessThatMapsMuch, IsPublishedAtOnceAfterAnExec) {
+  Scan();
+  MapOneByOne(100, 30);
+  Exec(100);
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(100)));
+  Apply(Mapping(100, "/lib/b", 'b'));
+  EXPECT_THAT(sink_.by_pid[Pid(100)].mappings, SizeIs(1));
+}
+
+TEST_F(ProcessThatMapsMuch, IsWithdrawnAtOnceWhenItEnds) {
+  Scan();
+  MapOneByOne(100, 30);
+  Exit(100);
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(100)));
+  EXPECT_FALSE(history_.PublishDue());
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(100)));
+}
+
+TEST_F(ProcessThatMapsMuch, IsCorrectedUntilTheKernelSideIsTold) {
+  Scan();
+  MappingEvent event;
+  uint32_t exec = 3;
+  bool put_off = false;
+  const MonotonicTime deadline = After(MonotonicNow(), 10s);
+  while (!put_off && MonotonicNow() < deadline) {  // it must come soon enough after the others
+    Exec(100);
+    ++exec;
+    Apply(Mapping(100, "/lib/a", 'a'));
+    for (uint64_t i = 1; i <= 6; ++i) {
+      Apply(At(Mapping(100, "/lib/b", 'b'), StartOf(i), StartOf(i) + 0x1000));
+    }
+    const uint64_t before = history_.counters().publishes_put_off;
+    event = Mapping(100, "/lib/b", 'b');
+    Apply(event);
+    put_off = history_.counters().publishes_put_off > before;
+  }
+  ASSERT_TRUE(put_off);
+  const ObjectId in_b = history_.MappingsAt(kKey, ExecId(exec), Now())->mappings[0].object;
+  const ObjectId in_a =
+      history_.MappingsAt(kKey, ExecId(exec), Before(event.when, 1ns))->mappings[0].object;
+  ASSERT_NE(in_a, in_b);
+  const Frame frame_in_a = Frame::Object(in_a, ElfAddress(0x3010));
+  const Frame frame_in_b = Frame::Object(in_b, ElfAddress(0x3010));
+  const MonotonicTime later = After(event.when, 1s);
+  EXPECT_EQ(Resolved(kKey, ExecId(exec), frame_in_a, later), frame_in_b);
+  PublishAllDue();
+  EXPECT_EQ(Resolved(kKey, ExecId(exec), frame_in_a, After(later, 1s)), frame_in_a);
 }
 
 }  // namespace
