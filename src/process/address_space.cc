@@ -57,31 +57,13 @@ AddressSpace::Picture PictureOf(const std::vector<CodeMapping>& codes) {
 
 }  // namespace
 
-AddressSpace::Spans& AddressSpace::Writable() {
-  if (!current_) {
-    current_ = std::make_shared<Spans>();
-  } else if (current_.use_count() > 1) {
-    current_ = std::make_shared<Spans>(*current_);
-  }
-  return *current_;
-}
-
-std::vector<AddressSpace::Span> AddressSpace::Overlapping(Address start, Address end) const {
-  std::vector<Span> overlapping;
-  if (!current_) return overlapping;
-  auto it = current_->upper_bound(start);
-  if (it != current_->begin() && std::prev(it)->second.code.mapping.end > start) --it;
-  for (; it != current_->end() && it->first < end; ++it) overlapping.push_back(it->second);
-  return overlapping;
-}
-
 bool AddressSpace::Map(const CodeMapping& mapping, MonotonicTime when) {
   const auto [start, end] = std::pair(mapping.mapping.start, mapping.mapping.end);
   if (end <= start) return false;
   latest_ = std::max(latest_, when);
   std::vector<CodeMapping> gaps;
   Address gap_start = start;
-  for (const Span& old : Overlapping(start, end)) {
+  for (const MappedSpan& old : current_.Overlapping(start, end)) {
     if (SameMeaning(old.code, mapping)) {
       gaps.push_back(Part(mapping, gap_start, old.code.mapping.start));
       gap_start = old.code.mapping.end;
@@ -95,26 +77,25 @@ bool AddressSpace::Map(const CodeMapping& mapping, MonotonicTime when) {
   }
   gaps.push_back(Part(mapping, gap_start, end));
   std::erase_if(gaps, [](const CodeMapping& gap) { return gap.mapping.end <= gap.mapping.start; });
-  for (const CodeMapping& gap : gaps) Writable()[gap.mapping.start] = {gap, latest_};
+  for (const CodeMapping& gap : gaps) current_.Add({gap, latest_});
   return !gaps.empty();
 }
 
 // Ends `span` within [start, end); what it has beyond stays.
-void AddressSpace::Cut(const Span& span, Address start, Address end) {
+void AddressSpace::Cut(const MappedSpan& span, Address start, Address end) {
   const ObjectMapping& whole = span.code.mapping;
   const CodeMapping ended = Part(span.code, start, end);
-  Spans& spans = Writable();
-  spans.erase(whole.start);
-  if (whole.start < start) spans[whole.start] = {Part(span.code, whole.start, start), span.since};
-  if (end < whole.end) spans[end] = {Part(span.code, end, whole.end), span.since};
+  current_.Erase(whole.start);
+  if (whole.start < start) current_.Add({Part(span.code, whole.start, start), span.since});
+  if (end < whole.end) current_.Add({Part(span.code, end, whole.end), span.since});
   if (span.since >= latest_) return;
   past_.push_back({.code = ended, .since = span.since, .until = latest_});
   if (past_.size() > kMaxPast) past_.erase(past_.begin(), past_.begin() + kMaxPast / 8);
 }
 
 bool AddressSpace::Unmap(Address start, Address end) {
-  const std::vector<Span> gone = Overlapping(start, end);
-  for (const Span& old : gone) {
+  const std::vector<MappedSpan> gone = current_.Overlapping(start, end);
+  for (const MappedSpan& old : gone) {
     const ObjectMapping ended = Part(old.code, start, end).mapping;
     if (ended.object != ObjectId(0)) shifting_.Add(ended.start, ended.end);
     Cut(old, start, end);
@@ -124,8 +105,8 @@ bool AddressSpace::Unmap(Address start, Address end) {
 
 bool AddressSpace::Forget(Address start, Address end, MonotonicTime when) {
   latest_ = std::max(latest_, when);
-  const std::vector<Span> gone = Overlapping(start, end);
-  for (const Span& old : gone) Cut(old, old.code.mapping.start, old.code.mapping.end);
+  const std::vector<MappedSpan> gone = current_.Overlapping(start, end);
+  for (const MappedSpan& old : gone) Cut(old, old.code.mapping.start, old.code.mapping.end);
   return !gone.empty();
 }
 
@@ -142,16 +123,8 @@ bool AddressSpace::Replace(const std::vector<CodeMapping>& mappings, MonotonicTi
   return changed;
 }
 
-const AddressSpace::Span* AddressSpace::CurrentAt(Address address) const {
-  if (!current_) return nullptr;
-  const auto next = current_->upper_bound(address);
-  if (next == current_->begin()) return nullptr;
-  const Span& span = std::prev(next)->second;
-  return span.code.mapping.Contains(address) ? &span : nullptr;
-}
-
 std::optional<ObjectMapping> AddressSpace::At(Address address, MonotonicTime when) const {
-  const Span* const span = CurrentAt(address);
+  const MappedSpan* const span = current_.At(address);
   if (span != nullptr && span->since <= when) return span->code.mapping;
   for (auto it = FirstAlive(when); it != past_.end(); ++it) {
     if (it->since <= when && it->code.mapping.Contains(address)) return it->code.mapping;
@@ -161,12 +134,10 @@ std::optional<ObjectMapping> AddressSpace::At(Address address, MonotonicTime whe
 
 AddressSpace::Picture AddressSpace::At(MonotonicTime when) const {
   std::vector<CodeMapping> codes;
-  if (current_) {
-    codes.reserve(current_->size());
-    for (const auto& [start, span] : *current_) {
-      if (span.since <= when) codes.push_back(span.code);
-    }
-  }
+  codes.reserve(current_.size());
+  current_.ForEach([&](const MappedSpan& span) {
+    if (span.since <= when) codes.push_back(span.code);
+  });
   const size_t from_current = codes.size();
   for (auto it = FirstAlive(when); it != past_.end(); ++it) {
     if (it->since <= when) codes.push_back(it->code);
@@ -226,7 +197,8 @@ bool AddressSpace::IsElsewhere(const ObjectMapping& mapping, ElfAddress address,
 
 AddressContent AddressSpace::ContentIn(const Period& period, Address address) const {
   // Nearly always: it was there before, and still is.
-  if (const Span* const span = CurrentAt(address); span != nullptr && span->since <= period.first) {
+  if (const MappedSpan* const span = current_.At(address);
+      span != nullptr && span->since <= period.first) {
     return {.address = address, .is_sure = true, .mapping = span->code.mapping};
   }
   const std::optional<ObjectMapping> first = At(address, period.first);
@@ -254,8 +226,7 @@ AddressSpace AddressSpace::Fork(MonotonicTime when) const {
 
 void AddressSpace::AddObjects(absl::flat_hash_set<ObjectId>& objects) const {
   for (const PastSpan& past : past_) objects.insert(past.code.mapping.object);
-  if (!current_) return;
-  for (const auto& [start, span] : *current_) objects.insert(span.code.mapping.object);
+  current_.ForEach([&](const MappedSpan& span) { objects.insert(span.code.mapping.object); });
 }
 
 void AddressSpace::Forget(MonotonicTime horizon) {

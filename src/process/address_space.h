@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <absl/container/btree_map.h>
 #include <absl/container/flat_hash_set.h>
 
 #include <cstddef>
@@ -11,18 +10,11 @@
 #include <vector>
 
 #include "process/address_ranges.h"
+#include "process/span_map.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
 
 namespace pyrometer {
-
-// Executable memory, and whether the kernel counts its pages in mm->exec_vm (mm/internal.h,
-// is_exec_mapping()): memory that is also writable, or a stack, is not counted.
-struct CodeMapping {
-  ObjectMapping mapping;
-  bool counted = true;
-  bool operator==(const CodeMapping&) const = default;
-};
 
 // The time in which all ticks of a sample were taken.
 struct Period {
@@ -104,35 +96,26 @@ class AddressSpace {
   // Drops what no sample taken at or after `horizon` can need.
   void Forget(MonotonicTime horizon);
 
-  size_t size() const { return current_ ? current_->size() : 0; }  // of mappings at present
-  bool empty() const { return !current_ || current_->empty(); }
+  size_t size() const { return current_.size(); }  // mappings at present
+  bool empty() const { return current_.empty(); }
 
  private:
   static constexpr MonotonicTime kNotTold{UINT64_MAX};
-  struct Span {
-    CodeMapping code;
-    MonotonicTime since;
-  };
   struct PastSpan {
     CodeMapping code;
     MonotonicTime since;
     MonotonicTime until;            // ascending in past_, as is the next
     MonotonicTime told = kNotTold;  // from then on no tick can have used it
   };
-  using Past = std::vector<PastSpan>;            // nearly always empty
-  using Spans = absl::btree_map<Address, Span>;  // by start; not overlapping
+  using Past = std::vector<PastSpan>;  // nearly always empty
 
-  Spans& Writable();
-  std::vector<Span> Overlapping(Address start, Address end) const;
-  // Null if nothing is there now.
-  const Span* CurrentAt(Address address) const;
   bool Unmap(Address start, Address end);
-  void Cut(const Span& span, Address start, Address end);
+  void Cut(const MappedSpan& span, Address start, Address end);
   Past::const_iterator FirstOutdated(const Period& period) const;
   Past::const_iterator FirstAlive(MonotonicTime when) const;
   bool IsElsewhere(const ObjectMapping& mapping, ElfAddress address, MonotonicTime when) const;
 
-  std::shared_ptr<Spans> current_;  // shared with forked children; copied on write
+  SpanMap current_;  // shared with forked children; copied on write, in pieces
   Past past_;
   AddressRanges shifting_;
   MonotonicTime latest_;
