@@ -16,14 +16,19 @@ int64_t Nanoseconds(const statx_timestamp& time) {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
+Result<struct statx> Ask(int fd, unsigned wanted) {
+  struct statx status {};
+  constexpr int kFlags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
+  if (::statx(fd, "", kFlags, wanted, &status) < 0) return SystemError(errno, "statx");
+  return status;
+}
+
 }  // namespace
 
 Result<FileIdentity> IdentityOf(int fd) {
-  struct statx status {};
-  constexpr int kFlags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
   constexpr unsigned kWanted =
       STATX_TYPE | STATX_INO | STATX_NLINK | STATX_SIZE | STATX_CTIME | STATX_MTIME;
-  if (::statx(fd, "", kFlags, kWanted, &status) < 0) return SystemError(errno, "statx");
+  ASSIGN_OR_RETURN(const struct statx status, Ask(fd, kWanted));
   if (!S_ISREG(status.stx_mode)) return Fail(ErrorCode::kInvalid, "not a regular file");
   return FileIdentity{.device = makedev(status.stx_dev_major, status.stx_dev_minor),
                       .inode = status.stx_ino,
@@ -31,6 +36,16 @@ Result<FileIdentity> IdentityOf(int fd) {
                       .modified_ns = Nanoseconds(status.stx_mtime),
                       .size = status.stx_size,
                       .links = status.stx_nlink};
+}
+
+Result<Inode> InodeOf(int fd) {
+  ASSIGN_OR_RETURN(const struct statx status, Ask(fd, STATX_INO));
+  return Inode{makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino};
+}
+
+Result<uint32_t> OwnerOf(int fd) {
+  ASSIGN_OR_RETURN(const struct statx status, Ask(fd, STATX_UID));
+  return status.stx_uid;
 }
 
 bool IsUnchanged(int fd, const FileIdentity& identity) {

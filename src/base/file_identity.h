@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "pyrometer/result.h"
 
@@ -19,12 +20,28 @@ struct FileIdentity {
   uint32_t links = 0;
 
   bool operator==(const FileIdentity&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const FileIdentity& f) {
+    return H::combine(std::move(h), f.device, f.inode, f.changed_ns);
+  }
 };
 
 // The identity of an open file, which may be open by O_PATH. Network and FUSE file systems answer
 // from their cache, so that nobody waits for a server. Errors: kInvalid if it is not a regular
 // file; those of statx(2).
 Result<FileIdentity> IdentityOf(int fd);
+
+// Which file or directory `fd` is, whatever its kind and content; asks nobody either.
+struct Inode {
+  uint64_t device = 0;
+  uint64_t number = 0;
+
+  bool operator==(const Inode&) const = default;
+};
+Result<Inode> InodeOf(int fd);
+
+// The user it belongs to; asks nobody either.
+Result<uint32_t> OwnerOf(int fd);
 
 // True if `fd` is the file that was found to be `identity`, and has not been written to since. (It
 // may have been deleted, which changes its ctime as well.) What was read of a file is that

@@ -213,6 +213,45 @@ AddressContent AddressSpace::ContentIn(const Period& period, Address address) co
   return {.address = address, .is_sure = true, .mapping = first};
 }
 
+bool AddressSpace::Reinterpret(const Meaning& meaning, Replaced& replaced) {
+  const bool changed = ReinterpretPast(meaning);
+  if (current_.empty()) return changed;
+  const auto [known, is_new] = replaced.spans_.try_emplace(current_, current_);
+  if (is_new) {
+    SpanMap& now = known->second;
+    current_.ForEach([&](const MappedSpan& span) {
+      const auto parts = meaning(span.code.mapping);
+      if (!parts) return;
+      now.Erase(span.start());
+      for (const ObjectMapping& part : *parts) {
+        now.Add({{part, span.code.counted}, span.since});
+      }
+    });
+  }
+  if (current_ == known->second) return changed;
+  current_ = known->second;
+  return true;
+}
+
+bool AddressSpace::ReinterpretPast(const Meaning& meaning) {
+  Past past;
+  bool changed = false;
+  for (const PastSpan& span : past_) {
+    const auto parts = meaning(span.code.mapping);
+    if (!parts) {
+      past.push_back(span);
+      continue;
+    }
+    changed = true;
+    for (const ObjectMapping& part : *parts) {
+      past.push_back(span);
+      past.back().code.mapping = part;
+    }
+  }
+  if (changed) past_ = std::move(past);
+  return changed;
+}
+
 AddressSpace AddressSpace::Fork(MonotonicTime when) const {
   AddressSpace child;
   child.current_ = current_;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -48,6 +50,16 @@ class AddressSpace {
   // Since `when` nobody knows what is at [start, end): all mappings that reach into it end. False
   // if there were none.
   bool Forget(Address start, Address end, MonotonicTime when);
+
+  // What is meant by a mapping; nothing: itself.
+  using Meaning = std::function<std::optional<std::vector<ObjectMapping>>(const ObjectMapping&)>;
+  // What forked children share is replaced once and stays shared.
+  class Replaced;
+
+  // It is known by now what some mappings, present and past, have been all the time. `meaning`
+  // gives ascending parts of the mapping it is given. `replaced` is for all that this is told at
+  // the same time. False if it changed nothing.
+  bool Reinterpret(const Meaning& meaning, Replaced& replaced);
 
   // What covered `address` at `when`; nothing if it was unmapped then.
   std::optional<ObjectMapping> At(Address address, MonotonicTime when) const;
@@ -115,10 +127,18 @@ class AddressSpace {
   Past::const_iterator FirstAlive(MonotonicTime when) const;
   bool IsElsewhere(const ObjectMapping& mapping, ElfAddress address, MonotonicTime when) const;
 
+  bool ReinterpretPast(const Meaning& meaning);
+
   SpanMap current_;  // shared with forked children; copied on write, in pieces
   Past past_;
   AddressRanges shifting_;
   MonotonicTime latest_;
+};
+
+class AddressSpace::Replaced {
+  friend class AddressSpace;
+  // By what they were.
+  absl::flat_hash_map<SpanMap, SpanMap> spans_;
 };
 
 }  // namespace pyrometer

@@ -13,7 +13,7 @@ ObjectFile HeldFiles::Share(UniqueFd fd) const {
           }};
 }
 
-void HeldFiles::Hold(ObjectId object, UniqueFd fd) {
+void HeldFiles::Hold(ObjectId object, OpenedFile file, PathFd path) {
   if (budget_ == 0) return;
   if (const auto it = by_object_.find(object); it != by_object_.end()) {
     files_.erase(it->second);
@@ -23,8 +23,10 @@ void HeldFiles::Hold(ObjectId object, UniqueFd fd) {
     by_object_.erase(files_.back().object);
     files_.pop_back();
   }
-  if (*open_ >= 2 * budget_) return;
-  files_.push_front({.object = object, .file = Share(std::move(fd))});
+  if (is_full()) return;
+  files_.push_front({.object = object,
+                     .file = Share(std::move(file.fd)),
+                     .original = file.is_copy ? std::move(path) : nullptr});
   by_object_[object] = files_.begin();
 }
 
@@ -33,6 +35,14 @@ ObjectFile HeldFiles::Find(ObjectId object) {
   if (it == by_object_.end()) return nullptr;
   files_.splice(files_.begin(), files_, it->second);
   return it->second->file;
+}
+
+bool HeldFiles::IsUnchanged(ObjectId object, const FileIdentity& identity) const {
+  const auto it = by_object_.find(object);
+  if (it == by_object_.end()) return false;
+  const File& file = *it->second;
+  const UniqueFd& fd = file.original == nullptr ? *file.file : *file.original;
+  return pyrometer::IsUnchanged(fd.get(), identity);
 }
 
 std::vector<ObjectId> HeldFiles::CloseUnused(const absl::flat_hash_set<ObjectId>& in_use) {

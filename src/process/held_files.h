@@ -10,7 +10,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/file_identity.h"
+#include "base/foreign_files.h"
 #include "base/unique_fd.h"
+#include "process/file_inspections.h"
 #include "process/object_info.h"
 #include "pyrometer/ids.h"
 
@@ -24,8 +27,14 @@ class HeldFiles {
  public:
   explicit HeldFiles(size_t budget) : budget_(budget) {}
 
-  // Closes `fd` at once if too many files that are no longer held here are still shared.
-  void Hold(ObjectId object, UniqueFd fd);
+  // `file` is `path`, or a copy of it. Closes it at once if too many files that are no longer held
+  // here are still shared.
+  void Hold(ObjectId object, OpenedFile file, PathFd path);
+
+  bool is_full() const { return *open_ >= 2 * budget_; }
+
+  // True if the file is held and has not been written to since it was `identity`.
+  bool IsUnchanged(ObjectId object, const FileIdentity& identity) const;
 
   // Null if it is not held. Counts as use.
   ObjectFile Find(ObjectId object);
@@ -38,6 +47,7 @@ class HeldFiles {
   struct File {
     ObjectId object;
     ObjectFile file;
+    PathFd original;  // null: `file` is no copy
   };
   using Files = std::list<File>;  // most recently used first
 

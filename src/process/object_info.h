@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_identity.h"
 #include "base/unique_fd.h"
 #include "pyrometer/mapping.h"
 
@@ -16,12 +17,14 @@ struct ObjectInfo {
   BuildId build_id;  // empty: none, or unknown
   std::vector<Segment> segments;  // empty: not an ELF file, or never opened
   bool is_vdso = false;
-  // False if the file was gone before it could be opened: nothing can be read from it, and
-  // addresses in it are file offsets and not ELF addresses.
+  // False if the file was gone before it could be opened, or its file system has not answered yet:
+  // nothing can be read from it, and addresses in it are file offsets and not ELF addresses.
   bool was_opened = false;
+  FileIdentity identity = {};  // when it was opened
 };
 
-// An object's file, for pread only (the offset is shared). Open as long as anybody holds it.
+// An object's file or a copy of it, for pread only (the offset is shared). Neither reading nor
+// closing it waits for a server. Open as long as anybody holds it.
 using ObjectFile = std::shared_ptr<const UniqueFd>;
 
 }  // namespace pyrometer

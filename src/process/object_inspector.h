@@ -13,7 +13,7 @@ class ObjectInspector {
 
   // `fd` is a regular file, open for reading; it stays the caller's. A file that is not ELF gives
   // facts without segments; an error means that its bytes could not be read or understood.
-  // One call at a time, on any thread.
+  // Thread-safe.
   virtual Result<ObjectFacts> Inspect(int fd) = 0;
 };
 

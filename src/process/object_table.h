@@ -4,6 +4,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,10 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_identity.h"
 #include "base/unique_fd.h"
+#include "process/file_inspections.h"
 #include "process/held_files.h"
 #include "process/object_info.h"
-#include "process/object_inspector.h"
 #include "process/process_directory.h"
 #include "process/process_event.h"
 #include "pyrometer/ids.h"
@@ -22,47 +24,69 @@
 
 namespace pyrometer {
 
-// The two ways to open the file behind a mapping. Each returns an invalid fd if it fails.
+// The two ways to find the file behind a mapping, neither of which asks a file system.
 class FileFinder {
  public:
+  // What the kernel knows of a path without asking its file system.
+  struct Way {
+    UniqueFd file;  // O_PATH; invalid: it leads nowhere, or see below
+    UniqueFd root;  // valid: only the file system knows where the path leads in this directory
+  };
+
   virtual ~FileFinder() = default;
   // Through the mapping itself: the right file even if it is deleted or its path leads elsewhere.
+  // O_PATH; invalid if that fails.
   virtual UniqueFd OpenMapping() = 0;
   // Through its path in the root it was named with.
-  virtual UniqueFd OpenPath() = 0;
+  virtual Way FindPath() = 0;
 };
 
 // Assigns object ids to files. Thread-compatible.
 //
 // Two mappings are of the same object if they lead to the same unchanged file (device, inode,
-// ctime). Opening a file for every mapping would be slow, and impossible once its process is gone,
-// so names are remembered: (root, path, build id or inode). A build id alone is no name: anyone can
-// write any build id into a file. A name is remembered only if its path was seen to lead to the
-// very file that was mapped, so a process can mislead us about itself only.
+// ctime). Looking for the file of every mapping would be slow, and impossible once its process is
+// gone, so names are remembered: (root, path, build id or inode). A build id alone is no name:
+// anyone can write any build id into a file. A name is remembered only if its path was seen to lead
+// to the very file that was mapped, so a process can mislead us about itself only.
+//
+// Which file a mapping shows the kernel tells without asking the file system. What is in the file
+// is read elsewhere (FileInspections). If that takes longer than a moment the mapping gets a
+// placeholder, an object without facts in which addresses are file offsets; TakeIdentified() tells
+// later which object it is.
 class ObjectTable {
  public:
   struct Options {
     size_t max_objects = (size_t{1} << 20) - 1;  // what fits into a frame
     size_t held_files = 1024;
     size_t max_names = size_t{1} << 18;
+    size_t max_waiting = 4096;  // placeholders; beyond that files stay unopened
+  };
+  // What is mapped as `placeholder` is `object`; ObjectId(0): code in a memfd.
+  struct Identified {
+    ObjectId placeholder;
+    ObjectId object;
   };
 
   static constexpr ObjectId kVdso{1};
   // The vDSO of 32-bit processes on a 64-bit kernel: a different file, which we cannot read.
   static constexpr ObjectId kCompatVdso{2};
 
-  ObjectTable(const Options& options, ObjectInspector& inspector);
+  ObjectTable(const Options& options, FileInspections& inspections);
 
-  // The object that `file` names for a process with this root. Opens it if necessary, and accepts
-  // only a file with the build id, or else the inode, of the mapping. A file that cannot be opened
-  // is an object without facts, until another mapping of that name leads to it. ObjectId(0): not a
-  // file that could have symbols (code written to a memfd), or no id is left.
+  // The object that `file` names for a process with this root. Looks for it if necessary, and
+  // accepts only a file with the build id, or else the inode, of the mapping. A file that is gone
+  // or cannot be read is an object without facts, until another mapping of that name leads to it.
+  // ObjectId(0): not a file that could have symbols (code written to a memfd), or no id is left.
   ObjectId Identify(const RootIdentity& root, const MappedFile& file, FileFinder& finder);
 
-  // True if Identify() will answer without opening anything.
-  bool Knows(const RootIdentity& root, const MappedFile& file) const {
-    return by_name_.contains(Name{root, file});
+  // True if Identify() will answer without looking for the file.
+  bool Knows(const RootIdentity& root, const MappedFile& file) {
+    return Remembered({root, file}).has_value();
   }
+
+  // Placeholders whose file has been read since the last call. Asks again for those whose file
+  // system did not answer, after pauses that double up to a minute.
+  std::vector<Identified> TakeIdentified(MonotonicTime now);
 
   // Null if there is no such object. Valid until the next Identify().
   const ObjectInfo* Find(ObjectId id) const;
@@ -74,29 +98,24 @@ class ObjectTable {
   ObjectFile Held(ObjectId id) { return held_.Find(id); }
   Result<UniqueFd> OpenHeld(ObjectId id);
 
-  // Holds `fd` as the object's file again if it is the same unchanged file; false if it is not.
-  bool Reopen(ObjectId id, UniqueFd fd);
+  // Holds the object's file again if `path_fd` (O_PATH) is the same unchanged file; false if it is
+  // not. Where its file system does not answer at once it is held later.
+  bool Reopen(ObjectId id, UniqueFd path_fd);
+  // True if others still share so many files that none can be held.
+  bool IsFull() const { return held_.is_full(); }
 
-  // Closes the files of objects that are not `in_use`. The next mapping of such an object opens its
-  // file again.
+  // Closes the files of objects that are not `in_use`, and waits for them no longer. The next
+  // mapping of such an object looks for its file again.
   void CloseUnused(const absl::flat_hash_set<ObjectId>& in_use);
 
   size_t size() const { return objects_.size(); }
+  // Questions that have no answer yet, and of these the ones that a file system is working on.
+  size_t waiting() const { return by_ticket_.size() + later_.size(); }
+  size_t asking() const { return by_ticket_.size(); }
   uint64_t unopened() const { return unopened_; }
   uint64_t refused() const { return refused_; }
 
  private:
-  struct FileIdentity {
-    uint64_t device = 0;
-    uint64_t inode = 0;
-    int64_t changed_ns = 0;  // ctime: an inode number comes back after deletion
-
-    bool operator==(const FileIdentity&) const = default;
-    template <typename H>
-    friend H AbslHashValue(H h, const FileIdentity& f) {
-      return H::combine(std::move(h), f.device, f.inode, f.changed_ns);
-    }
-  };
   struct Name {
     RootIdentity root;
     MappedFile file;
@@ -108,22 +127,71 @@ class ObjectTable {
     }
   };
   // kRenamed: through a mapping whose file has another name by now.
-  enum class Way { kMapping, kRenamed, kPath };
+  enum class Through { kMapping, kRenamed, kPath };
+  struct Candidate {
+    PathFd file;  // null: none
+    FileIdentity identity;
+    Through through = Through::kPath;
+  };
+  struct Placeholder {
+    ObjectId id;
+    BuildId claimed;  // empty: nobody said which it has
+  };
+  // Why a question was asked.
+  struct Wanted {
+    enum class What { kObject, kName, kFile };
+    What what = What::kObject;
+    FileQuestion question;
+    FileIdentity identity = {};  // of question.file, if that is there
+    Name name = {};
+    Through through = Through::kPath;
+    bool is_name_true = false;  // its path leads to the file
+    ObjectId object = {};       // the placeholder, or what is to get a file
+    std::chrono::nanoseconds pause{};
+  };
+  struct Later {
+    MonotonicTime when;
+    Wanted wanted;
+  };
 
-  static std::optional<FileIdentity> IdentityOf(int fd);
-  // The object that `fd` is, if it is what `file` tells of; new ones are entered.
-  std::optional<ObjectId> Accept(UniqueFd fd, const MappedFile& file, Way way);
-  bool Matches(int fd, const MappedFile& file, const BuildId& found, Way way) const;
+  std::optional<ObjectId> Remembered(const Name& name);
+  void ForgetNamesOf(ObjectId id);
+  static Candidate CandidateOf(UniqueFd path_fd, Through through);
+  static bool MatchesInode(const Candidate& candidate, const MappedFile& file);
+  // The object that `candidate` is, if it is what `name` tells of.
+  std::optional<ObjectId> Accept(const Candidate& candidate, const Name& name, bool is_name_true);
+  std::optional<ObjectId> AcceptKnown(ObjectId id, const Candidate& candidate, const Name& name);
+  // Asks, and waits for a moment; a placeholder if there is no answer yet.
+  std::optional<ObjectId> Ask(Wanted wanted);
+  ObjectId PlaceholderOf(const Wanted& wanted);
+  void ForgetPlaceholder(const Wanted& wanted);
+  void CheckName(const Name& name, PathFd root);
+  void HoldAgain(ObjectId id, PathFd file, const FileIdentity& identity);
+  void OnFile(const Wanted& wanted, FileInspections::Answer& answer);
+  void OnName(const Wanted& wanted, const FileInspections::Answer& answer);
+  std::optional<Identified> OnObject(Wanted wanted, FileInspections::Answer& answer,
+                                     MonotonicTime now);
+  // The object that was found; nothing if it is not what was wanted.
+  std::optional<ObjectId> Settle(const Wanted& wanted, FileInspections::Answer& answer);
+  ObjectId EnterFound(const MappedFile& file, FileFindings& found);
+  void AskLater(Wanted wanted, MonotonicTime now);
+  void AskAgain(MonotonicTime now);
   void RememberName(const Name& name, ObjectId id);
   ObjectId Unopened(const Name& name);
   ObjectId Enter(ObjectInfo info);
 
   const Options options_;
-  ObjectInspector& inspector_;
+  FileInspections& inspections_;
   std::vector<std::shared_ptr<const ObjectInfo>> objects_;  // by id - 1
   absl::flat_hash_map<FileIdentity, ObjectId> by_identity_;
   absl::flat_hash_map<Name, ObjectId> by_name_;
   absl::flat_hash_map<Name, ObjectId> unopened_by_name_;
+  absl::flat_hash_map<FileIdentity, Placeholder> placeholders_;
+  absl::flat_hash_set<FileIdentity> unreadable_;  // until CloseUnused()
+  absl::flat_hash_map<FileInspections::Ticket, Wanted> by_ticket_;
+  absl::flat_hash_set<ObjectId> opening_;  // of these a file is awaited
+  std::vector<Later> later_;               // were late or refused
+  MonotonicTime next_later_{UINT64_MAX};
   HeldFiles held_;
   uint64_t unopened_ = 0;
   uint64_t refused_ = 0;

@@ -3,45 +3,64 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <cerrno>
+#include <chrono>
 #include <string>
 #include <utility>
 
+#include "base/file_identity.h"
 #include "base/foreign_file.h"
-#include "base/system_error.h"
 
 namespace pyrometer {
+namespace {
 
-PerfMapDirectory::PerfMapDirectory(UniqueFd tmp, const ProcStatus& status)
-    : tmp_(std::move(tmp)), namespace_pid_(status.namespace_pid), owner_(status.owner) {}
+// For each of the two steps to the file.
+constexpr std::chrono::nanoseconds kLimit = std::chrono::seconds(1);
 
-Result<PerfMapDirectory> PerfMapDirectory::Of(const ProcessDirectory& directory) {
+}  // namespace
+
+PerfMapDirectory::PerfMapDirectory(PathFd tmp, const ProcStatus& status,
+                                   std::shared_ptr<ForeignFiles> files)
+    : tmp_(std::move(tmp)),
+      namespace_pid_(status.namespace_pid),
+      owner_(status.owner),
+      files_(std::move(files)) {}
+
+Result<PerfMapDirectory> PerfMapDirectory::Of(const ProcessDirectory& directory,
+                                              FileInspections& inspections) {
   ASSIGN_OR_RETURN(const ProcStatus status, directory.Status());
-  ASSIGN_OR_RETURN(const UniqueFd root, directory.OpenRoot());
-  ASSIGN_OR_RETURN(UniqueFd tmp, OpenDirectoryInRoot(root.get(), "/tmp"));
-  return PerfMapDirectory(std::move(tmp), status);
+  ASSIGN_OR_RETURN(UniqueFd root, directory.OpenRoot());
+  ASSIGN_OR_RETURN(const Inode inode, InodeOf(root.get()));
+  PathFd tmp;
+  if (auto cached = FindCachedInRoot(root.get(), "/tmp", O_DIRECTORY)) {
+    ASSIGN_OR_RETURN(UniqueFd found, *std::move(cached));
+    tmp = std::make_shared<const UniqueFd>(std::move(found));
+  } else {
+    const uint64_t file_system = inode.device ^ (inode.number << 32);
+    tmp = inspections.FindDirectory(file_system, std::make_shared<const UniqueFd>(std::move(root)),
+                                    "/tmp");
+  }
+  if (tmp == nullptr) return Fail(ErrorCode::kExhausted, "/tmp of the process was not found soon");
+  return PerfMapDirectory(std::move(tmp), status, inspections.files());
 }
 
 bool PerfMapDirectory::IsSame(const PerfMapDirectory& other) const {
-  struct stat mine {};
-  struct stat others {};
-  return namespace_pid_ == other.namespace_pid_ && owner_ == other.owner_ &&
-         ::fstat(tmp_.get(), &mine) == 0 && ::fstat(other.tmp_.get(), &others) == 0 &&
-         mine.st_dev == others.st_dev && mine.st_ino == others.st_ino;
+  const Result<Inode> mine = InodeOf(tmp_->get());
+  const Result<Inode> others = InodeOf(other.tmp_->get());
+  return namespace_pid_ == other.namespace_pid_ && owner_ == other.owner_ && mine && others &&
+         *mine == *others;
 }
 
 Result<UniqueFd> PerfMapDirectory::Open() const {
   const std::string path = fmt::format("perf-{}.map", namespace_pid_.value());
-  ASSIGN_OR_RETURN(UniqueFd fd, OpenInRoot(tmp_.get(), path, O_NOFOLLOW));
-  struct stat status {};
-  if (::fstat(fd.get(), &status) < 0) return SystemError(errno, path);
-  if (status.st_uid != 0 && status.st_uid != owner_) {
+  ASSIGN_OR_RETURN(const UniqueFd found, files_->LookUp(tmp_->get(), path, O_NOFOLLOW, kLimit));
+  ASSIGN_OR_RETURN(const uint32_t owner, OwnerOf(found.get()));
+  if (owner != 0 && owner != owner_) {
     return Fail(ErrorCode::kPermission, "{} belongs to user {}, its process to user {}", path,
-                status.st_uid, owner_);
+                owner, owner_);
   }
-  return fd;
+  ASSIGN_OR_RETURN(OpenedFile opened, files_->OpenForReading(found.get(), kLimit));
+  return std::move(opened.fd);
 }
 
 }  // namespace pyrometer

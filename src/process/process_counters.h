@@ -36,6 +36,11 @@ struct ProcessCounters {
   uint64_t objects = 0;
   uint64_t objects_unopened = 0;        // the file was gone, unreadable or a different one
   uint64_t objects_refused = 0;         // no object id was left
+  uint64_t objects_waiting = 0;         // now: their file system has not answered yet
+  uint64_t file_questions = 0;          // asked of file systems
+  uint64_t file_questions_late = 0;     // no answer in time
+  uint64_t file_questions_refused = 0;  // not asked: that file system did not answer before
+  uint64_t file_threads_stuck = 0;      // now, in such a question
   uint64_t kernel_symbols_dropped = 0;  // nobody took them
 
   // Resolving windows.

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "base/file.h"
-#include "base/foreign_file.h"
+#include "base/file_identity.h"
 #include "base/system_error.h"
 
 namespace pyrometer {
@@ -81,11 +81,15 @@ Result<ProcMaps> ProcessDirectory::Mappings() const {
 }
 
 Result<RootIdentity> ProcessDirectory::Root() const {
-  struct stat root {};
+  ASSIGN_OR_RETURN(const UniqueFd root, OpenRoot());
+  return IdentityOfRoot(root.get());
+}
+
+Result<RootIdentity> ProcessDirectory::IdentityOfRoot(int root) const {
+  ASSIGN_OR_RETURN(const Inode inode, InodeOf(root));
   struct stat mounts {};
-  if (::fstatat(fd_.get(), "root", &root, 0) < 0) return SystemError(errno, "root");
   if (::fstatat(fd_.get(), "ns/mnt", &mounts, 0) < 0) return SystemError(errno, "ns/mnt");
-  return RootIdentity{root.st_dev, root.st_ino, mounts.st_ino};
+  return RootIdentity{inode.device, inode.number, mounts.st_ino};
 }
 
 Result<ProcStatus> ProcessDirectory::Status() const {
@@ -97,8 +101,7 @@ Result<ProcStatus> ProcessDirectory::Status() const {
 Result<UniqueFd> ProcessDirectory::OpenMapped(const FileMapping& range) const {
   const std::string name =
       fmt::format("map_files/{:x}-{:x}", range.start.value(), range.end.value());
-  ASSIGN_OR_RETURN(UniqueFd fd, OpenAt(fd_.get(), name, kForeignFlags));
-  return OnlyRegular(std::move(fd), name);
+  return OpenAt(fd_.get(), name, O_PATH);
 }
 
 Result<UniqueFd> ProcessDirectory::OpenRoot() const {

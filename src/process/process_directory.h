@@ -38,8 +38,7 @@ inline bool IsGone(const Error& error) {
 }
 
 // /proc/PID of one process. When that process is gone, everything fails with kNotFound, even if the
-// pid has been reused. Files of the process are hostile: only regular files are opened, without
-// waiting.
+// pid has been reused. Nothing here calls the file systems of the process's files, which may hang.
 class ProcessDirectory {
  public:
   // Errors: see IsGone().
@@ -50,11 +49,13 @@ class ProcessDirectory {
   // Executable mappings, from a living thread where the leader has ended.
   Result<ProcMaps> Mappings() const;
   Result<RootIdentity> Root() const;
+  // The same of a descriptor by OpenRoot().
+  Result<RootIdentity> IdentityOfRoot(int root) const;
   Result<ProcStatus> Status() const;
 
-  // The file mapped at exactly this range, whatever its path leads to now.
+  // The file mapped at exactly this range, whatever its path leads to now. O_PATH.
   Result<UniqueFd> OpenMapped(const FileMapping& range) const;
-  // The root directory, for openat only.
+  // The root directory. O_PATH.
   Result<UniqueFd> OpenRoot() const;
 
  private:

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of ProcessHistory that opens files of processes.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -46,9 +44,9 @@ class ProcessHistory::Finder : public FileFinder {
     return directory_ == nullptr ? UniqueFd() : ValueOrNone(directory_->OpenMapped(range_));
   }
 
-  UniqueFd OpenPath() override {
+  Way FindPath() override {
     if (directory_ != nullptr) {
-      if (UniqueFd fd = OpenPathIn(*directory_)) return fd;
+      if (Way way = FindPathIn(*directory_); way.file || way.root) return way;
     }
     const auto witness = history_.witnesses_.find(root_);
     if (witness == history_.witnesses_.end()) return {};
@@ -57,20 +55,19 @@ class ProcessHistory::Finder : public FileFinder {
       if (IsGone(directory.error())) history_.witnesses_.erase(witness);
       return {};
     }
-    return OpenPathIn(*directory);
+    return FindPathIn(*directory);
   }
 
  private:
   // The process may have changed its root since; then its paths mean something else.
-  UniqueFd OpenPathIn(const ProcessDirectory& directory) const {
-    const Result<RootIdentity> now = directory.Root();
-    const Result<UniqueFd> root = directory.OpenRoot();
-    struct stat opened {};
-    if (!now || *now != root_ || !root || ::fstat(root->get(), &opened) < 0 ||
-        opened.st_dev != root_.device || opened.st_ino != root_.inode) {
-      return {};
-    }
-    return ValueOrNone(OpenInRoot(root->get(), path_));
+  Way FindPathIn(const ProcessDirectory& directory) const {
+    Result<UniqueFd> root = directory.OpenRoot();
+    if (!root) return {};
+    const Result<RootIdentity> now = directory.IdentityOfRoot(root->get());
+    if (!now || *now != root_) return {};
+    std::optional<Result<UniqueFd>> found = FindCachedInRoot(root->get(), path_, 0);
+    if (!found) return {.file = {}, .root = *std::move(root)};
+    return {.file = ValueOrNone(*std::move(found)), .root = {}};
   }
 
   ProcessHistory& history_;
@@ -108,12 +105,54 @@ std::optional<ObjectInfo> ProcessHistory::Object(ObjectId id) const {
   return info == nullptr ? std::nullopt : std::optional(*info);
 }
 
+void ProcessHistory::TakeIdentified() {
+  const MonotonicTime now = MonotonicNow();
+  absl::flat_hash_map<ObjectId, ObjectId> found;
+  for (const auto& [placeholder, object] : objects_.TakeIdentified(now)) {
+    found[placeholder] = object;
+    identified_[placeholder] = {object, now};
+  }
+  if (found.empty()) return;
+  const auto meaning = [&](const ObjectMapping& m) -> std::optional<std::vector<ObjectMapping>> {
+    const auto object = found.find(m.object);
+    if (object == found.end()) return std::nullopt;
+    const FileMapping range{m.start, m.end, FileOffset(m.start.value() - m.bias)};
+    return ToObjects(WithoutReservation(range, SegmentsOf(object->second), page_size_),
+                     object->second);
+  };
+  AddressSpace::Replaced replaced;
+  processes_.ForEach([&](Process& process) {
+    bool changed = false;
+    for (Program& program : process.programs) {
+      changed |= program.space.Reinterpret(meaning, replaced);
+    }
+    if (changed && process.alive()) changed_.insert(process.key.pid);
+  });
+}
+
+Frame ProcessHistory::AsIdentified(Frame frame) const {
+  if (frame.kind() != Frame::Kind::kObject) return frame;
+  const auto known = identified_.find(frame.object());
+  if (known == identified_.end() || known->second.object == ObjectId(0)) return frame;
+  // In a mapping of that page, at the address that is its offset.
+  const Address place(frame.offset().value());
+  const Address start(place.value() & ~(page_size_ - 1));
+  const FileMapping page{start, Address(start.value() + page_size_), FileOffset(start.value())};
+  for (const ObjectMapping& part : ToObjects(page, known->second.object)) {
+    if (!part.Contains(place)) continue;
+    const ElfAddress address = part.ToElfAddress(place);
+    if (Frame::Fits(address)) return Frame::Object(part.object, address);
+  }
+  return frame;
+}
+
 Result<UniqueFd> ProcessHistory::OpenObject(ObjectId id) {
   const ObjectInfo* const info = objects_.Find(id);
   if (info == nullptr || !info->was_opened) {
     return Fail(ErrorCode::kNotFound, "object {} has no file that could be opened", id.value());
   }
   if (objects_.Held(id) == nullptr) {
+    inspections_.BeginBurst();
     absl::flat_hash_set<ObjectId> missing = {id};
     Reopen(missing, [](ObjectId) {});
     open_.reset();
@@ -135,12 +174,13 @@ void ProcessHistory::Reopen(absl::flat_hash_set<ObjectId>& missing,
       const FileMapping range{mapping.start, mapping.end, FileOffset(0)};
       const std::string& path = objects_.Find(id)->path;
       Finder finder(*this, range, path, process.program().root, DirectoryOf(process));
-      if (!objects_.Reopen(id, finder.OpenMapping()) && !objects_.Reopen(id, finder.OpenPath())) {
+      if (!objects_.Reopen(id, finder.OpenMapping()) &&
+          !objects_.Reopen(id, finder.FindPath().file)) {
         continue;
       }
       missing.erase(id);
       done(id);
-      if (objects_.Held(id) == nullptr) missing.clear();  // there is room for no more
+      if (objects_.IsFull()) missing.clear();
     }
   });
   const MonotonicTime again = After(MonotonicNow(), kTryAgain);

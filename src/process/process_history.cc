@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/clock.h"
+#include "base/direct_foreign_files.h"
 #include "base/text.h"
 
 namespace pyrometer {
@@ -31,11 +32,16 @@ bool IsSameFile(const ObjectInfo& before, const ObjectInfo& now) {
 
 }  // namespace
 
-ProcessHistory::ProcessHistory(Options options, ObjectInspector& inspector, AddressSpaceSink& sink)
+ProcessHistory::ProcessHistory(Options options, std::shared_ptr<ObjectInspector> inspector,
+                               AddressSpaceSink& sink)
     : options_(std::move(options)),
       page_size_(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))),
       sink_(sink),
-      objects_({.held_files = options_.held_files}, inspector) {}
+      inspections_(
+          options_.inspections,
+          options_.files == nullptr ? std::make_shared<DirectForeignFiles>() : options_.files,
+          std::move(inspector)),
+      objects_({.held_files = options_.held_files}, inspections_) {}
 
 std::vector<CodeMapping> ProcessHistory::ToCode(const ProcMaps& maps, const RootIdentity& root,
                                                 const ProcessDirectory& directory,
@@ -78,8 +84,9 @@ std::span<const Segment> ProcessHistory::SegmentsOf(ObjectId object) const {
 }
 
 void ProcessHistory::Apply(std::span<const ProcessEvent> events) {
-  if (events.empty()) return;
-  processes_.set_clock(BootClock::Now());
+  inspections_.BeginBurst();
+  TakeIdentified();
+  if (!events.empty()) processes_.set_clock(BootClock::Now());
   for (const ProcessEvent& event : events) {
     std::visit([this](const auto& e) { On(e); }, event);
   }
@@ -192,6 +199,12 @@ ProcessCounters ProcessHistory::counters() const {
   all.objects = objects_.size();
   all.objects_unopened = objects_.unopened();
   all.objects_refused = objects_.refused();
+  all.objects_waiting = objects_.waiting();
+  const FileWorkCounters files = inspections_.counters();
+  all.file_questions = files.posted;
+  all.file_questions_late = files.late;
+  all.file_questions_refused = files.refused;
+  all.file_threads_stuck = files.stuck;
   all.unknown_process_samples = resolved_.unknown_process_samples;
   all.resolved_frames = resolved_.resolved_frames;
   all.cut_stacks = resolved_.cut_stacks;

@@ -15,8 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/foreign_files.h"
 #include "base/procfs.h"
 #include "process/address_space_sink.h"
+#include "process/file_inspections.h"
 #include "process/object_inspector.h"
 #include "process/object_table.h"
 #include "process/process_directory.h"
@@ -39,11 +41,14 @@ class ProcessHistory final : public ProcessKnowledge {
     Procfs procfs;
     std::chrono::nanoseconds keep = std::chrono::seconds(20);
     size_t held_files = 1024;
-    ProcessObserver* observer = nullptr;  // optional
+    ProcessObserver* observer = nullptr;            // optional
+    std::shared_ptr<ForeignFiles> files = nullptr;  // null: DirectForeignFiles
+    FileInspections::Options inspections = {};
   };
 
-  // `inspector`, `sink` and the observer must outlive the history.
-  ProcessHistory(Options options, ObjectInspector& inspector, AddressSpaceSink& sink);
+  // `sink` and the observer must outlive the history.
+  ProcessHistory(Options options, std::shared_ptr<ObjectInspector> inspector,
+                 AddressSpaceSink& sink);
 
   // Reads all of /proc; `tasks` was read shortly before. Afterwards Apply() must be given every
   // event since before `tasks` was read. Errors: /proc cannot be listed; then nothing has changed,
@@ -80,6 +85,9 @@ class ProcessHistory final : public ProcessKnowledge {
   std::vector<Notice> TakeNotices() { return std::exchange(notices_, {}); }
 
   size_t process_count() const { return processes_.living_count(); }
+
+  // True while answers of file systems are awaited, which Apply() takes, with events or without.
+  bool AwaitsFiles() const { return objects_.asking() > 0; }
 
   // True once after records were lost or a scan failed: what is known may be wrong until the next
   // Scan().
@@ -119,6 +127,10 @@ class ProcessHistory final : public ProcessKnowledge {
   void NoteRead(Process& process, const ProcMaps& maps, const std::vector<CodeMapping>& code);
   void NoteOverBudget(Process& process);
   void PassOver(Process& process, const MappingEvent& event);
+  // Gives placeholders their meaning whose files have been read. PublishChanged() is to follow.
+  void TakeIdentified();
+  // The same place in the object that a placeholder turned out to be.
+  Frame AsIdentified(Frame frame) const;
   // Counts a process that could not be read though it lives.
   void NoteUnreadable(const Error& error);
   // Null if the process is gone, or cannot be read now. Valid until the next call, or the end of
@@ -159,6 +171,7 @@ class ProcessHistory final : public ProcessKnowledge {
   const Options options_;
   const uint64_t page_size_;
   AddressSpaceSink& sink_;
+  FileInspections inspections_;
   ObjectTable objects_;
   ProcessTable processes_;
   absl::flat_hash_set<Pid> changed_;                  // to publish at the end of the burst
@@ -170,6 +183,11 @@ class ProcessHistory final : public ProcessKnowledge {
   ProcessCounters counters_;
   ResolveTally resolved_;
   MonotonicTime files_looked_through_;  // the end of that window
+  struct Identity {
+    ObjectId object;
+    MonotonicTime since;
+  };
+  absl::flat_hash_map<ObjectId, Identity> identified_;  // of placeholders
   // When windows may ask again for files that could not be reached.
   absl::flat_hash_map<ObjectId, MonotonicTime> unreachable_;
   std::vector<Notice> notices_;

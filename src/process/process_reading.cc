@@ -17,6 +17,9 @@ constexpr uint64_t kMostDrift = 16;
 // One that reads more of /proc/PID/maps, some 2,000 lines, counts as several.
 constexpr uint64_t kBytesOfRecheck = uint64_t{256} << 10;
 
+// For all files of the machine; those that take longer are known a little later.
+constexpr std::chrono::nanoseconds kScanPatience = std::chrono::seconds(1);
+
 std::vector<ObjectMapping> FilesIn(const AddressSpace::Picture& picture) {
   std::vector<ObjectMapping> files;
   std::ranges::copy_if(picture.mappings, std::back_inserter(files),
@@ -29,6 +32,8 @@ std::vector<ObjectMapping> FilesIn(const AddressSpace::Picture& picture) {
 Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
   const MonotonicTime begin = MonotonicNow();
   processes_.set_clock(BootClock::Now());
+  inspections_.BeginBurst(kScanPatience);
+  TakeIdentified();
   absl::flat_hash_map<Pid, const TaskRecord*> task_of;  // threads of a process agree on the exec
   for (const TaskRecord& task : tasks) task_of[task.pid] = &task;
   absl::flat_hash_set<Pid> seen;
@@ -108,6 +113,8 @@ void ProcessHistory::Recheck(const ProcessKey& key) {
     ++counters_.rechecks_refused;
     return;
   }
+  inspections_.BeginBurst();
+  TakeIdentified();
   ++counters_.rechecks;
   // Null if the pid is another process's by now, or cannot be read.
   if (const ProcessDirectory* const directory = DirectoryOf(*process)) {

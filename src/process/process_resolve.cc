@@ -18,6 +18,12 @@ constexpr size_t kMaxPerfMaps = 256;
 }  // namespace
 
 ResolvedWindow ProcessHistory::Resolve(Window window) {
+  inspections_.BeginBurst();
+  TakeIdentified();
+  PublishChanged();
+  if (!identified_.empty()) {
+    for (Frame& frame : window.frames) frame = AsIdentified(frame);
+  }
   AttachLabels(window);
   ResolvedWindow resolved;
   resolved.window = ResolveWindow(std::move(window), processes_, resolved_);
@@ -129,7 +135,7 @@ std::shared_ptr<const PerfMapDirectory> ProcessHistory::LearnPerfMap(
     Process& process, const ProcessDirectory* directory) {
   if (directory == nullptr) directory = DirectoryOf(process);
   if (directory == nullptr) return process.perf_map;
-  Result<PerfMapDirectory> perf_map = PerfMapDirectory::Of(*directory);
+  Result<PerfMapDirectory> perf_map = PerfMapDirectory::Of(*directory, inspections_);
   if (!perf_map || (process.perf_map != nullptr && perf_map->IsSame(*process.perf_map))) {
     return process.perf_map;
   }
@@ -161,6 +167,8 @@ void ProcessHistory::Forget(MonotonicTime horizon) {
 void ProcessHistory::CloseUnusedFiles(MonotonicTime end) {
   if (Before(end, options_.keep) < files_looked_through_) return;
   files_looked_through_ = end;
+  const MonotonicTime horizon = Before(Before(end, options_.keep), options_.keep);
+  absl::erase_if(identified_, [&](const auto& i) { return i.second.since < horizon; });
   objects_.CloseUnused(processes_.Objects());
 }
 

@@ -235,6 +235,12 @@ bool ProcessTable::LearnStart(const ProcessKey& key, MonotonicTime when) {
   return std::exchange(process->key, key) != key;
 }
 
+void ProcessTable::ForEach(const std::function<void(Process&)>& visit) {
+  for (auto& [pid, lives] : processes_) {
+    for (const std::unique_ptr<Process>& process : lives) visit(*process);
+  }
+}
+
 void ProcessTable::ForEachLiving(const std::function<void(Process&)>& visit) {
   for (auto& [pid, lives] : processes_) {
     if (lives.back()->alive()) visit(*lives.back());

@@ -116,6 +116,8 @@ class ProcessTable {
   const Program* Find(const ProcessKey& process, ExecId exec, MonotonicTime when) const;
 
   void ForEachLiving(const std::function<void(Process&)>& visit);
+  // Those that ended, too.
+  void ForEach(const std::function<void(Process&)>& visit);
 
   // Learns the exact start of a process from a sample taken at `when`. True if it differs from what
   // was derived for the living process of this pid.

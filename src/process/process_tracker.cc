@@ -47,18 +47,23 @@ size_t HeldFilesBudget(size_t wanted) {
 }  // namespace
 
 // One mutex guards everything. The tracker's thread takes it for each burst of events and each
-// scan; the drain thread for a window; whoever opens files for as long as that takes.
+// scan; the drain thread for a window. Who holds it waits for no file system longer than
+// FileInspections does.
 class ProcessTracker::State {
  public:
-  State(const Options& options, KernelEvents events, UniqueFd stop, ObjectInspector& inspector,
-        AddressSpaceSink& sink, TaskSnapshot snapshot)
+  State(const Options& options, KernelEvents events, UniqueFd stop,
+        std::shared_ptr<ObjectInspector> inspector, AddressSpaceSink& sink, TaskSnapshot snapshot)
       : snapshot_(std::move(snapshot)),
         log_(options.log),
         stop_(std::move(stop)),
         events_(std::move(events)),
-        history_(
-            {options.procfs, options.keep, HeldFilesBudget(options.held_files), options.observer},
-            inspector, sink) {}
+        history_({.procfs = options.procfs,
+                  .keep = options.keep,
+                  .held_files = HeldFilesBudget(options.held_files),
+                  .observer = options.observer,
+                  .files = options.files,
+                  .inspections = options.inspections},
+                 std::move(inspector), sink) {}
 
   ~State() {
     if (!thread_.joinable()) return;
@@ -157,7 +162,7 @@ class ProcessTracker::State {
     for (int round = 0; more && round < kRounds; ++round) {
       const absl::MutexLock lock(&mutex_);
       const KernelEvents::Batch batch = PumpOnce();
-      any |= !batch.events.empty() || is_publish_due_;
+      any |= !batch.events.empty() || is_publish_due_ || history_.AwaitsFiles();
       more = batch.more;
     }
     return any;
@@ -241,17 +246,16 @@ class ProcessTracker::State {
 ProcessTracker::ProcessTracker(std::unique_ptr<State> state) : state_(std::move(state)) {}
 ProcessTracker::~ProcessTracker() = default;
 
-Result<std::unique_ptr<ProcessTracker>> ProcessTracker::Start(Options options,
-                                                              ObjectInspector& inspector,
-                                                              AddressSpaceSink& sink,
-                                                              TaskSnapshot snapshot) {
+Result<std::unique_ptr<ProcessTracker>> ProcessTracker::Start(
+    Options options, std::shared_ptr<ObjectInspector> inspector, AddressSpaceSink& sink,
+    TaskSnapshot snapshot) {
   UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop) return SystemError(errno, "eventfd");
   ASSIGN_OR_RETURN(
       KernelEvents events,
       KernelEvents::Open({options.procfs, {options.ring_bytes, kWakeupBytes}, stop.get()}));
-  auto state = std::make_unique<State>(options, std::move(events), std::move(stop), inspector, sink,
-                                       std::move(snapshot));
+  auto state = std::make_unique<State>(options, std::move(events), std::move(stop),
+                                       std::move(inspector), sink, std::move(snapshot));
   RETURN_IF_ERROR(state->Begin());
   return std::unique_ptr<ProcessTracker>(new ProcessTracker(std::move(state)));
 }

@@ -8,9 +8,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/procfs.h"
 #include "process/address_space_sink.h"
+#include "process/file_inspections.h"
 #include "process/object_inspector.h"
 #include "process/process_knowledge.h"
 #include "process/process_observer.h"
@@ -43,16 +45,19 @@ class ProcessTracker final : public ProcessKnowledge {
     // way.
     size_t held_files = 0;
     Log* log = nullptr;  // optional: told what fails and is tried again; must outlive the tracker
-    ProcessObserver* observer = nullptr;  // optional; must outlive the tracker
+    ProcessObserver* observer = nullptr;            // optional; must outlive the tracker
+    std::shared_ptr<ForeignFiles> files = nullptr;  // null: DirectForeignFiles
+    FileInspections::Options inspections = {};
   };
   using TaskSnapshot = std::function<Result<std::vector<TaskRecord>>()>;
 
   // Opens the event stream, then scans /proc; on return every process is known and published.
-  // `inspector`, `sink` and what `snapshot` refers to must outlive the tracker. If `snapshot`
+  // `sink` and what `snapshot` refers to must outlive the tracker. If `snapshot`
   // is empty, exec ids are unknown, and a process is not published until it execs. One that fails
   // is tried again every second.
   // Errors: kPermission or kUnsupported if the kernel refuses the events.
-  static Result<std::unique_ptr<ProcessTracker>> Start(Options options, ObjectInspector& inspector,
+  static Result<std::unique_ptr<ProcessTracker>> Start(Options options,
+                                                       std::shared_ptr<ObjectInspector> inspector,
                                                        AddressSpaceSink& sink,
                                                        TaskSnapshot snapshot);
   ~ProcessTracker() override;

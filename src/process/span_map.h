@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "pyrometer/ids.h"
@@ -33,6 +34,13 @@ struct MappedSpan {
 // cost as much as it does. Thread-compatible.
 class SpanMap {
  public:
+  // True if the two share everything, and so have the same spans.
+  bool operator==(const SpanMap& other) const { return chunks_ == other.chunks_; }
+  template <typename H>
+  friend H AbslHashValue(H h, const SpanMap& map) {
+    return H::combine(std::move(h), map.chunks_);
+  }
+
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "indexer/indexer.h"
 #include "process/object_inspector.h"
 
@@ -9,11 +12,11 @@ namespace pyrometer {
 // Headers of newly mapped files, read by the indexer.
 class IndexedHeaders : public ObjectInspector {
  public:
-  explicit IndexedHeaders(Indexer& indexer) : indexer_(indexer) {}
-  Result<ObjectFacts> Inspect(int fd) override { return indexer_.Inspect(fd); }
+  explicit IndexedHeaders(std::shared_ptr<Indexer> indexer) : indexer_(std::move(indexer)) {}
+  Result<ObjectFacts> Inspect(int fd) override { return indexer_->Inspect(fd); }
 
  private:
-  Indexer& indexer_;
+  const std::shared_ptr<Indexer> indexer_;
 };
 
 }  // namespace pyrometer

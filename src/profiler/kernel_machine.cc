@@ -60,9 +60,10 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
                                          .keep = 2 * options.longest_window,
                                          .log = &machine->log_,
                                          .observer = options.observer};
-  ASSIGN_OR_RETURN(machine->tracker_,
-                   ProcessTracker::Start(tracking, machine->headers_, machine->mappings_,
-                                         [&tasks] { return TasksOf(tasks); }));
+  ASSIGN_OR_RETURN(
+      machine->tracker_,
+      ProcessTracker::Start(tracking, std::make_shared<IndexedHeaders>(machine->indexer_),
+                            machine->mappings_, [&tasks] { return TasksOf(tasks); }));
   return machine;
 }
 
@@ -71,7 +72,7 @@ Profiler::Machine KernelMachine::parts() {
           .tables = sampler_->tables(),
           .cold = sampler_->cold(),
           .processes = *tracker_,
-          .indexer = indexer_,
+          .indexer = *indexer_,
           .clock = clock_,
           .log = log_,
           .sampler_counters = [this] { return sampler_->counters(); },

@@ -49,16 +49,14 @@ class KernelMachine {
       : procfs_(std::move(procfs)),
         log_(clock_),
         sampler_(std::move(sampler)),
-        headers_(indexer_),
         mappings_(sampler_->mappings()) {}
 
   Procfs procfs_;
   Clock clock_;
   Log log_;
   std::unique_ptr<Sampler> sampler_;
-  InProcessIndexer indexer_;
+  const std::shared_ptr<InProcessIndexer> indexer_ = std::make_shared<InProcessIndexer>();
   std::shared_ptr<SpillFile> spill_;  // null: none could be made
-  IndexedHeaders headers_;
   Mappings mappings_;
   std::unique_ptr<ProcessTracker> tracker_;
 };

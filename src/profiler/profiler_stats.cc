@@ -222,6 +222,16 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
            "of these: gone, unreadable or another file when it was to be opened");
   list.Add("objects_refused_total", processes.objects_refused,
            "files that got no object id, because none was left");
+  list.Add("objects_waiting", processes.objects_waiting,
+           "questions about files that their file systems have not answered yet");
+  list.Add("file_questions_total", processes.file_questions,
+           "questions to file systems of profiled programs");
+  list.Add("file_questions_late_total", processes.file_questions_late,
+           "of these: no answer in time");
+  list.Add("file_questions_refused_total", processes.file_questions_refused,
+           "of these: not asked, as the file system did not answer before");
+  list.Add("file_threads_stuck", processes.file_threads_stuck,
+           "threads that wait for a file system and were given up");
   list.Add("samples_of_unknown_processes_total", processes.unknown_process_samples,
            "window entries of an unknown process; their addresses stay as they are");
   list.Add("frames_resolved_total", processes.resolved_frames,

@@ -147,11 +147,13 @@ class Replay : public testing::Test {
     RecordedWindow recorded = Recorded();
     EXPECT_FALSE(recorded.window.samples.empty());
 
-    InProcessIndexer indexer;
-    IndexedHeaders headers(indexer);
+    const auto indexer = std::make_shared<InProcessIndexer>();
     Nowhere sink;
-    ProcessHistory history({.procfs = {.root = (root_ / "proc").string(), .sys = "/nonexistent"}},
-                           headers, sink);
+    ProcessHistory history({.procfs = {.root = (root_ / "proc").string(), .sys = "/nonexistent"},
+                            .inspections = {.patience = std::chrono::minutes(1),
+                                            .patience_in_all = std::chrono::minutes(1),
+                                            .limit = std::chrono::minutes(1)}},
+                           std::make_shared<IndexedHeaders>(indexer), sink);
     EXPECT_TRUE(history.Scan(recorded.tasks).has_value());
     RecordedWindows windows(std::move(recorded.window));
     FakeTableTarget tables;
@@ -164,7 +166,7 @@ class Replay : public testing::Test {
                        .tables = tables,
                        .cold = cold,
                        .processes = history,
-                       .indexer = indexer,
+                       .indexer = *indexer,
                        .clock = clock,
                        .log = log,
                        .sampler_counters = [] { return SamplerCounters(); },

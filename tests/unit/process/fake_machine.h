@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +25,7 @@
 #include "base/file.h"
 #include "base/procfs.h"
 #include "process/address_space_sink.h"
+#include "process/file_inspections.h"
 #include "process/object_inspector.h"
 
 namespace pyrometer {
@@ -48,7 +51,7 @@ class FakeInspector : public ObjectInspector {
                        {{FileOffset(0x1000), ElfAddress(0x3000), 0x2000, 0x2000, true}}};
   }
 
-  int inspections = 0;
+  std::atomic<int> inspections = 0;
 };
 
 class RecordingSink : public AddressSpaceSink {
@@ -139,6 +142,11 @@ class FakeMachine {
  private:
   std::string directory_;
 };
+
+// Waits for every answer: tests of other things are not to depend on how busy the machine is.
+inline constexpr FileInspections::Options kPatient{.patience = std::chrono::minutes(1),
+                                                   .patience_in_all = std::chrono::minutes(1),
+                                                   .limit = std::chrono::minutes(1)};
 
 inline std::string ContentOf(const Result<UniqueFd>& fd) {
   if (!fd) return fd.error().message();

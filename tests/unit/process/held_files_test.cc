@@ -16,7 +16,7 @@ bool IsOpen(int fd) {
 // Holds a new file as object `id`; its number, which no other file gets while it is open.
 int HoldNew(HeldFiles& files, uint32_t id) {
   const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  files.Hold(ObjectId(id), UniqueFd(fd));
+  files.Hold(ObjectId(id), {.fd = UniqueFd(fd)}, nullptr);
   return fd;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/direct_foreign_files.h"
 #include "tests/unit/process/fake_machine.h"
 
 namespace pyrometer {
@@ -19,14 +20,14 @@ class FakeFinder : public FileFinder {
   FakeFinder(std::string mapping, std::string path)
       : mapping_(std::move(mapping)), path_(std::move(path)) {}
   UniqueFd OpenMapping() override { return OpenFile(mapping_); }
-  UniqueFd OpenPath() override { return OpenFile(path_); }
+  Way FindPath() override { return {.file = OpenFile(path_), .root = {}}; }
 
   int opens = 0;
 
  private:
   UniqueFd OpenFile(const std::string& path) {
     ++opens;
-    return UniqueFd(path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    return UniqueFd(path.empty() ? -1 : ::open(path.c_str(), O_PATH | O_CLOEXEC));
   }
   std::string mapping_;
   std::string path_;
@@ -51,8 +52,9 @@ class ObjectTableTest : public testing::Test {
   }
 
   FakeMachine machine_;
-  FakeInspector inspector_;
-  ObjectTable table_{{.max_objects = 6, .held_files = 2}, inspector_};
+  std::shared_ptr<FakeInspector> inspector_ = std::make_shared<FakeInspector>();
+  FileInspections inspections_{kPatient, std::make_shared<DirectForeignFiles>(), inspector_};
+  ObjectTable table_{{.max_objects = 6, .held_files = 2}, inspections_};
 };
 
 TEST_F(ObjectTableTest, OpensAFileOnceForAllItsMappings) {
@@ -62,7 +64,7 @@ TEST_F(ObjectTableTest, OpensAFileOnceForAllItsMappings) {
   const int opens = finder.opens;
   EXPECT_EQ(table_.Identify(kHost, WithBuildId("/libc", 'a'), finder), id);
   EXPECT_EQ(finder.opens, opens);
-  EXPECT_EQ(inspector_.inspections, 1);
+  EXPECT_EQ(inspector_->inspections, 1);
   const ObjectInfo* info = table_.Find(id);
   ASSERT_NE(info, nullptr);
   EXPECT_EQ(info->path, "/libc");
@@ -228,11 +230,11 @@ TEST_F(ObjectTableTest, HoldsAFileAgainThatItHadClosed) {
   table_.CloseUnused({});
   EXPECT_EQ(table_.Identify(kHost, WithBuildId("/lib", 'a'), finder), id);
   EXPECT_EQ(ContentOf(table_.OpenHeld(id)), "ELF a");
-  EXPECT_EQ(inspector_.inspections, 1);
+  EXPECT_EQ(inspector_->inspections, 1);
 }
 
 TEST_F(ObjectTableTest, OpensAFileAgainRatherThanRememberAllItsNames) {
-  ObjectTable table({.max_names = 2}, inspector_);
+  ObjectTable table({.max_names = 2}, inspections_);
   const std::string lib = File("lib", "ELF a");
   FakeFinder finder(lib, lib);
   const ObjectId id = table.Identify(kHost, WithBuildId("/1/lib", 'a'), finder);

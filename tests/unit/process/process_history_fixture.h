@@ -25,7 +25,8 @@ class ProcessHistoryTest : public testing::Test {
   static constexpr ProcessKey kKey{Pid(100), StartTime(5)};
 
   explicit ProcessHistoryTest(ProcessObserver* observer = nullptr)
-      : history_({.procfs = machine_.procfs(), .observer = observer}, inspector_, sink_) {
+      : history_({.procfs = machine_.procfs(), .observer = observer, .inspections = kPatient},
+                 inspector_, sink_) {
     machine_.WriteFile(machine_.root() + "/lib/a", "ELF a");
     machine_.WriteFile(machine_.root() + "/lib/b", "ELF b");
     machine_.AddProcess(
@@ -99,7 +100,7 @@ class ProcessHistoryTest : public testing::Test {
   }
 
   FakeMachine machine_;
-  FakeInspector inspector_;
+  std::shared_ptr<FakeInspector> inspector_ = std::make_shared<FakeInspector>();
   RecordingSink sink_;
   ProcessHistory history_;
   MonotonicTime last_;

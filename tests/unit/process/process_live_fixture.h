@@ -144,7 +144,7 @@ class ProcessLiveTest : public testing::Test {
     });
   }
 
-  HeaderInspector inspector_;
+  std::shared_ptr<HeaderInspector> inspector_ = std::make_shared<HeaderInspector>();
   TimingSink sink_;
   std::unique_ptr<ProcessTracker> tracker_;
   std::string directory_;

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/file_inspections.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace pyrometer {
+namespace {
+
+// Beyond so many it is forgotten which file systems are slow, at the price of waiting once for
+// each.
+constexpr size_t kMostSlow = 1024;
+
+// What a job needs and leaves behind; it may outlive everybody else.
+struct Inspection {
+  FileQuestion question;
+  std::shared_ptr<ForeignFiles> files;
+  std::shared_ptr<ObjectInspector> inspector;
+  std::chrono::nanoseconds limit;
+  Result<FileFindings> findings = FileFindings();
+  std::chrono::nanoseconds took{};
+};
+
+Result<FileFindings> Inspect(const Inspection& inspection) {
+  const FileQuestion& question = inspection.question;
+  const MonotonicTime deadline = After(MonotonicNow(), inspection.limit);
+  FileFindings found{.file = question.file, .identity = {}, .opened = {}, .facts = {}};
+  if (found.file == nullptr) {
+    const int flags = question.depth == FileQuestion::Depth::kDirectory ? O_DIRECTORY : 0;
+    ASSIGN_OR_RETURN(UniqueFd fd, inspection.files->LookUp(question.root->get(), question.path,
+                                                           flags, inspection.limit));
+    found.file = std::make_shared<const UniqueFd>(std::move(fd));
+  }
+  if (question.depth == FileQuestion::Depth::kDirectory) return found;
+  ASSIGN_OR_RETURN(found.identity, IdentityOf(found.file->get()));
+  if (question.depth == FileQuestion::Depth::kIdentity) return found;
+  ASSIGN_OR_RETURN(found.opened, inspection.files->OpenForReading(
+                                     found.file->get(), Between(MonotonicNow(), deadline)));
+  if (question.depth == FileQuestion::Depth::kFacts) {
+    ASSIGN_OR_RETURN(found.facts, inspection.inspector->Inspect(found.opened.fd.get()));
+  }
+  if (!IsUnchanged(found.file->get(), found.identity)) {
+    return Fail(ErrorCode::kMalformed, "the file changes while it is looked at");
+  }
+  return found;
+}
+
+}  // namespace
+
+struct FileInspections::Mailbox {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::vector<Answer> answers;
+};
+
+FileInspections::FileInspections(const Options& options, std::shared_ptr<ForeignFiles> files,
+                                 std::shared_ptr<ObjectInspector> inspector)
+    : options_(options),
+      files_(std::move(files)),
+      inspector_(std::move(inspector)),
+      mailbox_(std::make_shared<Mailbox>()),
+      left_(options.patience_in_all),
+      workers_(options.workers) {}
+
+std::optional<FileInspections::Ticket> FileInspections::Ask(FileQuestion question) {
+  const uint64_t file_system = question.file_system;
+  auto inspection = std::make_shared<Inspection>();
+  inspection->question = std::move(question);
+  inspection->files = files_;
+  inspection->inspector = inspector_;
+  inspection->limit = options_.limit;
+  const auto job = [inspection] {
+    const MonotonicTime begin = MonotonicNow();
+    inspection->findings = Inspect(*inspection);
+    inspection->took = Between(begin, MonotonicNow());
+    const Result<FileFindings>& findings = inspection->findings;
+    const bool is_late = !findings && findings.error().code() == ErrorCode::kExhausted;
+    return is_late ? FileWork::kLate : FileWork::kDone;
+  };
+  const Ticket ticket = ++last_;
+  const auto deliver = [inspection, file_system, ticket, mailbox = mailbox_](FileWork work) {
+    Answer answer{.ticket = ticket, .file_system = file_system, .work = work};
+    if (work == FileWork::kDone) {  // else the job may still run
+      answer.findings = std::move(inspection->findings);
+      answer.took = inspection->took;
+    }
+    const std::lock_guard lock(mailbox->mutex);
+    mailbox->answers.push_back(std::move(answer));
+    mailbox->arrived.notify_one();
+  };
+  // ForeignFiles heeds the limit by itself, if it can.
+  if (!workers_.Post(file_system, 5 * options_.limit / 4, job, deliver)) return std::nullopt;
+  return ticket;
+}
+
+std::optional<FileInspections::Answer> FileInspections::Await(Ticket ticket, uint64_t file_system) {
+  const auto patience = std::min(options_.patience, left_);
+  if (patience.count() <= 0 || slow_.contains(file_system)) return std::nullopt;
+  const MonotonicTime begin = MonotonicNow();
+  std::optional<Answer> answer;
+  {
+    std::unique_lock lock(mailbox_->mutex);
+    std::vector<Answer>& answers = mailbox_->answers;
+    auto own = answers.end();
+    mailbox_->arrived.wait_for(lock, patience, [&] {
+      own = std::ranges::find(answers, ticket, &Answer::ticket);
+      return own != answers.end();
+    });
+    if (own != answers.end()) {
+      answer = std::move(*own);
+      answers.erase(own);
+    }
+  }
+  left_ -= std::min(left_, Between(begin, MonotonicNow()));
+  if (answer) {
+    Note(*answer);
+  } else if (patience == options_.patience) {
+    if (slow_.size() >= kMostSlow) slow_.clear();
+    slow_.insert(file_system);
+  }
+  return answer;
+}
+
+PathFd FileInspections::FindDirectory(uint64_t file_system, PathFd root, const std::string& path) {
+  const auto ticket = Ask({.file_system = file_system,
+                           .depth = FileQuestion::Depth::kDirectory,
+                           .file = nullptr,
+                           .root = std::move(root),
+                           .path = path});
+  if (!ticket) return nullptr;
+  const std::optional<Answer> answer = Await(*ticket, file_system);
+  return answer && answer->findings ? answer->findings->file : nullptr;
+}
+
+std::vector<FileInspections::Answer> FileInspections::TakeAnswers() {
+  std::vector<Answer> answers;
+  {
+    const std::lock_guard lock(mailbox_->mutex);
+    answers.swap(mailbox_->answers);
+  }
+  for (const Answer& answer : answers) Note(answer);
+  return answers;
+}
+
+void FileInspections::Note(const Answer& answer) {
+  if (answer.work == FileWork::kDone && answer.took < options_.patience) {
+    slow_.erase(answer.file_system);
+  }
+}
+
+}  // namespace pyrometer

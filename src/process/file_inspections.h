@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <absl/container/flat_hash_set.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file_identity.h"
+#include "base/file_workers.h"
+#include "base/foreign_files.h"
+#include "base/unique_fd.h"
+#include "process/object_inspector.h"
+#include "pyrometer/mapping.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// An O_PATH descriptor, of which nothing can be read and which nobody waits for.
+using PathFd = std::shared_ptr<const UniqueFd>;
+
+// What only the file system of a file can tell.
+struct FileQuestion {
+  enum class Depth {
+    kDirectory,  // a directory, instead of a file
+    kIdentity,   // which file it is
+    kOpen,       // and the file for reading
+    kFacts,      // and what its headers say
+  };
+  uint64_t file_system = 0;  // see FileWorkers
+  Depth depth = Depth::kFacts;
+  PathFd file = nullptr;  // null: what `path` leads to inside `root`
+  PathFd root = nullptr;
+  std::string path = {};
+};
+
+struct FileFindings {
+  PathFd file;
+  FileIdentity identity;
+  OpenedFile opened;  // unless only the identity was wanted
+  ObjectFacts facts;  // if wanted
+};
+
+// Asks file systems without waiting for them, but for a moment: long enough for all that answer as
+// they should. Thread-compatible.
+class FileInspections {
+ public:
+  struct Options {
+    // How long to wait for one answer, and for all between two calls of BeginBurst(): a local file
+    // system takes some 0.1 ms, and more if the disk has to be asked.
+    std::chrono::nanoseconds patience = std::chrono::milliseconds(10);
+    std::chrono::nanoseconds patience_in_all = std::chrono::milliseconds(20);
+    // After so long a file system is taken for one that does not answer.
+    std::chrono::nanoseconds limit = std::chrono::seconds(5);
+    FileWorkers::Options workers = {};
+  };
+  using Ticket = uint64_t;
+  struct Answer {
+    Ticket ticket = 0;
+    uint64_t file_system = 0;
+    FileWork work = FileWork::kLate;
+    Result<FileFindings> findings = FileFindings();  // if it is done
+    std::chrono::nanoseconds took{};
+  };
+
+  // Jobs that are given up keep `files` and `inspector`.
+  FileInspections(const Options& options, std::shared_ptr<ForeignFiles> files,
+                  std::shared_ptr<ObjectInspector> inspector);
+
+  void BeginBurst() { BeginBurst(options_.patience_in_all); }
+  void BeginBurst(std::chrono::nanoseconds patience_in_all) { left_ = patience_in_all; }
+
+  // The answer will come under that ticket, once. Nothing: refused.
+  std::optional<Ticket> Ask(FileQuestion question);
+
+  // The answer to the question asked last, if it comes soon. A file system that kept us waiting in
+  // vain is not waited for again until it has answered in good time.
+  std::optional<Answer> Await(Ticket ticket, uint64_t file_system);
+
+  // The directory that `path` leads to inside `root`, if that is found soon; else null.
+  PathFd FindDirectory(uint64_t file_system, PathFd root, const std::string& path);
+
+  // Those that have come and were not awaited.
+  std::vector<Answer> TakeAnswers();
+
+  const std::shared_ptr<ForeignFiles>& files() const { return files_; }
+  FileWorkCounters counters() const { return workers_.counters(); }
+
+ private:
+  struct Mailbox;
+
+  void Note(const Answer& answer);
+
+  const Options options_;
+  const std::shared_ptr<ForeignFiles> files_;
+  const std::shared_ptr<ObjectInspector> inspector_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  Ticket last_ = 0;
+  std::chrono::nanoseconds left_;
+  absl::flat_hash_set<uint64_t> slow_;  // file systems that are not waited for
+  FileWorkers workers_;
+};
+
+}  // namespace pyrometer

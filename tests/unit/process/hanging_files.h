@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "base/direct_foreign_files.h"
+#include "base/file_identity.h"
+
+namespace pyrometer {
+
+// A file system that answers, but for some files only when it is told to.
+class HangingFiles : public ForeignFiles {
+ public:
+  ~HangingFiles() override { Answer(); }
+
+  // Nothing is said of that file, nor of what paths lead to.
+  void HangOn(const Inode& file) {
+    const std::lock_guard lock(mutex_);
+    hung_.insert(file.number);
+  }
+  void HangOnPaths() {
+    const std::lock_guard lock(mutex_);
+    hangs_on_paths_ = true;
+  }
+  void Answer() {
+    const std::lock_guard lock(mutex_);
+    hung_.clear();
+    hangs_on_paths_ = false;
+    answered_.notify_all();
+  }
+  int questions() const {
+    const std::lock_guard lock(mutex_);
+    return questions_;
+  }
+
+  Result<OpenedFile> OpenForReading(int path_fd, std::chrono::nanoseconds limit) override {
+    const Result<Inode> file = InodeOf(path_fd);
+    {
+      std::unique_lock lock(mutex_);
+      ++questions_;
+      answered_.wait(lock, [&] { return !file || !hung_.contains(file->number); });
+    }
+    return files_.OpenForReading(path_fd, limit);
+  }
+  Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
+                          std::chrono::nanoseconds limit) override {
+    {
+      std::unique_lock lock(mutex_);
+      ++questions_;
+      answered_.wait(lock, [&] { return !hangs_on_paths_; });
+    }
+    return files_.LookUp(root_fd, path, flags, limit);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable answered_;
+  std::set<uint64_t> hung_;  // inodes
+  bool hangs_on_paths_ = false;
+  int questions_ = 0;
+  DirectForeignFiles files_;
+};
+
+}  // namespace pyrometer

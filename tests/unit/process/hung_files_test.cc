@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ProcessHistory knows while file systems do not answer.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "process/process_history.h"
+#include "tests/unit/process/hanging_files.h"
+#include "tests/unit/process/process_history_fixture.h"
+
+namespace pyrometer {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::minutes kAmple(1);
+
+// What answers is waited for so long that it may take its time; what hangs costs that once.
+class HungFilesTest : public ProcessHistoryTest {
+ protected:
+  HungFilesTest() { MakeHistory(kAmple); }
+  ~HungFilesTest() override { files_->Answer(); }
+
+  void MakeHistory(std::chrono::nanoseconds limit) {
+    hung_history_.reset();
+    hung_history_ = std::make_unique<ProcessHistory>(
+        ProcessHistory::Options{
+            .procfs = machine_.procfs(),
+            .files = files_,
+            .inspections = {.patience = milliseconds(50),
+                            .patience_in_all = milliseconds(100),
+                            .limit = limit,
+                            .workers = {.pauses = {milliseconds(1), milliseconds(1)}}}},
+        inspector_, sink_);
+  }
+
+  void HangOn(const std::string& path) {
+    struct stat status {};
+    ASSERT_EQ(::stat((machine_.root() + path).c_str(), &status), 0);
+    files_->HangOn({status.st_dev, status.st_ino});
+  }
+
+  ProcessHistory& history() { return *hung_history_; }
+
+  void ScanAll() {
+    const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};
+    ASSERT_TRUE(history().Scan(std::span(&task, 1)).has_value());
+  }
+  void Happens(ProcessEvent event) { history().Apply(std::span(&event, 1)); }
+
+  bool Eventually(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + kAmple;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(milliseconds(1));
+      history().Apply({});
+    }
+    return true;
+  }
+  bool IsIdentified() {
+    return Eventually([this] { return history().counters().objects_waiting == 0; });
+  }
+
+  Frame FrameOf(Frame frame) {
+    return OnlyFrameOf(history().Resolve(OneFrameWindow(kKey, ExecId(3), frame, Now())).window);
+  }
+  std::string PathOf(Frame frame) {
+    if (frame.kind() != Frame::Kind::kObject) return "address";
+    return fmt::format("{}+{:#x}", history().Object(frame.object())->path, frame.offset().value());
+  }
+  std::string PathAt(uint64_t address) { return PathOf(FrameOf(Frame::User(Address(address)))); }
+
+  std::shared_ptr<HangingFiles> files_ = std::make_shared<HangingFiles>();
+  std::unique_ptr<ProcessHistory> hung_history_;
+};
+
+TEST_F(HungFilesTest, KnowsTheFileAndTheOffsetWhileItDoesNotAnswer) {
+  HangOn("/lib/a");
+  ScanAll();
+  EXPECT_EQ(history().counters().objects_waiting, 1);
+  EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x1010") << "its offset in the file";
+  EXPECT_FALSE(history().Object(sink_.by_pid[Pid(100)].mappings[0].mapping.object)->was_opened);
+}
+
+TEST_F(HungFilesTest, KnowsTheObjectFromTheMomentItAnswers) {
+  HangOn("/lib/a");
+  ScanAll();
+  const int publishes = sink_.publishes;
+  files_->Answer();
+  ASSERT_TRUE(IsIdentified());
+  EXPECT_EQ(sink_.publishes, publishes + 1);
+  const ObjectMapping published = sink_.by_pid[Pid(100)].mappings[0].mapping;
+  EXPECT_TRUE(history().Object(published.object)->was_opened);
+  EXPECT_EQ(published.ToElfAddress(Address(kStart)), ElfAddress(0x3000));
+  EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
+}
+
+TEST_F(HungFilesTest, NamesWhatWasSeenBeforeItAnswered) {
+  HangOn("/lib/a");
+  ScanAll();
+  const Frame before = FrameOf(Frame::User(Address(kStart + 0x10)));
+  files_->Answer();
+  ASSERT_TRUE(IsIdentified());
+  EXPECT_EQ(PathOf(FrameOf(before)), "/lib/a+0x3010");
+}
+
+TEST_F(HungFilesTest, GivesAllWhoMapItTheSameObject) {
+  HangOn("/lib/a");
+  ScanAll();
+  Happens(ForkEvent{Now(), Pid(200), Tid(200), Pid(100)});
+  machine_.AddProcess(300, BootClock::Now().ToStartTime(Now()).value(), "");
+  Happens(ForkEvent{Now(), Pid(300), Tid(300), Pid(100)});
+  Happens(At(Mapping(300, "/lib/a", 'a'), kStart + 0x10000, kStart + 0x12000));
+  EXPECT_EQ(history().counters().objects_waiting, 1);
+  files_->Answer();
+  ASSERT_TRUE(IsIdentified());
+  const ObjectId object = sink_.by_pid[Pid(100)].mappings[0].mapping.object;
+  EXPECT_TRUE(history().Object(object)->was_opened);
+  EXPECT_EQ(sink_.by_pid[Pid(200)].mappings[0].mapping.object, object);
+  ASSERT_EQ(sink_.by_pid[Pid(300)].mappings.size(), 2);
+  EXPECT_EQ(sink_.by_pid[Pid(300)].mappings[0].mapping.object, object);
+  EXPECT_EQ(sink_.by_pid[Pid(300)].mappings[1].mapping.object, object);
+}
+
+TEST_F(HungFilesTest, KnowsOtherFilesMeanwhile) {
+  HangOn("/lib/a");
+  ScanAll();
+  machine_.AddProcess(
+      400, 9, "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/b") + "\n");
+  ScanAll();
+  ASSERT_TRUE(Eventually([this] { return history().counters().objects_waiting == 1; }));
+  const ProcessKey other{Pid(400), StartTime(9)};
+  const Window window =
+      history()
+          .Resolve(OneFrameWindow(other, ExecId(0), Frame::User(Address(kStart)), Now()))
+          .window;
+  EXPECT_EQ(PathOf(OnlyFrameOf(window)), "/lib/b+0x3000");
+}
+
+TEST_F(HungFilesTest, RemembersTheNameThatLedToIt) {
+  HangOn("/lib/a");
+  ScanAll();
+  files_->Answer();
+  ASSERT_TRUE(IsIdentified());
+  const int questions = files_->questions();
+  machine_.RemoveProcess(100);
+  Happens(At(Mapping(100, "/lib/a", 'a'), kStart + 0x10000, kStart + 0x12000));
+  EXPECT_EQ(PathAt(kStart + 0x10000), "/lib/a+0x3000");
+  EXPECT_EQ(files_->questions(), questions);
+}
+
+TEST_F(HungFilesTest, AsksAgainAfterItWasLate) {
+  MakeHistory(milliseconds(1));
+  HangOn("/lib/a");
+  ScanAll();
+  ASSERT_TRUE(Eventually([this] { return history().counters().file_questions_late > 0; }));
+  EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x1010");
+  files_->Answer();
+  ASSERT_TRUE(IsIdentified());
+  EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
+}
+
+TEST_F(HungFilesTest, EndsWhileAFileHangs) {
+  HangOn("/lib/a");
+  ScanAll();
+  hung_history_.reset();
+  EXPECT_GT(files_->questions(), 0);
+}
+
+}  // namespace
+}  // namespace pyrometer
