@@ -33,6 +33,8 @@ class HeldFiles {
 
   bool is_full() const { return *open_ >= 2 * budget_; }
 
+  bool Holds(ObjectId object) const { return by_object_.contains(object); }
+
   // True if the file is held and has not been written to since it was `identity`.
   bool IsUnchanged(ObjectId object, const FileIdentity& identity) const;
 

@@ -71,6 +71,8 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
     return id;
   }
   if (!way.root) return Unopened(name);
+  const auto waits = unopened_by_name_.find(name);
+  if (waits != unopened_by_name_.end() && pending_.contains(waits->second)) return waits->second;
   Wanted wanted{.question = {.file_system = FileSystemOf(root, file.path), .path = file.path},
                 .name = name,
                 .is_name_true = true};
@@ -137,6 +139,7 @@ std::optional<ObjectId> ObjectTable::Ask(Wanted wanted) {
   const ObjectId placeholder = PlaceholderOf(wanted);
   if (placeholder == ObjectId(0)) return placeholder;
   wanted.object = placeholder;
+  pending_.insert(placeholder);
   if (ticket) {
     by_ticket_.emplace(*ticket, std::move(wanted));
   } else {
@@ -163,6 +166,7 @@ ObjectId ObjectTable::PlaceholderOf(const Wanted& wanted) {
 }
 
 void ObjectTable::ForgetPlaceholder(const Wanted& wanted) {
+  pending_.erase(wanted.object);
   if (wanted.question.file != nullptr) placeholders_.erase(wanted.identity);
 }
 
@@ -240,6 +244,7 @@ std::optional<ObjectTable::Identified> ObjectTable::OnObject(Wanted wanted,
     AskLater(std::move(wanted), now);
     return std::nullopt;
   }
+  const Name name = wanted.name;
   if (const auto waits = placeholders_.find(wanted.identity); waits != placeholders_.end()) {
     wanted.name.file.build_id = waits->second.claimed;
   }
@@ -249,7 +254,7 @@ std::optional<ObjectTable::Identified> ObjectTable::OnObject(Wanted wanted,
     ++unopened_;
     return std::nullopt;
   }
-  if (wanted.is_name_true) RememberName(wanted.name, *id);
+  if (wanted.is_name_true) RememberName(name, *id);
   return Identified{wanted.object, *id};
 }
 

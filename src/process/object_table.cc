@@ -33,6 +33,23 @@ std::optional<ObjectId> ObjectTable::Remembered(const Name& name) {
   return std::nullopt;
 }
 
+bool ObjectTable::IsOverwritten(ObjectId id) const {
+  const ObjectInfo* const info = Find(id);
+  if (info == nullptr || !info->was_opened || !info->build_id.empty()) return false;
+  return overwritten_.contains(id) ||
+         (held_.Holds(id) && !held_.IsUnchanged(id, info->identity));
+}
+
+ObjectId ObjectTable::Overwritten(ObjectId id) {
+  const auto [known, is_new] = overwritten_.try_emplace(id);
+  if (!is_new) return known->second;
+  ObjectInfo info;
+  info.path = Find(id)->path;
+  known->second = Enter(std::move(info));
+  absl::erase_if(by_name_, [&](const auto& name) { return name.second == id; });
+  return known->second;
+}
+
 void ObjectTable::RememberName(const Name& name, ObjectId id) {
   if (id == ObjectId(0) || !Find(id)->was_opened) return;
   unopened_by_name_.erase(name);

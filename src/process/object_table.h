@@ -104,6 +104,13 @@ class ObjectTable {
   // True if others still share so many files that none can be held.
   bool IsFull() const { return held_.is_full(); }
 
+  // True if the file has been written to, as far as that can be seen, and has no build id that would
+  // tell one content from the other.
+  bool IsOverwritten(ObjectId id) const;
+  // What stands for an object of which nobody can tell which content a sample met: one without
+  // facts. Names do not lead to the object any more.
+  ObjectId Overwritten(ObjectId id);
+
   // Closes the files of objects that are not `in_use`, and waits for them no longer. The next
   // mapping of such an object looks for its file again.
   void CloseUnused(const absl::flat_hash_set<ObjectId>& in_use);
@@ -186,7 +193,9 @@ class ObjectTable {
   absl::flat_hash_map<FileIdentity, ObjectId> by_identity_;
   absl::flat_hash_map<Name, ObjectId> by_name_;
   absl::flat_hash_map<Name, ObjectId> unopened_by_name_;
+  absl::flat_hash_map<ObjectId, ObjectId> overwritten_;  // and what stands for it
   absl::flat_hash_map<FileIdentity, Placeholder> placeholders_;
+  absl::flat_hash_set<ObjectId> pending_;         // placeholders that a question is about
   absl::flat_hash_set<FileIdentity> unreadable_;  // until CloseUnused()
   absl::flat_hash_map<FileInspections::Ticket, Wanted> by_ticket_;
   absl::flat_hash_set<ObjectId> opening_;  // of these a file is awaited

@@ -41,6 +41,8 @@ struct ProcessCounters {
   uint64_t file_questions_late = 0;     // no answer in time
   uint64_t file_questions_refused = 0;  // not asked: that file system did not answer before
   uint64_t file_threads_stuck = 0;      // now, in such a question
+  uint64_t files_overwritten = 0;       // without a build id, while they were mapped
+  uint64_t frames_overwritten = 0;      // of these files; left as offsets
   uint64_t kernel_symbols_dropped = 0;  // nobody took them
 
   // Resolving windows.

@@ -131,6 +131,11 @@ class ProcessHistory final : public ProcessKnowledge {
   void TakeIdentified();
   // The same place in the object that a placeholder turned out to be.
   Frame AsIdentified(Frame frame) const;
+  // Takes files without a build id that were written to for what they are now.
+  void NoteOverwritten(Window& window);
+  // Reads what a living process has mapped `now`. True if that differs from what was known.
+  // PublishChanged() is to follow.
+  bool ReadAgain(Process& process, MonotonicTime now);
   // Counts a process that could not be read though it lives.
   void NoteUnreadable(const Error& error);
   // Null if the process is gone, or cannot be read now. Valid until the next call, or the end of

@@ -116,25 +116,27 @@ void ProcessHistory::Recheck(const ProcessKey& key) {
   inspections_.BeginBurst();
   TakeIdentified();
   ++counters_.rechecks;
-  // Null if the pid is another process's by now, or cannot be read.
-  if (const ProcessDirectory* const directory = DirectoryOf(*process)) {
-    LearnRoot(*process);
-    const Result<ProcMaps> maps = directory->Mappings();
-    if (!maps) NoteUnreadable(maps.error());
-    if (maps) process->rechecks.Charge(static_cast<uint32_t>(maps->bytes / kBytesOfRecheck));
-    if (maps && !maps->mappings.empty()) {
-      Program& program = process->program();
-      const auto code = ToCode(*maps, program.root, *directory, process);
-      const AddressSpace::Picture before = program.space.Current();
-      if (program.space.Replace(code, begin)) {
-        ++counters_.rechecks_changed;
-        if (program.complete) NoteDrift(before, *directory, program);
-      }
-      NoteRead(*process, *maps, code);
-    }
-  }
-  changed_.insert(key.pid);
+  if (ReadAgain(*process, begin)) ++counters_.rechecks_changed;
   PublishChanged();
+}
+
+bool ProcessHistory::ReadAgain(Process& process, MonotonicTime now) {
+  changed_.insert(process.key.pid);
+  // Null if the pid is another process's by now, or cannot be read.
+  const ProcessDirectory* const directory = DirectoryOf(process);
+  if (directory == nullptr) return false;
+  LearnRoot(process);
+  const Result<ProcMaps> maps = directory->Mappings();
+  if (!maps) NoteUnreadable(maps.error());
+  if (maps) process.rechecks.Charge(static_cast<uint32_t>(maps->bytes / kBytesOfRecheck));
+  if (!maps || maps->mappings.empty()) return false;
+  Program& program = process.program();
+  const auto code = ToCode(*maps, program.root, *directory, &process);
+  const AddressSpace::Picture before = program.space.Current();
+  const bool changed = program.space.Replace(code, now);
+  if (changed && program.complete) NoteDrift(before, *directory, program);
+  NoteRead(process, *maps, code);
+  return changed;
 }
 
 // A program that makes code while it runs (ClickHouse's expressions, V8) changes its count of

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/clock.h"
@@ -14,6 +15,17 @@ namespace {
 
 // Each holds a directory of its process's root open.
 constexpr size_t kMaxPerfMaps = 256;
+
+// Where the file has what belongs at `address`; the number itself if that is nowhere.
+FileOffset ToFileOffset(std::span<const Segment> segments, ElfAddress address) {
+  for (const Segment& segment : segments) {
+    const uint64_t within = address.value() - segment.address.value();
+    if (address >= segment.address && within < segment.file_size) {
+      return FileOffset(segment.offset.value() + within);
+    }
+  }
+  return FileOffset(address.value());
+}
 
 }  // namespace
 
@@ -27,6 +39,7 @@ ResolvedWindow ProcessHistory::Resolve(Window window) {
   AttachLabels(window);
   ResolvedWindow resolved;
   resolved.window = ResolveWindow(std::move(window), processes_, resolved_);
+  NoteOverwritten(resolved.window);
   ShareObjects(resolved);
   SharePerfMaps(resolved);
   TakeKernelSymbols(resolved);
@@ -34,6 +47,34 @@ ResolvedWindow ProcessHistory::Resolve(Window window) {
   CloseUnusedFiles(resolved.window.end);
   open_.reset();
   return resolved;
+}
+
+void ProcessHistory::NoteOverwritten(Window& window) {
+  absl::flat_hash_map<ObjectId, std::optional<ObjectId>> stands_for;
+  absl::flat_hash_set<ObjectId> overwritten;
+  for (Frame& frame : window.frames) {
+    if (frame.kind() != Frame::Kind::kObject) continue;
+    const ObjectId object = frame.object();
+    const auto [known, is_new] = stands_for.try_emplace(object);
+    if (is_new && objects_.IsOverwritten(object)) {
+      known->second = objects_.Overwritten(object);
+      overwritten.insert(object);
+    }
+    if (!known->second) continue;
+    ++counters_.frames_overwritten;
+    const FileOffset offset = ToFileOffset(SegmentsOf(object), frame.offset());
+    frame = Frame::Object(*known->second, ElfAddress(offset.value()));
+  }
+  if (overwritten.empty()) return;
+  counters_.files_overwritten += overwritten.size();
+  const MonotonicTime now = MonotonicNow();
+  processes_.ForEachLiving([&](Process& process) {
+    const std::vector<ObjectMapping> mappings = process.program().space.Current().mappings;
+    const bool maps_one = std::ranges::any_of(
+        mappings, [&](const ObjectMapping& m) { return overwritten.contains(m.object); });
+    if (maps_one) ReadAgain(process, now);
+  });
+  PublishChanged();
 }
 
 void ProcessHistory::AttachLabels(Window& window) {

@@ -59,7 +59,8 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
   const ProcessTracker::Options tracking{.procfs = options.procfs,
                                          .keep = 2 * options.longest_window,
                                          .log = &machine->log_,
-                                         .observer = options.observer};
+                                         .observer = options.observer,
+                                         .files = options.files};
   ASSIGN_OR_RETURN(
       machine->tracker_,
       ProcessTracker::Start(tracking, std::make_shared<IndexedHeaders>(machine->indexer_),

@@ -33,6 +33,7 @@
 
 namespace pyrometer {
 
+class ForeignFiles;
 class KernelMachine;
 class ProcessObserver;
 
@@ -55,6 +56,8 @@ class Profiler {
     // The longest window, whatever the periods; ended processes are remembered for twice this.
     std::chrono::nanoseconds longest_window{std::chrono::seconds(10)};
     ProcessObserver* observer = nullptr;  // told of processes and mappings; outlives the profiler
+    // Opens files of profiled programs; null: this process does, and hangs with their file systems.
+    std::shared_ptr<ForeignFiles> files = nullptr;
   };
 
   // What a profiler works with; all of it must outlive the profiler.

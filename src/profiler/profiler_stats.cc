@@ -193,7 +193,7 @@ void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 31);
+  static_assert(kNumbers<ProcessCounters> == 38);
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_scans_failed_total", processes.scans_failed,
@@ -232,6 +232,10 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
            "of these: not asked, as the file system did not answer before");
   list.Add("file_threads_stuck", processes.file_threads_stuck,
            "threads that wait for a file system and were given up");
+  list.Add("files_overwritten_total", processes.files_overwritten,
+           "files without a build id that were written to while they were mapped");
+  list.Add("frames_overwritten_total", processes.frames_overwritten,
+           "frames in such files: nobody can tell which content they met");
   list.Add("samples_of_unknown_processes_total", processes.unknown_process_samples,
            "window entries of an unknown process; their addresses stay as they are");
   list.Add("frames_resolved_total", processes.resolved_frames,

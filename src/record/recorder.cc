@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/file_process.h"
 #include "base/stop_signals.h"
 #include "profile/profile_builder.h"
 #include "profiler/profiler.h"
@@ -100,12 +101,15 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
   recording->only_pids_ =
       !filter.pids.empty() && filter.comms.empty() && filter.cgroups.empty() && !command;
   if (command) filter.pids.push_back(command->pid());
+  // While there is one thread.
+  ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
   ASSIGN_OR_RETURN(recording->profiler_, Profiler::Open({.procfs = procfs,
                                                          .frequency = config.frequency,
                                                          .kernel_stacks = config.kernel_stacks,
                                                          .filter = std::move(filter),
                                                          .table_budget = config.unwind_memory,
-                                                         .longest_window = kWindow}));
+                                                         .longest_window = kWindow,
+                                                         .files = std::move(files)}));
   for (const Pid pid : config.pids) {
     // Gone between the check and the moment from which exits are seen.
     if (!IsAlive(procfs, pid)) recording->profiler_->ForgetWantedPid(pid);

@@ -289,5 +289,30 @@ TEST(AddressSpace, RemembersAtMostSoMuchPast) {
   EXPECT_EQ(space.At(Address(0x1000), MonotonicTime(19'000))->bias, 19'000U);
 }
 
+TEST(AddressSpace, GivesMappingsTheirMeaningThenAndNow) {
+  AddressSpace space;
+  space.Map(Text(kFoo, 0x1000, 0x3000), Second(1));
+  space.Map(Text(kFoo, 0x8000, 0xa000), Second(1));
+  space.Map(Text(kBar, 0x2000, 0x3000), Second(5));
+  AddressSpace child = space.Fork(Second(6));
+  constexpr ObjectId kFound{12};
+  const auto meaning = [&](const ObjectMapping& m) -> std::optional<std::vector<ObjectMapping>> {
+    if (m.object != kFoo) return std::nullopt;
+    const Address middle(m.start.value() + 0x800);  // what lies behind is no part of it
+    return std::vector<ObjectMapping>{{m.start, middle, kFound, 0x700}};
+  };
+  AddressSpace::Replaced replaced;
+  EXPECT_TRUE(space.Reinterpret(meaning, replaced));
+  EXPECT_TRUE(child.Reinterpret(meaning, replaced));
+  EXPECT_EQ(ObjectAt(space, 0x2000, Second(4)), kFound) << "it was so before, too";
+  EXPECT_EQ(ObjectAt(space, 0x2000, Second(5)), kBar);
+  for (const AddressSpace* const each : {&space, &child}) {
+    EXPECT_THAT(Current(*each), Are({Text(kFound, 0x1000, 0x1800, 0x700),
+                                     Text(kBar, 0x2000, 0x3000),
+                                     Text(kFound, 0x8000, 0x8800, 0x700)}));
+  }
+  EXPECT_FALSE(space.Reinterpret(meaning, replaced)) << "nothing is left to find";
+}
+
 }  // namespace
 }  // namespace pyrometer

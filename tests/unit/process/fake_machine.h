@@ -36,7 +36,7 @@ inline BuildId FakeBuildId(char byte) {
   return BuildId(bytes);
 }
 
-// Understands two kinds of files: "ELF x..." has the build id x and one executable segment, which
+// Understands two kinds of files: "ELF x..." has the build id x (none if it is 0) and one executable segment, which
 // is at address 0x3000 and offset 0x1000; "BAD" cannot be read; all else is no ELF file.
 class FakeInspector : public ObjectInspector {
  public:
@@ -47,7 +47,7 @@ class FakeInspector : public ObjectInspector {
     const std::string_view start(text.data(), text.size());
     if (start.starts_with("BAD")) return Fail(ErrorCode::kMalformed, "bad file");
     if (!start.starts_with("ELF ")) return ObjectFacts{};
-    return ObjectFacts{FakeBuildId(start[4]),
+    return ObjectFacts{start[4] == '0' ? BuildId() : FakeBuildId(start[4]),
                        {{FileOffset(0x1000), ElfAddress(0x3000), 0x2000, 0x2000, true}}};
   }
 

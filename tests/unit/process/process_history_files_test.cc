@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files behind mappings, and perf maps: found, held and opened.
 #include <gmock/gmock.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -347,6 +350,67 @@ TEST_F(OneHeldFile, AProcessWithManyMappingsOfAFileIsOneAttemptToReachIt) {
 TEST_F(OneHeldFile, OthersAreOpenedAgainForWhoAsks) {
   const ObjectId a = sink_.by_pid[Pid(100)].mappings[1].mapping.object;
   EXPECT_EQ(ContentOf(forgetful_.OpenObject(a)), "ELF a");
+}
+
+// A library without a build id: /lib/plain, mapped by pid 100 at kStart.
+class OverwrittenFileTest : public ProcessHistoryTest {
+ protected:
+  OverwrittenFileTest() {
+    path_ = machine_.root() + "/lib/plain";
+    machine_.WriteFile(path_, "ELF 0");
+    machine_.RemoveProcess(100);
+    machine_.AddProcess(100, 5, Maps());
+    Scan();
+  }
+  std::string Maps() const {
+    return "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/plain") + "\n";
+  }
+  void Overwrite() const {
+    machine_.WriteFile(path_, "ELF 0, another one");
+    // Not now: a clock that counts in ticks might show the same time.
+    const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = 1, .tv_nsec = 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path_.c_str(), times, 0), 0);
+  }
+  ObjectId Published() { return sink_.by_pid[Pid(100)].mappings.at(0).mapping.object; }
+
+  std::string path_;
+};
+
+TEST_F(OverwrittenFileTest, IsAnotherObjectForTheNextWhoMapsIt) {
+  const ObjectId before = Published();
+  Overwrite();
+  machine_.AddProcess(300, 9, Maps());
+  Scan();
+  EXPECT_NE(sink_.by_pid[Pid(100)].mappings.at(0).mapping.object, before);
+  EXPECT_NE(FrameAt(300, 9, 0, kStart).object(), before);
+}
+
+TEST_F(OverwrittenFileTest, IsNeverTakenForWhatItWas) {
+  const ObjectId before = Published();
+  EXPECT_EQ(FrameAt(100, 5, 3, kStart).object(), before);
+  Overwrite();
+  const Frame doubtful = FrameAt(100, 5, 3, kStart + 0x10);
+  EXPECT_NE(doubtful.object(), before);
+  EXPECT_FALSE(history_.Object(doubtful.object())->was_opened) << "nobody can name anything in it";
+  EXPECT_EQ(PathAt(100, 5, 3, kStart + 0x10).substr(0, 10), "/lib/plain");
+  EXPECT_EQ(doubtful.offset(), ElfAddress(0x1010)) << "its offset in the file";
+  EXPECT_EQ(history_.counters().files_overwritten, 1);
+}
+
+TEST_F(OverwrittenFileTest, IsKnownAsWhatItIsNow) {
+  const ObjectId before = Published();
+  Overwrite();
+  FrameAt(100, 5, 3, kStart);
+  const ObjectId after = Published();
+  EXPECT_NE(after, before);
+  EXPECT_TRUE(history_.Object(after)->was_opened);
+  EXPECT_EQ(FrameAt(100, 5, 3, kStart + 0x10), Frame::Object(after, ElfAddress(0x3010)));
+}
+
+TEST_F(OverwrittenFileTest, IsWhatItWasIfItIsOnlyDeleted) {
+  const ObjectId before = Published();
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  EXPECT_EQ(FrameAt(100, 5, 3, kStart).object(), before);
 }
 
 }  // namespace
