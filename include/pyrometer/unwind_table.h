@@ -110,6 +110,10 @@ struct UnwindTable {
   // Of the rows, pages and rules: differs if they do.
   uint64_t digest = 0;
 
+  // The same for tables that were made from the same bytes, though of different files, and never
+  // again for others. 0: nothing is known of that.
+  uint64_t content = 0;
+
   bool empty() const { return pages.empty(); }
   size_t row_count() const {
     return empty() ? 0 : size_t{pages.back().first_row} + pages.back().row_count;

@@ -60,7 +60,7 @@ void AddTicks(const Accounting& ticks, StatList& list) {
 }
 
 void AddSampler(const SamplerCounters& sampler, StatList& list) {
-  static_assert(kNumbers<SamplerCounters> == 6 + 7 + 7 + 6);
+  static_assert(kNumbers<SamplerCounters> == 6 + 8 + 7 + 6);
   list.Add("sampled_cpus", sampler.sampled_cpus, "CPUs that are sampled now");
   list.Add("cpu_failures_total", sampler.cpu_failures,
            "failures to sample a CPU; tried again every second");
@@ -90,6 +90,8 @@ void AddSampler(const SamplerCounters& sampler, StatList& list) {
 void AddKernelTables(const SamplerCounters& sampler, StatList& list) {
   const TableUpload::Counters& tables = sampler.tables;
   list.Add("kernel_tables", tables.tables, "objects with an unwind table in the kernel now");
+  list.Add("kernel_table_contents", tables.contents,
+           "distinct tables of these: files of the same content share one");
   list.Add("kernel_table_rows", tables.rows, "rows of unwind tables in the kernel now");
   list.Add("kernel_table_chunks", tables.chunks, "chunks of 256 KiB that hold these rows now");
   list.Add("kernel_table_rules", tables.rules, "distinct unwind rules in the kernel now");

@@ -42,7 +42,6 @@ std::optional<uint32_t> TableUpload::Hold(ObjectId object, MonotonicTime now) {
   Object& entry = objects_[object];
   entry.slot = *slot;
   entry.holders = 1;
-  clock_.push_back(object);
   has_new_ = true;
   return slot;
 }
@@ -56,9 +55,8 @@ void TableUpload::Release(ObjectId object, MonotonicTime now) {
   const absl::MutexLock lock(&mutex_);
   const auto it = objects_.find(object);
   if (it == objects_.end() || --it->second.holders > 0) return;
-  Unload(it->second, now);
+  Leave(object, it->second, now);
   objects_.erase(it);
-  std::erase(clock_, object);
 }
 
 std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
@@ -68,56 +66,58 @@ std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
   has_new_ = false;
   std::vector<ObjectId> wanted;
   for (auto& [id, object] : objects_) {
-    if (object.requested || !IsWanted(object, pages_came_free)) continue;
+    const bool is_wanted =
+        object.state == State::kAbsent || (object.state == State::kRefused && pages_came_free);
+    if (object.requested || !is_wanted) continue;
     object.requested = true;
-    object.announced = false;
     wanted.push_back(id);
+  }
+  if (!lacks_rows_) return wanted;
+  for (const std::shared_ptr<Table>& table : clock_) {
+    if (table->requested != ObjectId(0) || !IsMissed(*table)) continue;
+    table->announced = false;
+    table->requested = UserOf(*table);
+    if (table->requested != ObjectId(0)) wanted.push_back(table->requested);
   }
   return wanted;
 }
 
-bool TableUpload::IsWanted(const Object& object, bool pages_came_free) const {
-  switch (object.state) {
-    case State::kAbsent:
-      return true;
-    case State::kLoaded:
-      return !object.replaced && IsMissed(object);
-    case State::kEmpty:
-      return false;
-    case State::kRefused:
-      return pages_came_free;
-  }
-  return false;
-}
-
 // True if samples went to user space because rows of it had been evicted.
-bool TableUpload::IsMissed(const Object& object) const {
-  if (!lacks_rows_) return false;
-  for (size_t i = 0; i < object.ranges.size(); ++i) {
-    const pyro_table_page& page = memory_.pages[object.first_page + i];
+bool TableUpload::IsMissed(const Table& table) const {
+  for (size_t i = 0; i < table.ranges.size(); ++i) {
+    const pyro_table_page& page = memory_.pages[table.first_page + i];
     if (page.chunk == PYRO_PAGE_EVICTED && page.used != 0) return true;
   }
   return false;
 }
 
+// One whose file still has this table.
+ObjectId TableUpload::UserOf(const Table& table) const {
+  for (const ObjectId user : table.users) {
+    if (!objects_.at(user).replaced) return user;
+  }
+  return ObjectId(0);
+}
+
 bool TableUpload::Load(ObjectId id, const UnwindTable& table, MonotonicTime now) {
-  const std::optional<std::vector<uint32_t>> pages = HoldToLoad(id, table, now);
-  if (!pages) return false;
-  if (pages->empty()) return true;
+  const std::optional<Missing> missing = HoldToLoad(id, table, now);
+  if (!missing) return false;
+  if (missing->pages.empty()) return true;
+  Table& into = *missing->table;
   size_t left_out = 0;
-  for (const uint32_t page : *pages) left_out += LoadPage(id, table, page, now);
-  Release(id, now);
+  for (const uint32_t page : missing->pages) left_out += LoadPage(into, table, page, now);
+  const absl::MutexLock lock(&mutex_);
+  into.is_loading = false;
+  if (into.users.empty()) Unload(into, now);
   // What is evicted now has room when it is out of quarantine; till then no more is evicted for it.
   const size_t resting = chunks_.resting();
-  if (left_out <= resting) return true;
-  const absl::MutexLock lock(&mutex_);
-  Evict(left_out - resting, now);
+  if (left_out > resting) Evict(left_out - resting, now);
   return true;
 }
 
-// The pages whose rows are to be loaded now. If there are any, the object is held until they are.
-std::optional<std::vector<uint32_t>> TableUpload::HoldToLoad(ObjectId id, const UnwindTable& table,
-                                                             MonotonicTime now) {
+// The pages whose rows are to be loaded now. If there are any, the table is kept until they are.
+std::optional<TableUpload::Missing> TableUpload::HoldToLoad(ObjectId id, const UnwindTable& table,
+                                                            MonotonicTime now) {
   const absl::MutexLock lock(&mutex_);
   const auto it = objects_.find(id);
   if (it == objects_.end()) return std::nullopt;
@@ -125,39 +125,42 @@ std::optional<std::vector<uint32_t>> TableUpload::HoldToLoad(ObjectId id, const 
   Object& object = it->second;
   object.requested = false;
   const bool again = object.state == State::kLoaded;
-  const bool by_page = again || table.row_count() > kMostAtOnce;
-  if (again && table.empty()) return std::vector<uint32_t>();  // it cannot be read now
-  object.replaced = again && table.digest != object.digest;
-  if (object.replaced) return std::vector<uint32_t>();
-  if (!again && !Begin(object, table, now)) return std::vector<uint32_t>();
-  std::vector<uint32_t> pages;
-  for (uint32_t i = 0; i < object.ranges.size() && i < table.pages.size(); ++i) {
-    const pyro_table_page& page = memory_.pages[object.first_page + i];
+  if (again && object.table->requested == id) object.table->requested = ObjectId(0);
+  if (again && table.empty()) return Missing();  // it cannot be read now
+  object.replaced = again && table.digest != object.table->digest;
+  if (object.replaced) return Missing();
+  const bool is_there = again || Find(table) != nullptr;
+  if (!again && !Begin(id, object, table, now)) return Missing();
+  const bool by_page = is_there || table.row_count() > kMostAtOnce;
+  Missing missing{.table = object.table, .pages = {}};
+  for (uint32_t i = 0; i < missing.table->ranges.size() && i < table.pages.size(); ++i) {
+    const pyro_table_page& page = memory_.pages[missing.table->first_page + i];
     if (table.pages[i].row_count == 0) continue;
     if (by_page && (page.chunk != PYRO_PAGE_EVICTED || page.used == 0)) continue;
-    pages.push_back(i);
+    missing.pages.push_back(i);
   }
   lacks_rows_ |= by_page;
-  if (!pages.empty()) ++object.holders;
-  return pages;
+  missing.table->is_loading = !missing.pages.empty();
+  return missing;
 }
 
 bool TableUpload::Need(ObjectId id, ElfAddress address) {
   const absl::MutexLock lock(&mutex_);
   const auto it = objects_.find(id);
   if (it == objects_.end() || it->second.state != State::kLoaded) return false;
-  Object& object = it->second;
-  const uint64_t first = memory_.tables[object.slot].first_text_page;
+  Table& table = *it->second.table;
+  const uint64_t first = memory_.tables[it->second.slot].first_text_page;
   const uint64_t number = (address.value() >> PYRO_UNWIND_PAGE_SHIFT) - first;
-  if (number >= object.ranges.size()) return false;
-  pyro_table_page& page = memory_.pages[object.first_page + number];
+  if (number >= table.ranges.size()) return false;
+  pyro_table_page& page = memory_.pages[table.first_page + number];
   if (page.chunk != PYRO_PAGE_EVICTED) return false;
   page.used = 1;  // the kernel side marks only the page it stopped at
-  return !object.requested && !std::exchange(object.announced, true);
+  return table.requested == ObjectId(0) && !std::exchange(table.announced, true);
 }
 
-// Finds room for everything but the rows, whose pages are evicted so far.
-bool TableUpload::Begin(Object& object, const UnwindTable& table, MonotonicTime now) {
+// Gives the object its table: that of another object, or one for which there is room for everything
+// but the rows, whose pages are evicted so far.
+bool TableUpload::Begin(ObjectId id, Object& object, const UnwindTable& table, MonotonicTime now) {
   pyro_object_table& entry = memory_.tables[object.slot];
   std::atomic_ref<__u32> state(entry.state);
   if (table.empty()) {
@@ -165,30 +168,51 @@ bool TableUpload::Begin(Object& object, const UnwindTable& table, MonotonicTime 
     state.store(PYRO_TABLE_EMPTY, std::memory_order_release);
     return false;
   }
-  const auto count = static_cast<uint32_t>(table.pages.size());
-  const std::optional<uint32_t> first = free_pages_.Take(count);
-  if (!first) {
+  std::shared_ptr<Table> found = Find(table);
+  if (found == nullptr) found = Enter(table, now);
+  if (found == nullptr) {
     object.state = State::kRefused;
     ++refused_;
     return false;
   }
   object.state = State::kLoaded;
-  object.digest = table.digest;
-  object.first_page = *first;
-  object.ranges.assign(count, {});
-  object.rules = rules_.Acquire(table.rules, now);
-  for (uint32_t i = 0; i < count; ++i) {
-    SetPage(*first + i, table.pages[i].row_count == 0 ? kEmptyPage : kEvictedPage);
-  }
+  object.table = std::move(found);
+  object.table->users.insert(id);
   entry.first_text_page = static_cast<uint32_t>(table.first_page);
-  entry.first_page = *first;
-  entry.page_count = count;
+  entry.first_page = object.table->first_page;
+  entry.page_count = static_cast<uint32_t>(table.pages.size());
   state.store(table.sparse ? PYRO_TABLE_SPARSE : PYRO_TABLE_LOADED, std::memory_order_release);
   return true;
 }
 
-// Returns the number of rows that the budget had no room for. REQUIRES: the object is held.
-size_t TableUpload::LoadPage(ObjectId id, const UnwindTable& table, uint32_t page,
+std::shared_ptr<TableUpload::Table> TableUpload::Find(const UnwindTable& table) {
+  if (table.content == 0) return nullptr;
+  const auto known = contents_.find(table.content);
+  return known == contents_.end() ? nullptr : known->second;
+}
+
+// Null if there is no room.
+std::shared_ptr<TableUpload::Table> TableUpload::Enter(const UnwindTable& table,
+                                                       MonotonicTime now) {
+  const auto count = static_cast<uint32_t>(table.pages.size());
+  const std::optional<uint32_t> first = free_pages_.Take(count);
+  if (!first) return nullptr;
+  const auto entered = std::make_shared<Table>();
+  entered->content = table.content;
+  entered->digest = table.digest;
+  entered->first_page = *first;
+  entered->ranges.assign(count, {});
+  entered->rules = rules_.Acquire(table.rules, now);
+  for (uint32_t i = 0; i < count; ++i) {
+    SetPage(*first + i, table.pages[i].row_count == 0 ? kEmptyPage : kEvictedPage);
+  }
+  if (table.content != 0) contents_[table.content] = entered;
+  clock_.push_back(entered);
+  return entered;
+}
+
+// Returns the number of rows that the budget had no room for. REQUIRES: into.is_loading.
+size_t TableUpload::LoadPage(Table& into, const UnwindTable& table, uint32_t page,
                              MonotonicTime now) {
   // Not under the lock: they may have to be read from a file.
   std::vector<pyro_unwind_row> buffer;
@@ -196,59 +220,56 @@ size_t TableUpload::LoadPage(ObjectId id, const UnwindTable& table, uint32_t pag
   if (own.empty()) {
     const absl::MutexLock lock(&mutex_);
     lacks_rows_ = true;
-    SetPage(objects_.at(id).first_page + page, kEvictedPage);  // tried again for the next sample
+    SetPage(into.first_page + page, kEvictedPage);  // tried again for the next sample
     return 0;
   }
-  const std::vector<pyro_unwind_row> rows = KernelRows(id, own);
+  const std::vector<pyro_unwind_row> rows = KernelRows(into, own);
   const Result<RowChunks::Range> range = chunks_.Store(rows, now);
   const absl::MutexLock lock(&mutex_);
-  Object& object = objects_.at(id);
   lacks_rows_ |= !range;
   if (!range && range.error().code() == ErrorCode::kExhausted) return rows.size();
   if (!range) {
-    SetPage(object.first_page + page, kEvictedPage);  // to be tried when the next sample needs it
+    SetPage(into.first_page + page, kEvictedPage);  // to be tried when the next sample needs it
     return 0;
   }
-  object.ranges[page] = *range;
+  into.ranges[page] = *range;
   SetPage(
-      object.first_page + page,
+      into.first_page + page,
       {.chunk = range->chunk, .first = range->first, .count = range->count, .used = 1, .pad = 0});
   return 0;
 }
 
-// An object's rows, with the numbers that their rules have in the kernel.
-std::vector<pyro_unwind_row> TableUpload::KernelRows(ObjectId id,
+// A table's rows, with the numbers that their rules have in the kernel.
+std::vector<pyro_unwind_row> TableUpload::KernelRows(const Table& into,
                                                      std::span<const pyro_unwind_row> own) {
   const absl::MutexLock lock(&mutex_);
-  const Object& object = objects_.at(id);
   std::vector<pyro_unwind_row> rows(own.begin(), own.end());
-  for (pyro_unwind_row& row : rows) row.rule = object.rules[row.rule];
+  for (pyro_unwind_row& row : rows) row.rule = into.rules[row.rule];
   return rows;
 }
 
-// The clock algorithm, an object at a time: pages that were used since the hand last passed get
+// The clock algorithm, a table at a time: pages that were used since the hand last passed get
 // another round.
 void TableUpload::Evict(size_t rows, MonotonicTime now) {
   size_t evicted = 0;
   for (size_t passed = 0; evicted < rows && passed < 2 * clock_.size(); ++passed) {
-    const ObjectId id = clock_.front();
+    clock_.push_back(std::move(clock_.front()));
     clock_.pop_front();
-    clock_.push_back(id);
-    evicted += EvictFrom(objects_.at(id), now);
+    evicted += EvictFrom(*clock_.back(), now);
   }
 }
 
-size_t TableUpload::EvictFrom(Object& object, MonotonicTime now) {
+size_t TableUpload::EvictFrom(Table& table, MonotonicTime now) {
   size_t evicted = 0;
-  for (uint32_t i = 0; i < object.ranges.size(); ++i) {
-    RowChunks::Range& range = object.ranges[i];
-    pyro_table_page& page = memory_.pages[object.first_page + i];
+  for (uint32_t i = 0; i < table.ranges.size(); ++i) {
+    RowChunks::Range& range = table.ranges[i];
+    pyro_table_page& page = memory_.pages[table.first_page + i];
     if (range.count == 0) continue;
     if (page.used != 0) {
       page.used = 0;
       continue;
     }
-    SetPage(object.first_page + i, kEvictedPage);
+    SetPage(table.first_page + i, kEvictedPage);
     chunks_.Retire(range, now);
     evicted += range.count;
     range = {};
@@ -257,17 +278,28 @@ size_t TableUpload::EvictFrom(Object& object, MonotonicTime now) {
   return evicted;
 }
 
-void TableUpload::Unload(Object& object, MonotonicTime now) {
+// Takes the object's table from it.
+void TableUpload::Leave(ObjectId id, Object& object, MonotonicTime now) {
   std::atomic_ref<__u32>(memory_.tables[object.slot].state)
       .store(PYRO_TABLE_ABSENT, std::memory_order_release);
-  for (const RowChunks::Range& range : object.ranges) {
+  retired_.push_back({.when = now, .slot = object.slot});
+  if (object.table == nullptr) return;
+  Table& table = *object.table;
+  table.users.erase(id);
+  if (table.requested == id) table.requested = ObjectId(0);  // another user may answer for it
+  if (table.users.empty() && !table.is_loading) Unload(table, now);
+}
+
+void TableUpload::Unload(Table& table, MonotonicTime now) {
+  for (const RowChunks::Range& range : table.ranges) {
     if (range.count > 0) chunks_.Retire(range, now);
   }
-  rules_.Release(object.rules, now);
+  rules_.Release(table.rules, now);
   retired_.push_back({.when = now,
-                      .slot = object.slot,
-                      .first_page = object.first_page,
-                      .page_count = static_cast<uint32_t>(object.ranges.size())});
+                      .first_page = table.first_page,
+                      .page_count = static_cast<uint32_t>(table.ranges.size())});
+  if (table.content != 0) contents_.erase(table.content);
+  std::erase_if(clock_, [&table](const auto& entry) { return entry.get() == &table; });
 }
 
 // True if pages came free.
@@ -275,7 +307,7 @@ bool TableUpload::Reuse(MonotonicTime now) {
   bool pages_came_free = false;
   while (!retired_.empty() && IsOver(kReaderQuarantine, retired_.front().when, now)) {
     const Retired& retired = retired_.front();
-    free_slots_.GiveBack(retired.slot, 1);
+    if (retired.slot != 0) free_slots_.GiveBack(retired.slot, 1);
     if (retired.page_count > 0) {
       free_pages_.GiveBack(retired.first_page, retired.page_count);
       pages_came_free = true;
@@ -296,7 +328,8 @@ void TableUpload::SetPage(uint32_t index, const pyro_table_page& page) {
 
 TableUpload::Counters TableUpload::counters() const {
   const absl::MutexLock lock(&mutex_);
-  Counters counters{.rows = chunks_.rows(),
+  Counters counters{.contents = clock_.size(),
+                    .rows = chunks_.rows(),
                     .chunks = chunks_.chunks(),
                     .rules = rules_.size(),
                     .evicted_pages = evicted_,

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "base/free_ranges.h"
 #include "pyrometer/abi/unwind.h"
@@ -24,6 +26,7 @@ namespace pyrometer {
 // for rows. Mapping arrays hold the objects they name. An object's table is wanted from then on,
 // not from its first sample. When rows exceed the budget, pages that no sample used lately are
 // evicted, and loaded again when a sample needs them. Of a large table only such pages are loaded.
+// Objects whose tables are of one content (UnwindTable::content) share its rows and pages.
 //
 // The process tracker calls Hold and Release; one other thread calls TakeWanted and Load; any may
 // call Need. Loading waits for the kernel, but never makes the process tracker wait.
@@ -35,7 +38,8 @@ class TableUpload {
     std::span<pyro_unwind_rule> rules;
   };
   struct Counters {
-    uint64_t tables = 0;           // objects in the kernel now
+    uint64_t tables = 0;           // objects with a table in the kernel now
+    uint64_t contents = 0;         // distinct tables of these
     uint64_t rows = 0;             // in chunks now
     uint64_t chunks = 0;           // likewise
     uint64_t rules = 0;            // distinct ones now
@@ -78,37 +82,52 @@ class TableUpload {
 
  private:
   enum class State : uint8_t { kAbsent, kLoaded, kEmpty, kRefused };
+  // A table in the kernel, of one or more objects.
+  struct Table {
+    uint64_t content = 0;  // 0: shared with no other object
+    uint64_t digest = 0;
+    uint32_t first_page = 0;
+    std::vector<RowChunks::Range> ranges;  // by page; count 0: none in the kernel
+    std::vector<uint16_t> rules;           // held in rules_
+    absl::flat_hash_set<ObjectId> users;
+    ObjectId requested;      // the user for which TakeWanted() asked, until Load(); 0: none
+    bool announced = false;  // by Need(), since TakeWanted()
+    bool is_loading = false;
+  };
   struct Object {
     uint32_t slot = 0;
     uint32_t holders = 0;
     State state = State::kAbsent;
-    bool requested = false;  // by TakeWanted(), and not yet loaded
-    bool announced = false;  // by Need(), since TakeWanted()
-    uint64_t digest = 0;     // of the table, if kLoaded; so the rest
-    bool replaced = false;   // the file has a different table by now
-    uint32_t first_page = 0;
-    std::vector<RowChunks::Range> ranges;  // by page; count 0: none in the kernel
-    std::vector<uint16_t> rules;           // held in rules_
+    bool requested = false;        // by TakeWanted(), and not yet loaded
+    bool replaced = false;         // the file has a different table by now
+    std::shared_ptr<Table> table;  // null unless kLoaded
   };
   struct Retired {
     MonotonicTime when;
-    uint32_t slot = 0;
+    uint32_t slot = 0;  // 0: none
     uint32_t first_page = 0;
     uint32_t page_count = 0;
   };
+  // What Load() has to do.
+  struct Missing {
+    std::shared_ptr<Table> table;
+    std::vector<uint32_t> pages;
+  };
 
-  std::optional<std::vector<uint32_t>> HoldToLoad(ObjectId id, const UnwindTable& table,
-                                                  MonotonicTime now);
-  bool Begin(Object& object, const UnwindTable& table, MonotonicTime now)
+  std::optional<Missing> HoldToLoad(ObjectId id, const UnwindTable& table, MonotonicTime now);
+  bool Begin(ObjectId id, Object& object, const UnwindTable& table, MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  size_t LoadPage(ObjectId id, const UnwindTable& table, uint32_t page, MonotonicTime now);
-  std::vector<pyro_unwind_row> KernelRows(ObjectId id, std::span<const pyro_unwind_row> own);
-  bool IsWanted(const Object& object, bool pages_came_free) const
+  std::shared_ptr<Table> Find(const UnwindTable& table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Table> Enter(const UnwindTable& table, MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsMissed(const Object& object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t LoadPage(Table& into, const UnwindTable& table, uint32_t page, MonotonicTime now);
+  std::vector<pyro_unwind_row> KernelRows(const Table& into, std::span<const pyro_unwind_row> own);
+  bool IsMissed(const Table& table) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ObjectId UserOf(const Table& table) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict(size_t rows, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  size_t EvictFrom(Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unload(Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t EvictFrom(Table& table, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Leave(ObjectId id, Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unload(Table& table, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetPage(uint32_t index, const pyro_table_page& page);
 
@@ -119,7 +138,10 @@ class TableUpload {
   FreeRanges free_slots_ ABSL_GUARDED_BY(mutex_);
   FreeRanges free_pages_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<ObjectId, Object> objects_ ABSL_GUARDED_BY(mutex_);
-  std::deque<ObjectId> clock_ ABSL_GUARDED_BY(mutex_);  // in which order objects lose pages
+  // By UnwindTable::content, where that is known.
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Table>> contents_ ABSL_GUARDED_BY(mutex_);
+  // All of them, in the order in which they lose pages.
+  std::deque<std::shared_ptr<Table>> clock_ ABSL_GUARDED_BY(mutex_);
   std::deque<Retired> retired_ ABSL_GUARDED_BY(mutex_);
   bool has_new_ ABSL_GUARDED_BY(mutex_) = false;
   bool lacks_rows_ ABSL_GUARDED_BY(mutex_) = false;  // some did not get in, or were evicted

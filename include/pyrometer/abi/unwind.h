@@ -72,7 +72,7 @@ struct pyro_unwind_rule {
  * their size. */
 #define PYRO_CHUNK_ROWS 65536 /* as many as pyro_table_page.first can tell apart */
 #define PYRO_MAX_CHUNKS 1024
-#define PYRO_MAX_TABLES 16384
+#define PYRO_MAX_TABLES 131072 /* 2,000 containers of 50 files; equal files share their pages */
 #define PYRO_MAX_TABLE_PAGES 262144 /* 16 GiB of text */
 #define PYRO_MAX_RULES 16384
 

@@ -22,6 +22,7 @@ using testing::UnorderedElementsAre;
 
 constexpr ObjectId kLibc(7);
 constexpr ObjectId kSsl(8);
+constexpr ObjectId kCopy(9);  // of kLibc
 constexpr MonotonicTime kNow(5'000'000'000);
 constexpr MonotonicTime kLater(7'000'000'000);
 constexpr MonotonicTime kMuchLater(50'000'000'000);
@@ -293,6 +294,89 @@ TEST_F(TableUploadTest, WantsARefusedTableAgainWhenPagesComeFree) {
   EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl));
   upload_.Load(kSsl, Table(40, 1), kMuchLater);
   EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_LOADED);
+}
+
+UnwindTable OfContent(uint64_t content, UnwindTable table) {
+  table.content = content;
+  return table;
+}
+
+TEST_F(TableUploadTest, KeepsTheRowsOfOneContentOnce) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  const uint32_t copy = *upload_.Hold(kCopy, kNow);
+  upload_.Load(kLibc, OfContent(1, Table(2, 100, 48)), kNow);
+  upload_.Load(kCopy, OfContent(1, Table(2, 100, 48)), kNow);
+  EXPECT_EQ(RuleAt(libc, 0x40005)->cfa_offset, 48);
+  EXPECT_EQ(RuleAt(copy, 0x50005)->cfa_offset, 48);
+  EXPECT_EQ(upload_.counters().rows, 200U);
+  EXPECT_EQ(upload_.counters().tables, 2U);
+  EXPECT_EQ(upload_.counters().contents, 1U);
+}
+
+TEST_F(TableUploadTest, SharesNothingOfWhichTheContentIsUnknown) {
+  upload_.Hold(kLibc, kNow);
+  upload_.Hold(kCopy, kNow);
+  upload_.Load(kLibc, Table(2, 100, 48), kNow);
+  upload_.Load(kCopy, Table(2, 100, 48), kNow);
+  EXPECT_EQ(upload_.counters().rows, 400U);
+  EXPECT_EQ(upload_.counters().contents, 2U);
+}
+
+TEST_F(TableUploadTest, KeepsSharedRowsUntilTheLastObjectIsGone) {
+  upload_.Hold(kLibc, kNow);
+  const uint32_t copy = *upload_.Hold(kCopy, kNow);
+  upload_.Load(kLibc, OfContent(1, Table(2, 100, 48)), kNow);
+  upload_.Load(kCopy, OfContent(1, Table(2, 100, 48)), kNow);
+  upload_.Release(kLibc, kNow);
+  upload_.TakeWanted(kMuchLater);
+  EXPECT_EQ(RuleAt(copy, 0x40005)->cfa_offset, 48);
+  upload_.Release(kCopy, kMuchLater);
+  EXPECT_EQ(upload_.counters().rows, 0U);
+  EXPECT_EQ(upload_.counters().rules, 0U);
+  EXPECT_EQ(upload_.counters().contents, 0U);
+  upload_.Hold(kLibc, kMuchLater);
+  upload_.Load(kLibc, OfContent(1, Table(2, 100, 48)), kMuchLater);
+  EXPECT_EQ(upload_.counters().rows, 200U);
+}
+
+TEST_F(TableUploadTest, AsksOneObjectForTheRowsThatAllOfItsContentMiss) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  const uint32_t copy = *upload_.Hold(kCopy, kNow);
+  const UnwindTable table = OfContent(1, Table(40, 40'000));  // loaded by the page
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, table, kNow);
+  upload_.Load(kCopy, table, kNow);
+  EXPECT_EQ(RuleAt(copy, 0x50005), std::nullopt);
+  const std::vector<ObjectId> wanted = upload_.TakeWanted(kNow);
+  ASSERT_EQ(wanted.size(), 1U);
+  upload_.Release(wanted[0], kNow);  // it will never answer
+  const ObjectId other = wanted[0] == kLibc ? kCopy : kLibc;
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(other));
+  upload_.Load(other, table, kNow);
+  EXPECT_EQ(RuleAt(other == kLibc ? libc : copy, 0x50005)->cfa_offset, 8);
+}
+
+TEST_F(TableUploadTest, GivesANewObjectTheSharedPagesThatItMisses) {
+  upload_.Hold(kLibc, kNow);
+  const UnwindTable table = OfContent(1, Table(40, 40'000));
+  upload_.Load(kLibc, table, kNow);
+  EXPECT_TRUE(upload_.Need(kLibc, ElfAddress(0x50005)));
+  const uint32_t copy = *upload_.Hold(kCopy, kNow);
+  upload_.Load(kCopy, table, kNow);
+  EXPECT_EQ(RuleAt(copy, 0x50005)->cfa_offset, 8);
+}
+
+TEST_F(TableUploadTest, SharesNoMoreWithAFileThatWasRewritten) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  const uint32_t copy = *upload_.Hold(kCopy, kNow);
+  const UnwindTable table = OfContent(1, Table(40, 40'000));
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, table, kNow);
+  upload_.Load(kCopy, table, kNow);
+  upload_.Load(kCopy, OfContent(2, Table(2, 100, 48)), kNow);  // made again
+  EXPECT_EQ(RuleAt(libc, 0x50005), std::nullopt);
+  EXPECT_EQ(RuleAt(copy, 0x50005), std::nullopt);
+  EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kLibc)) << "which still has this table";
 }
 
 }  // namespace
