@@ -23,14 +23,14 @@ bool Overflows(uint64_t start, uint64_t size) {
 
 Result<ElfFile> ElfFile::Open(int fd) {
   ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> bytes, FileBytes(fd));
-  return Read(std::move(bytes));
+  return From(std::move(bytes));
 }
 
 Result<ElfFile> ElfFile::FromBytes(std::vector<std::byte> bytes) {
-  return Read(MemoryBytes(std::move(bytes)));
+  return From(MemoryBytes(std::move(bytes)));
 }
 
-Result<ElfFile> ElfFile::Read(std::unique_ptr<ByteSource> bytes) {
+Result<ElfFile> ElfFile::From(std::unique_ptr<ByteSource> bytes) {
   ElfFile elf(std::move(bytes));
   RETURN_IF_ERROR(elf.ReadHeader());
   RETURN_IF_ERROR(elf.ReadProgramHeaders());

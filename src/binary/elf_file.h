@@ -25,6 +25,7 @@ class ElfFile {
   // machines and types (relocatable, core); kMalformed for headers that contradict themselves.
   static Result<ElfFile> Open(int fd);
   static Result<ElfFile> FromBytes(std::vector<std::byte> bytes);
+  static Result<ElfFile> From(std::unique_ptr<ByteSource> bytes);
 
   const Elf64_Ehdr& header() const { return header_; }
   std::span<const Elf64_Phdr> program_headers() const { return program_headers_; }
@@ -37,7 +38,6 @@ class ElfFile {
 
  private:
   explicit ElfFile(std::unique_ptr<ByteSource> bytes) : bytes_(std::move(bytes)) {}
-  static Result<ElfFile> Read(std::unique_ptr<ByteSource> bytes);
   Result<void> ReadHeader();
   Result<void> ReadProgramHeaders();
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "indexer/in_process_indexer.h"
 
+#include <array>
+#include <span>
 #include <utility>
 
 #include "binary/elf_file.h"
@@ -9,6 +11,28 @@
 #include "unwind/table_compiler.h"
 
 namespace pyrometer {
+namespace {
+
+Result<ElfFile> Open(int fd, ReadingRecorder& recorder) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> bytes, recorder.Open(fd));
+  return ElfFile::From(std::move(bytes));
+}
+
+Result<UnwindTable> Compile(const FilesToRead& files, const UnwindTableOptions& options,
+                            ReadingRecorder& recorder) {
+  ASSIGN_OR_RETURN(const ElfFile elf, Open(files.own, recorder));
+  if (files.debug < 0) return CompileUnwindTable(elf, options);
+  ASSIGN_OR_RETURN(const ElfFile debug_file, Open(files.debug, recorder));
+  return CompileUnwindTable(elf, debug_file, options);
+}
+
+Result<SymbolTable> ReadSymbols(int fd, const SymbolTableOptions& options,
+                                ReadingRecorder& recorder) {
+  ASSIGN_OR_RETURN(const ElfFile elf, Open(fd, recorder));
+  return ReadSymbolTable(elf, options);
+}
+
+}  // namespace
 
 Result<ObjectFacts> InProcessIndexer::Inspect(int fd) {
   const Result<ElfFile> elf = ElfFile::Open(fd);
@@ -18,21 +42,22 @@ Result<ObjectFacts> InProcessIndexer::Inspect(int fd) {
   return elf.error();
 }
 
-Result<SymbolTable> InProcessIndexer::Symbols(int fd, const SymbolTableOptions& options) {
-  ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
-  return ReadSymbolTable(elf, options);
+Result<Made<SymbolTable>> InProcessIndexer::Symbols(int fd, const SymbolTableOptions& options) {
+  ReadingRecorder recorder(key_);
+  ASSIGN_OR_RETURN(SymbolTable symbols, ReadSymbols(fd, options, recorder));
+  return Made<SymbolTable>{.value = std::move(symbols), .reading = std::move(recorder).Finish()};
 }
 
-Result<UnwindTable> InProcessIndexer::Unwind(int fd, const UnwindTableOptions& options) {
-  ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
-  return CompileUnwindTable(elf, options);
+Result<Made<UnwindTable>> InProcessIndexer::Unwind(const FilesToRead& files,
+                                                   const UnwindTableOptions& options) {
+  ReadingRecorder recorder(key_);
+  ASSIGN_OR_RETURN(UnwindTable table, Compile(files, options, recorder));
+  return Made<UnwindTable>{.value = std::move(table), .reading = std::move(recorder).Finish()};
 }
 
-Result<UnwindTable> InProcessIndexer::Unwind(int fd, int debug_fd,
-                                             const UnwindTableOptions& options) {
-  ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
-  ASSIGN_OR_RETURN(const ElfFile debug_file, ElfFile::Open(debug_fd));
-  return CompileUnwindTable(elf, debug_file, options);
+Result<bool> InProcessIndexer::Repeats(const FilesToRead& files, const Reading& reading) {
+  const std::array<int, 2> both = {files.own, files.debug};
+  return pyrometer::Repeats(reading, std::span(both).first(files.debug < 0 ? 1 : 2), key_);
 }
 
 }  // namespace pyrometer

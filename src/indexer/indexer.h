@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "indexer/reading.h"
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
 #include "pyrometer/unwind_table.h"
@@ -8,26 +9,41 @@
 
 namespace pyrometer {
 
+// Descriptors open for reading, which stay the caller's.
+struct FilesToRead {
+  int own = -1;
+  int debug = -1;  // of its separate debug file; -1: none
+};
+
+// What was made, and from what.
+template <typename T>
+struct Made {
+  T value;
+  Reading reading;
+};
+
 // The only way to read files of profiled programs. A descriptor goes in, values come out; no paths,
-// so an implementation needs neither a file system nor privileges.
+// so an implementation needs neither a file system nor privileges. All methods read files and so
+// may hang with their file system: FileWorkers call them. Any number of threads at once.
 class Indexer {
  public:
   virtual ~Indexer() = default;
-
-  // In all methods descriptors are open for reading and stay the caller's.
 
   // Build id and segments; no segments if the file is not an ELF file. Costs a few reads, 3 to 6
   // µs. Errors: kUnsupported for ELF files of other machines; kMalformed; kIo.
   virtual Result<ObjectFacts> Inspect(int fd) = 0;
 
   // The file's functions; see ReadSymbolTable. Half a microsecond a function.
-  virtual Result<SymbolTable> Symbols(int fd, const SymbolTableOptions& options) = 0;
+  virtual Result<Made<SymbolTable>> Symbols(int fd, const SymbolTableOptions& options) = 0;
 
-  // How to unwind the file's functions; see CompileUnwindTable. About 70 ns a row: 2 ms for libc,
-  // 60 ms for libLLVM. A stop makes it fail soon, with kExhausted.
-  virtual Result<UnwindTable> Unwind(int fd, const UnwindTableOptions& options) = 0;
-  // The same with what the file's separate debug file adds, which is read from `debug_fd`.
-  virtual Result<UnwindTable> Unwind(int fd, int debug_fd, const UnwindTableOptions& options) = 0;
+  // How to unwind the file's functions, with what its debug file adds; see CompileUnwindTable.
+  // About 70 ns a row: 2 ms for libc, 60 ms for libLLVM. A stop makes it fail soon, with
+  // kExhausted.
+  virtual Result<Made<UnwindTable>> Unwind(const FilesToRead& files,
+                                           const UnwindTableOptions& options) = 0;
+
+  // True if the same would be made of these files. Errors: those of reading them.
+  virtual Result<bool> Repeats(const FilesToRead& files, const Reading& reading) = 0;
 };
 
 }  // namespace pyrometer

@@ -36,8 +36,7 @@ std::optional<ObjectId> ObjectTable::Remembered(const Name& name) {
 bool ObjectTable::IsOverwritten(ObjectId id) const {
   const ObjectInfo* const info = Find(id);
   if (info == nullptr || !info->was_opened || !info->build_id.empty()) return false;
-  return overwritten_.contains(id) ||
-         (held_.Holds(id) && !held_.IsUnchanged(id, info->identity));
+  return overwritten_.contains(id) || (held_.Holds(id) && !held_.IsUnchanged(id, info->identity));
 }
 
 ObjectId ObjectTable::Overwritten(ObjectId id) {

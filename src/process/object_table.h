@@ -104,8 +104,8 @@ class ObjectTable {
   // True if others still share so many files that none can be held.
   bool IsFull() const { return held_.is_full(); }
 
-  // True if the file has been written to, as far as that can be seen, and has no build id that would
-  // tell one content from the other.
+  // True if the file has been written to, as far as that can be seen, and has no build id that
+  // would tell one content from the other.
   bool IsOverwritten(ObjectId id) const;
   // What stands for an object of which nobody can tell which content a sample met: one without
   // facts. Names do not lead to the object any more.

@@ -49,12 +49,12 @@ void ColdUnwinder::Run(const std::stop_token& stop) {
 }
 
 bool ColdUnwinder::Unwind(const std::stop_token& stop) {
+  TakeUpAgain();
   bool any = false;
   while (!stop.stop_requested()) {
     const ColdSample* const sample = Next();
     if (sample == nullptr) break;
-    Done(UnwindOne(*sample));
-    any = true;
+    any |= Done(UnwindOne(*sample));
   }
   tables_.CloseFile();
   return any || IsBehind();
@@ -78,18 +78,52 @@ const ColdSample* ColdUnwinder::Next() {
   std::vector<ColdSample> more = source_.Take();
   const absl::MutexLock lock(&mutex_);
   std::ranges::move(more, std::back_inserter(taken_));
-  finished_ = was_finishing && taken_.empty();
+  finished_ = was_finishing && taken_.empty() && put_aside_.empty();
   return taken_.empty() ? nullptr : &taken_.front();
 }
 
-void ColdUnwinder::Done(ColdStack stack) {
+// False if it was put aside.
+bool ColdUnwinder::Done(ColdStack stack) {
   const absl::MutexLock lock(&mutex_);
-  if (finished_) return;  // it was given up meanwhile
+  if (finished_) return true;  // it was given up meanwhile
+  if (stack.pending != ObjectId(0)) {
+    put_aside_bytes_ += taken_.front().stack.size();
+    put_aside_.push_back({.sample = std::move(taken_.front()), .so_far = std::move(stack)});
+    taken_.pop_front();
+    LimitPutAside();
+    return false;
+  }
   if (stack.over_budget) ++counters_.over_budget;
   taken_.front().stack = {};
   done_.push_back({.sample = std::move(taken_.front()), .stack = std::move(stack)});
   taken_.pop_front();
   ++counters_.unwound;
+  return true;
+}
+
+// The samples whose table is there by now, or will not come.
+void ColdUnwinder::TakeUpAgain() {
+  const absl::MutexLock lock(&mutex_);
+  if (finished_) return;
+  std::deque<PutAside> all = std::exchange(put_aside_, {});
+  for (PutAside& one : all) {
+    if (tables_.IsPending(one.so_far.pending)) {
+      put_aside_.push_back(std::move(one));
+      continue;
+    }
+    put_aside_bytes_ -= one.sample.stack.size();
+    taken_.push_back(std::move(one.sample));
+  }
+}
+
+void ColdUnwinder::LimitPutAside() {
+  while (put_aside_bytes_ > kMaxPutAside || put_aside_.size() > kMaxDone) {
+    PutAside oldest = std::move(put_aside_.front());
+    put_aside_.pop_front();
+    put_aside_bytes_ -= oldest.sample.stack.size();
+    GiveUp(oldest.sample, std::move(oldest.so_far));
+    ++counters_.no_room;
+  }
 }
 
 // Not by waiting for the ring, in which something may be all the time.
@@ -140,12 +174,18 @@ void ColdUnwinder::Finish(std::chrono::steady_clock::time_point until) {
   const absl::MutexLock lock(&mutex_);
   if (finished_) return;
   std::ranges::move(rest, std::back_inserter(taken_));
-  for (ColdSample& sample : taken_) GiveUp(sample);
+  for (const ColdSample& sample : taken_) GiveUp(sample, {.frames = {Frame::User(sample.pc)}});
+  for (PutAside& one : put_aside_) GiveUp(one.sample, std::move(one.so_far));
+  const auto is_cold = [](const ColdSample& sample) { return !sample.unwound; };
+  counters_.given_up +=
+      static_cast<uint64_t>(std::ranges::count_if(taken_, is_cold)) + put_aside_.size();
+  put_aside_.clear();
   finished_ = true;
 }
 
-// Leaves its stack bytes and registers, for it may still be being unwound.
-void ColdUnwinder::GiveUp(const ColdSample& sample) {
+// With the stack as it is so far. Leaves the sample its stack bytes and registers, for it may still
+// be being unwound.
+void ColdUnwinder::GiveUp(const ColdSample& sample, ColdStack stack) {
   ColdSample without_stack;
   without_stack.process = sample.process;
   without_stack.exec = sample.exec;
@@ -156,12 +196,11 @@ void ColdUnwinder::GiveUp(const ColdSample& sample) {
   without_stack.kernel_frames = sample.kernel_frames;
   without_stack.unwound = sample.unwound;
   if (sample.unwound) {
-    done_.push_back({.sample = std::move(without_stack), .stack = UnwindOne(sample)});
-    return;
+    stack = UnwindOne(sample);
+  } else {
+    stack.end = StackEnd::kNotReady;
   }
-  done_.push_back({.sample = std::move(without_stack),
-                   .stack = {.frames = {Frame::User(sample.pc)}, .end = StackEnd::kNotReady}});
-  ++counters_.given_up;
+  done_.push_back({.sample = std::move(without_stack), .stack = std::move(stack)});
 }
 
 void ColdUnwinder::MoveInto(Window& window) {
@@ -194,7 +233,8 @@ void ColdUnwinder::MoveInto(Window& window) {
 ColdUnwinder::Counters ColdUnwinder::counters() const {
   const absl::MutexLock lock(&mutex_);
   Counters now = counters_;
-  now.waiting = finished_ ? 0 : taken_.size();
+  now.waiting = finished_ ? 0 : taken_.size() + put_aside_.size();
+  now.put_aside = put_aside_.size();
   now.done = done_.size();
   return now;
 }

@@ -26,9 +26,11 @@ UnwindView::Found ColdView::Find(Address pc) {
   if (mapping->object == ObjectId(0)) {
     return {.place = Place::kAnonymous, .table = nullptr, .rule = nullptr};
   }
-  const MonotonicTime asked = clock_();
   std::shared_ptr<const UnwindTable> table = tables_.Of(mapping->object);
-  waited_ += Between(asked, clock_());
+  if (table == nullptr) {
+    pending_ = mapping->object;
+    return {.place = Place::kUnknown, .table = nullptr, .rule = nullptr};
+  }
   if (table->empty()) return {.place = Place::kNoTable, .table = nullptr, .rule = nullptr};
   if (held_.empty() || held_.back() != table) held_.push_back(std::move(table));
   return FindIn(*held_.back(), mapping->ToElfAddress(pc));
@@ -67,14 +69,12 @@ Frame ColdView::FrameOf(Address pc) const {
 
 ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,
                            UnwindTableSource& tables, const UnwindBudget& budget) {
-  ColdView view(sample, program, tables, budget.now);
-  // The first sample that needs a table waits until it is made. That is not the sample's fault.
-  UnwindBudget own = budget;
-  own.now = [&view, &budget] { return Before(budget.now(), view.waited()); };
+  ColdView view(sample, program, tables);
   const UserRegisters registers{
       .pc = sample.pc, .values = sample.registers, .after_call = sample.after_call};
-  const UnwoundStack unwound = Unwind(registers, view, own);
+  const UnwoundStack unwound = Unwind(registers, view, budget);
   ColdStack stack;
+  stack.pending = view.pending();
   stack.over_budget = unwound.over_budget;
   stack.end =
       unwound.end == StackEnd::kUnreadable && view.ran_out() ? StackEnd::kTruncated : unwound.end;

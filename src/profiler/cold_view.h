@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "base/clock.h"
 #include "process/program_mappings.h"
 #include "pyrometer/cold_sample.h"
 #include "pyrometer/frame.h"
@@ -21,15 +18,18 @@ namespace pyrometer {
 class UnwindTableSource {
  public:
   virtual ~UnwindTableSource() = default;
-  // Never null; empty if there is no call frame information.
+  // Null if it is not there yet: then it is being made. Empty if there is no call frame
+  // information. Never waits for a file.
   virtual std::shared_ptr<const UnwindTable> Of(ObjectId object) = 0;
-  // True if Of() would return a table without reading files.
+  // True if Of() would most likely return a table.
   virtual bool Has(ObjectId object) const = 0;
+  // True while the object's table is being made.
+  virtual bool IsPending(ObjectId object) const = 0;
   // True if the last Of() gave an empty table only because the object's file could not be read
   // then.
   virtual bool HasFailed(ObjectId object) = 0;
-  // Reads bytes of the object's text; false if they are not available. May keep its file open until
-  // CloseFile().
+  // Reads bytes of the object's text; false if they are not available in time. May keep its file
+  // open until CloseFile().
   virtual bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) = 0;
   virtual void CloseFile() = 0;
 };
@@ -39,9 +39,8 @@ class UnwindTableSource {
 class ColdView : public UnwindView {
  public:
   // `program` is null if nothing is known of it. All arguments must outlive the view.
-  ColdView(const ColdSample& sample, const ProgramMappings* program, UnwindTableSource& tables,
-           const std::function<MonotonicTime()>& clock)
-      : sample_(sample), program_(program), tables_(tables), clock_(clock) {}
+  ColdView(const ColdSample& sample, const ProgramMappings* program, UnwindTableSource& tables)
+      : sample_(sample), program_(program), tables_(tables) {}
 
   Found Find(Address pc) override;
   bool Read(Address address, std::span<std::byte> out) override;
@@ -53,8 +52,8 @@ class ColdView : public UnwindView {
   // True if a read failed because it went beyond the copied part of the stack.
   bool ran_out() const { return ran_out_; }
 
-  // How long this has waited for tables.
-  std::chrono::nanoseconds waited() const { return waited_; }
+  // The object whose table was needed and is still being made; 0: none.
+  ObjectId pending() const { return pending_; }
 
  private:
   const ObjectMapping* At(Address pc) const;
@@ -64,13 +63,14 @@ class ColdView : public UnwindView {
   const ProgramMappings* program_;
   UnwindTableSource& tables_;
   std::vector<std::shared_ptr<const UnwindTable>> held_;  // for the life of the view
-  const std::function<MonotonicTime()>& clock_;
-  std::chrono::nanoseconds waited_{};
+  ObjectId pending_;
   bool ran_out_ = false;
 };
 
 // A cold sample's user stack, leaf first.
 struct ColdStack {
+  // It ends where the table of this object was needed, which is still being made; 0: of none.
+  ObjectId pending = ObjectId(0);
   std::vector<Frame> frames;
   StackEnd end = StackEnd::kNotReady;
   bool over_budget = false;  // truncated because it exceeded its UnwindBudget

@@ -3,32 +3,39 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <cerrno>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/file.h"
-#include "base/foreign_file.h"
 #include "base/system_error.h"
 #include "binary/debug_file.h"
 
 namespace pyrometer {
 namespace {
 
-Result<uint32_t> UserOf(int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) < 0) return SystemError(errno, "fstat");
-  return status.st_uid;
+// From what is cached, where the file system is a server.
+Result<struct statx> StatusOf(int fd) {
+  struct statx status {};
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &status) < 0) {
+    return SystemError(errno, "statx");
+  }
+  return status;
 }
 
-bool Belongs(int fd, const DebugFileCriteria& object, Indexer& indexer) {
-  const Result<uint32_t> user = UserOf(fd);
-  if (!user || (*user != 0 && *user != object.user)) return false;
-  const Result<ObjectFacts> facts = indexer.Inspect(fd);
-  return facts && facts->build_id == object.build_id;
+// What FileWorkers know it by.
+uint64_t FileSystemOf(const UniqueFd& directory) {
+  const Result<struct statx> status = StatusOf(directory.get());
+  return status ? makedev(status->stx_dev_major, status->stx_dev_minor) : 0;
+}
+
+}  // namespace
+
+Result<uint32_t> OwnerOf(int fd) {
+  ASSIGN_OR_RETURN(const struct statx status, StatusOf(fd));
+  return status.stx_uid;
 }
 
 // From a container that shows the host's processes it is process 1 that has the host's root.
@@ -37,45 +44,70 @@ Result<UniqueFd> OpenHostRoot(const Procfs& procfs) {
   return root ? std::move(root) : Open("/", O_PATH | O_DIRECTORY);
 }
 
-}  // namespace
-
-Result<UniqueFd> FindDebugFile(std::span<const UniqueFd> roots, const DebugFileCriteria& object,
-                               Indexer& indexer) {
+Result<UniqueFd> OpenDebugFile(const UniqueFd& root, const DebugFileCriteria& object,
+                               ForeignFiles& files, Indexer& indexer) {
   const std::string path = DebugFilePath(object.build_id);
-  for (const UniqueFd& root : roots) {
-    if (path.empty()) break;
-    Result<UniqueFd> file = OpenInRoot(root.get(), path);
-    if (file && Belongs(file->get(), object, indexer)) return file;
+  if (path.empty()) return Fail(ErrorCode::kNotFound, "no build id to find a debug file by");
+  ASSIGN_OR_RETURN(const UniqueFd place, files.LookUp(root.get(), path, 0, DebugFiles::kMostTime));
+  ASSIGN_OR_RETURN(const uint32_t user, OwnerOf(place.get()));
+  ASSIGN_OR_RETURN(OpenedFile file, files.OpenForReading(place.get(), DebugFiles::kMostTime));
+  ASSIGN_OR_RETURN(const ObjectFacts facts, indexer.Inspect(file.fd.get()));
+  if ((user != 0 && user != object.user) || facts.build_id != object.build_id) {
+    return Fail(ErrorCode::kNotFound, "{} does not belong to the object", path);
   }
-  return Fail(ErrorCode::kNotFound, "no debug file of build id \"{}\"", object.build_id.ToHex());
+  return std::move(file.fd);
 }
 
-Result<UniqueFd> DebugFiles::Open(ObjectId object, int file) {
-  const MonotonicTime now = clock_.Now();
+struct DebugFiles::Search {
+  ObjectId object;
+  std::vector<UniqueFd> roots;
+  DebugFileCriteria criteria;
+  OnFound on_found;
+};
+
+void DebugFiles::Find(ObjectId object, std::vector<UniqueFd> roots,
+                      const DebugFileCriteria& criteria, OnFound on_found) {
+  bool was_missed = false;
   {
     const absl::MutexLock lock(&mutex_);
-    if (missed_.Contains(object, now)) {
-      return Fail(ErrorCode::kNotFound, "object {} had no debug file", object.value());
-    }
+    was_missed = missed_.Contains(object, parts_.clock.Now());
   }
-  Result<UniqueFd> found = Find(object, file);
-  if (!found) {
-    const absl::MutexLock lock(&mutex_);
-    missed_.Add(object, now);
-  }
-  return found;
+  if (was_missed) return on_found(nullptr);
+  Try(std::make_shared<Search>(Search{.object = object,
+                                      .roots = std::move(roots),
+                                      .criteria = criteria,
+                                      .on_found = std::move(on_found)}),
+      0);
 }
 
-Result<UniqueFd> DebugFiles::Find(ObjectId object, int file) {
-  const std::optional<ObjectInfo> info = processes_.Object(object);
-  if (!info || info->build_id.empty()) {
-    return Fail(ErrorCode::kNotFound, "object {} has no build id", object.value());
+void DebugFiles::Try(const std::shared_ptr<Search>& search, size_t root) {
+  if (root >= search->roots.size()) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      const MonotonicTime now = parts_.clock.Now();
+      if (!missed_.Contains(search->object, now)) missed_.Add(search->object, now);
+    }
+    return search->on_found(nullptr);
   }
-  ASSIGN_OR_RETURN(const uint32_t user, UserOf(file));
-  std::vector<UniqueFd> roots;
-  if (Result<UniqueFd> own = processes_.OpenRootOf(object)) roots.push_back(*std::move(own));
-  if (Result<UniqueFd> host = OpenHostRoot(procfs_)) roots.push_back(*std::move(host));
-  return FindDebugFile(roots, {.build_id = info->build_id, .user = user}, indexer_);
+  // The worker's own until it has ended.
+  const auto found = std::make_shared<std::shared_ptr<const UniqueFd>>();
+  const bool posted = parts_.workers.Post(
+      FileSystemOf(search->roots[root]), 3 * kMostTime,
+      [search, root, found, files = parts_.files, indexer = parts_.indexer] {
+        Result<UniqueFd> file =
+            OpenDebugFile(search->roots[root], search->criteria, *files, *indexer);
+        if (file) *found = std::make_shared<const UniqueFd>(*std::move(file));
+      },
+      lifeline_.To([search, root, found](DebugFiles& self, FileWork work) {
+        self.Tried(search, root, work == FileWork::kDone ? *found : nullptr);
+      }));
+  if (!posted) Tried(search, root, nullptr);
+}
+
+void DebugFiles::Tried(const std::shared_ptr<Search>& search, size_t root,
+                       const std::shared_ptr<const UniqueFd>& found) {
+  if (found != nullptr) return search->on_found(found);
+  Try(search, root + 1);
 }
 
 }  // namespace pyrometer

@@ -4,16 +4,19 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <utility>
+#include <functional>
+#include <memory>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/file_workers.h"
+#include "base/foreign_files.h"
+#include "base/lifeline.h"
 #include "base/procfs.h"
 #include "base/unique_fd.h"
 #include "indexer/indexer.h"
-#include "process/process_knowledge.h"
 #include "profiler/recently_missed.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -26,35 +29,54 @@ struct DebugFileCriteria {
   uint32_t user = 0;  // the owner of the object's file
 };
 
-// Finds the separate debug file of an object: at DebugFilePath() in the first of the directories
-// `roots` that has it, with the object's build id. The file must be regular and belong to root or
-// to the object's owner: otherwise anyone could put a file with any build id into a root of his
-// own, map the object there, and mislead us about all who have it mapped. Errors: kNotFound.
-Result<UniqueFd> FindDebugFile(std::span<const UniqueFd> roots, const DebugFileCriteria& object,
-                               Indexer& indexer);
+// The user that a file belongs to, as far as is known without asking a server.
+Result<uint32_t> OwnerOf(int fd);
 
-// Finds debug files of objects: first in the root of a process that has the object mapped, then in
-// the host's root. A miss is remembered for kRetry. Thread-safe.
+// The host's root directory, for OpenInRoot only.
+Result<UniqueFd> OpenHostRoot(const Procfs& procfs);
+
+// The separate debug file of an object: at DebugFilePath() in `root`, with the object's build id.
+// The file must be regular and belong to root or to the object's owner: otherwise anyone could put
+// a file with any build id into a root of his own, map the object there, and mislead us about all
+// who have it mapped. Errors: kNotFound; those of ForeignFiles.
+Result<UniqueFd> OpenDebugFile(const UniqueFd& root, const DebugFileCriteria& object,
+                               ForeignFiles& files, Indexer& indexer);
+
+// Has FileWorkers look for debug files of objects, and remembers misses for kRetry. Thread-safe.
 class DebugFiles {
  public:
   static constexpr std::chrono::minutes kRetry{10};
   static constexpr size_t kMostMissed = 16384;  // 0.5 MB
+  // For finding it in one root and for opening it; beyond that its file system does not answer.
+  static constexpr std::chrono::seconds kMostTime{5};
 
-  DebugFiles(ProcessKnowledge& processes, Indexer& indexer, const Clock& clock, Procfs procfs = {})
-      : processes_(processes), indexer_(indexer), procfs_(std::move(procfs)), clock_(clock) {}
+  // `workers` and `clock` must outlive this.
+  struct Parts {
+    std::shared_ptr<Indexer> indexer;
+    std::shared_ptr<ForeignFiles> files;
+    FileWorkers& workers;
+    const Clock& clock;
+  };
+  // Null: there is none. Called once, perhaps before Find() returns; must not wait for anything.
+  using OnFound = std::function<void(std::shared_ptr<const UniqueFd>)>;
 
-  // `file` is the object's own. Errors: kNotFound.
-  Result<UniqueFd> Open(ObjectId object, int file);
+  explicit DebugFiles(const Parts& parts) : parts_(parts) {}
+
+  // Looks into one of `roots` after the other.
+  void Find(ObjectId object, std::vector<UniqueFd> roots, const DebugFileCriteria& criteria,
+            OnFound on_found);
 
  private:
-  Result<UniqueFd> Find(ObjectId object, int file);
+  struct Search;
 
-  ProcessKnowledge& processes_;
-  Indexer& indexer_;
-  const Procfs procfs_;
-  const Clock& clock_;
+  void Try(const std::shared_ptr<Search>& search, size_t root);
+  void Tried(const std::shared_ptr<Search>& search, size_t root,
+             const std::shared_ptr<const UniqueFd>& found);
+
+  const Parts parts_;
   absl::Mutex mutex_;
   RecentlyMissed missed_ ABSL_GUARDED_BY(mutex_){kRetry, kMostMissed};
+  Lifeline<DebugFiles> lifeline_{*this};
 };
 
 }  // namespace pyrometer

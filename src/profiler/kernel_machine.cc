@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/cpu_list.h"
+#include "base/direct_foreign_files.h"
 
 namespace pyrometer {
 namespace {
@@ -48,7 +49,10 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
                      .sizes = MapSizes::For(options.frequency, static_cast<uint32_t>(cpus.size()),
                                             options.longest_window),
                      .table_budget = options.table_budget}));
-  std::unique_ptr<KernelMachine> machine(new KernelMachine(options.procfs, std::move(sampler)));
+  std::shared_ptr<ForeignFiles> files = options.files;
+  if (files == nullptr) files = std::make_shared<DirectForeignFiles>();
+  std::unique_ptr<KernelMachine> machine(
+      new KernelMachine(options.procfs, std::move(files), std::move(sampler)));
   Result<std::shared_ptr<SpillFile>> spill = SpillFile::Open({});
   if (spill) {
     machine->spill_ = *std::move(spill);
@@ -60,7 +64,7 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
                                          .keep = 2 * options.longest_window,
                                          .log = &machine->log_,
                                          .observer = options.observer,
-                                         .files = options.files};
+                                         .files = machine->files_};
   ASSIGN_OR_RETURN(
       machine->tracker_,
       ProcessTracker::Start(tracking, std::make_shared<IndexedHeaders>(machine->indexer_),
@@ -73,7 +77,9 @@ Profiler::Machine KernelMachine::parts() {
           .tables = sampler_->tables(),
           .cold = sampler_->cold(),
           .processes = *tracker_,
-          .indexer = *indexer_,
+          .indexer = indexer_,
+          .file_workers = file_workers_,
+          .files = files_,
           .clock = clock_,
           .log = log_,
           .sampler_counters = [this] { return sampler_->counters(); },

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/file_workers.h"
+#include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/spill_file.h"
 #include "indexer/in_process_indexer.h"
@@ -45,17 +47,21 @@ class KernelMachine {
     MappingTarget& target_;
   };
 
-  KernelMachine(Procfs procfs, std::unique_ptr<Sampler> sampler)
+  KernelMachine(Procfs procfs, std::shared_ptr<ForeignFiles> files,
+                std::unique_ptr<Sampler> sampler)
       : procfs_(std::move(procfs)),
         log_(clock_),
         sampler_(std::move(sampler)),
+        files_(std::move(files)),
         mappings_(sampler_->mappings()) {}
 
   Procfs procfs_;
   Clock clock_;
   Log log_;
   std::unique_ptr<Sampler> sampler_;
-  const std::shared_ptr<InProcessIndexer> indexer_ = std::make_shared<InProcessIndexer>();
+  const std::shared_ptr<Indexer> indexer_ = std::make_shared<InProcessIndexer>();
+  const std::shared_ptr<ForeignFiles> files_;
+  FileWorkers file_workers_;
   std::shared_ptr<SpillFile> spill_;  // null: none could be made
   Mappings mappings_;
   std::unique_ptr<ProcessTracker> tracker_;

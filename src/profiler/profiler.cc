@@ -14,14 +14,15 @@ namespace {
 
 // Windows that wait to be named. Beyond that the oldest goes, and says so.
 constexpr size_t kWaitingWindows = 16;
-// Tables that are needed in user space, without the rows that are in the spill file. Without that
-// the largest library's takes 4 MB.
-constexpr size_t kTableBytes = size_t{12} << 20;
+// What is made of files, without what is in the spill file. Without that the largest library's
+// unwind table takes 4 MB.
+constexpr size_t kStoreBytes = size_t{36} << 20;
 // What is mapped now has its tables before the first tick, as far as that takes no longer.
 constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);
 
 Symbolizer::Options NamingOptions(const Profiler::Machine& machine) {
   Symbolizer::Options options{.kernel = machine.kernel_symbols};
+  options.symbol_tables.idle_bytes = 0;  // the store keeps them
   if (machine.spill != nullptr) options.symbol_tables.max_spilled = machine.spill->share();
   return options;
 }
@@ -38,12 +39,20 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
                    std::shared_ptr<KernelMachine> owned)
     : kernel_(std::move(owned)),
       machine_(std::move(machine)),
+      store_(
+          {.indexer = machine_.indexer, .workers = machine_.file_workers, .spill = machine_.spill},
+          kStoreBytes),
       tables_({.processes = machine_.processes,
                .indexer = machine_.indexer,
+               .files = machine_.files,
+               .workers = machine_.file_workers,
+               .store = store_,
                .clock = machine_.clock,
-               .spill = machine_.spill,
                .procfs = machine_.procfs},
-              kTableBytes),
+              [this] {
+                machine_.tables.Wake();
+                machine_.cold.Wake();
+              }),
       loader_(machine_.tables, tables_, machine_.clock),
       cold_(machine_.cold, machine_.processes, tables_, machine_.tables),
       consumers_(longest_window),
@@ -54,8 +63,8 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
              .out = taken_,
              .clock = machine_.clock,
              .log = machine_.log}),
-      namer_(machine_.indexer, std::move(symbols), NamingOptions(machine_), machine_.spill) {
-  loader_.Load(kLoadingTimeAtStart);
+      namer_(store_, std::move(symbols), NamingOptions(machine_)) {
+  loader_.LoadAll(kLoadingTimeAtStart);
   loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
   unwinding_thread_ = std::jthread([this](const std::stop_token& stop) { cold_.Run(stop); });
   naming_thread_ = std::jthread([this] { RunNaming(); });
@@ -84,7 +93,7 @@ bool Profiler::Stop(std::chrono::steady_clock::time_point until) {
     if (std::exchange(sampling_, false)) loop_.Finish(until);
     taken_.Close();
   });
-  tables_.Stop();
+  store_.StopUnwindTables();
   loading_thread_.request_stop();
   unwinding_thread_.request_stop();
   std::unique_lock lock(mutex_);
@@ -203,6 +212,7 @@ ProfilerStats Profiler::stats() const {
           .consumers = consumers_.counters(),
           .sampler = machine_.sampler_counters(),
           .cold = cold_.counters(),
+          .store = store_.counters(),
           .tables = tables_.counters(),
           .loading = loader_.counters(),
           .processes = machine_.processes.counters(),

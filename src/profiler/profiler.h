@@ -13,8 +13,11 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/file_workers.h"
+#include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/procfs.h"
+#include "indexer/artifact_store.h"
 #include "indexer/indexer.h"
 #include "process/process_knowledge.h"
 #include "profiler/cold_unwinder.h"
@@ -66,7 +69,9 @@ class Profiler {
     TableTarget& tables;
     ColdSource& cold;
     ProcessKnowledge& processes;
-    Indexer& indexer;
+    std::shared_ptr<Indexer> indexer;
+    FileWorkers& file_workers;
+    std::shared_ptr<ForeignFiles> files;
     const Clock& clock;
     Log& log;
     std::function<SamplerCounters()> sampler_counters;
@@ -129,6 +134,7 @@ class Profiler {
 
   std::shared_ptr<KernelMachine> kernel_;  // what machine_ refers to, if this owns it
   const Machine machine_;
+  ArtifactStore store_;
   UnwindTables tables_;
   TableLoader loader_;
   ColdUnwinder cold_;

@@ -141,30 +141,51 @@ void AddWindows(const ProfilerStats& stats, StatList& list) {
 }
 
 void AddUnwinding(const ProfilerStats& stats, StatList& list) {
-  static_assert(kNumbers<ColdUnwinder::Counters> == 5);
-  static_assert(kNumbers<UnwindTables::Counters> == 6);
-  static_assert(kNumbers<TableLoader::Counters> == 3);
+  static_assert(kNumbers<ColdUnwinder::Counters> == 7);
+  static_assert(kNumbers<UnwindTables::Counters> == 2);
+  static_assert(kNumbers<TableLoader::Counters> == 4);
   list.Add("cold_samples_unwound_total", stats.cold.unwound, "cold samples unwound");
   list.Add("cold_samples_over_budget_total", stats.cold.over_budget,
            "of these: cut, because they exceeded the cost limit");
   list.Add("cold_samples_given_up_total", stats.cold.given_up,
            "cold samples not unwound by the deadline at the end; their stacks are marked");
+  list.Add("cold_samples_not_kept_total", stats.cold.no_room,
+           "cold samples for which there was no room until a table was made; likewise");
   list.Add("cold_samples_waiting", stats.cold.waiting, "cold samples waiting to be unwound now");
+  list.Add("cold_samples_put_aside", stats.cold.put_aside,
+           "of these: until an unwind table is made");
   list.Add("cold_samples_done", stats.cold.done, "unwound cold samples waiting for a window now");
-  list.Add("tables_made_total", stats.tables.made, "unwind tables compiled, including repeats");
-  list.Add("tables_failed_total", stats.tables.failed,
-           "of these: the object's file was gone or is no ELF file");
-  list.Add("tables_kept", stats.tables.kept, "unwind tables kept in user space now");
-  list.Add("tables_kept_bytes", stats.tables.bytes, "bytes of these in memory");
-  list.Add("tables_spilled_bytes", stats.tables.spilled_bytes, "bytes of these in the spill file");
-  list.Add("table_spills_failed_total", stats.tables.spills_failed,
-           "tables with rows in memory because the spill file was full or not there");
+  list.Add(
+      "tables_failed_total", stats.tables.failed,
+      "objects without an unwind table: their file was gone, did not answer or is no ELF file");
+  list.Add("tables_pending", stats.tables.pending, "objects now whose unwind table is being made");
   list.Add("tables_loaded_total", stats.loading.loaded,
            "unwind tables handed to the kernel, including repeats");
   list.Add("tables_retried_total", stats.loading.retried,
            "of these: the object's file could not be read a minute before");
   list.Add("tables_wanted", stats.loading.waiting,
            "objects whose table waits to be loaded into the kernel, as of the last look");
+  list.Add("tables_awaited", stats.loading.pending, "of these: the table is being made");
+}
+
+void AddStore(const ArtifactStore::Counters& store, StatList& list) {
+  static_assert(kNumbers<ArtifactStore::Counters> == 11);
+  list.Add("tables_made_total", store.tables_made, "unwind tables compiled, including repeats");
+  list.Add("symbol_tables_made_total", store.symbols_made,
+           "symbol tables made of files, including repeats");
+  list.Add("artifacts_shared_total", store.shared,
+           "files whose content was known from another file, after a comparison");
+  list.Add("artifacts_failed_total", store.failed,
+           "times that nothing could be made of a file: gone, unreadable or no ELF file");
+  list.Add("artifacts_unanswered_total", store.unanswered,
+           "files given up because their file system does not answer, or did not before");
+  list.Add("artifacts_pending", store.pending, "files being read, or waiting for that, now");
+  list.Add("tables_kept", store.tables_kept, "unwind tables kept in user space now");
+  list.Add("symbol_tables_kept", store.symbols_kept, "symbol tables kept now");
+  list.Add("artifacts_kept_bytes", store.bytes, "bytes of both in memory");
+  list.Add("artifacts_spilled_bytes", store.spilled_bytes, "bytes of both in the spill file");
+  list.Add("artifact_spills_failed_total", store.spills_failed,
+           "unwind tables with rows in memory because the spill file was full or not there");
 }
 
 void AddSpill(const SpillStats& spill, StatList& list) {
@@ -265,6 +286,8 @@ std::string_view HelpOf(Unresolved reason) {
       return "locations without a name: outside of all known functions of the kernel";
     case Unresolved::kNoRoom:
       return "locations without a name: no room for the file's symbols";
+    case Unresolved::kNotReady:
+      return "locations without a name: the file's symbols were not read in time";
     case Unresolved::kOtherKind:
       break;
   }
@@ -279,7 +302,8 @@ void AddNames(const SymbolizerCounts& names, StatList& list) {
     list.Add("locations_unnamed_total", "reason", Name(reason), names.unresolved[i],
              HelpOf(reason));
   }
-  list.Add("symbol_tables_read_total", names.tables_read, "symbol tables read, including repeats");
+  list.Add("symbol_tables_read_total", names.tables_read,
+           "symbol tables asked for by naming, including repeats");
   list.Add("symbol_tables_dropped_in_use_total", names.tables_dropped_in_use,
            "symbol tables dropped for lack of room while in use");
   list.Add("symbol_table_bytes", names.symbol_table_bytes,
@@ -300,6 +324,7 @@ std::vector<Stat> ListStats(const ProfilerStats& stats) {
   AddSampler(stats.sampler, list);
   AddKernelTables(stats.sampler, list);
   AddUnwinding(stats, list);
+  AddStore(stats.store, list);
   AddWindows(stats, list);
   AddProcessRecords(stats.processes, list);
   AddProcesses(stats.processes, list);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "indexer/artifact_store.h"
 #include "process/process_counters.h"
 #include "profiler/cold_unwinder.h"
 #include "profiler/consumer_thread.h"
@@ -34,6 +35,7 @@ struct ProfilerStats {
   ConsumerCounters consumers;
   SamplerCounters sampler;
   ColdUnwinder::Counters cold;
+  ArtifactStore::Counters store;
   UnwindTables::Counters tables;
   TableLoader::Counters loading;
   ProcessCounters processes;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -20,6 +21,7 @@ constexpr std::chrono::milliseconds kBusyInterval(50);
 constexpr std::chrono::milliseconds kIdleInterval(4000);
 // After that what came meanwhile is looked at: what was mapped last goes first.
 constexpr std::chrono::milliseconds kLoadingTime(50);
+constexpr std::chrono::milliseconds kNoTime(0);
 
 }  // namespace
 
@@ -28,7 +30,7 @@ void TableLoader::Run(const std::stop_token& stop) {
   const std::stop_callback wake(stop, [this] { target_.Wake(); });
   while (!stop.stop_requested()) {
     const bool was_busy = Load(kLoadingTime, stop);
-    if (!wanted_.empty()) continue;
+    if (!wanted_.empty() && pending_.size() < kMostPending) continue;
     if (was_busy) {
       SleepFor(kBusyInterval, stop);
     } else {
@@ -39,20 +41,39 @@ void TableLoader::Run(const std::stop_token& stop) {
 
 bool TableLoader::Load(std::chrono::nanoseconds time, const std::stop_token& stop) {
   TakeWanted();
-  const bool any = !wanted_.empty();
+  TakeMade();
+  bool any = false;
   const MonotonicTime deadline = After(clock_.Now(), time);
-  while (!wanted_.empty() && clock_.Now() < deadline && !stop.stop_requested()) {
+  while (!wanted_.empty() && pending_.size() < kMostPending && clock_.Now() < deadline &&
+         !stop.stop_requested()) {
     LoadFirst();
+    any = true;
   }
   const absl::MutexLock lock(&mutex_);
-  counters_.waiting = wanted_.size();
+  counters_.waiting = wanted_.size() + pending_.size();
+  counters_.pending = pending_.size();
   return any;
+}
+
+void TableLoader::LoadAll(std::chrono::nanoseconds time) {
+  const MonotonicTime deadline = After(clock_.Now(), time);
+  while (clock_.Now() < deadline) {
+    Load(Between(clock_.Now(), deadline));
+    if (wanted_.empty() && pending_.empty()) return;
+    if (pending_.empty()) continue;
+    const auto left = Between(clock_.Now(), deadline);
+    target_.Wait(std::max(std::chrono::ceil<std::chrono::milliseconds>(left), kNoTime));
+  }
 }
 
 void TableLoader::LoadFirst() {
   const ObjectId object = wanted_.front();
   wanted_.pop_front();
   const std::shared_ptr<const UnwindTable> table = tables_.Of(object);
+  if (table == nullptr) {
+    pending_.push_back(object);
+    return;
+  }
   // An empty one all the same: it lets the kernel side follow frame pointers meanwhile.
   const bool is_needed = target_.Load(object, *table);
   if (is_needed && table->empty() && tables_.HasFailed(object)) {
@@ -74,6 +95,13 @@ void TableLoader::TakeWanted() {
   // Not std::ranges::stable_partition: clang 14, which checks this code, cannot compile subranges.
   std::stable_partition(wanted_.begin(), wanted_.end(),
                         [this](ObjectId object) { return tables_.Has(object); });
+}
+
+// What was asked for and is there by now, or will not come.
+void TableLoader::TakeMade() {
+  const auto is_made = [this](ObjectId object) { return !tables_.IsPending(object); };
+  std::ranges::copy_if(pending_, std::front_inserter(wanted_), is_made);
+  std::erase_if(pending_, is_made);
 }
 
 TableLoader::Counters TableLoader::counters() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <stop_token>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -22,10 +23,14 @@ class TableLoader {
     uint64_t loaded = 0;   // tables handed to the kernel side, including repeats
     uint64_t retried = 0;  // of these: the object's file could not be read before
     uint64_t waiting = 0;  // objects whose table it lacks now
+    uint64_t pending = 0;  // of these: being made
   };
 
   // After so long a table is asked for again whose file could not be read.
   static constexpr std::chrono::minutes kRetry{1};
+
+  // So many tables are being made at a time: what is mapped later soon has its turn.
+  static constexpr size_t kMostPending = 64;
 
   // All must outlive this.
   TableLoader(TableTarget& target, UnwindTableSource& tables, const Clock& clock)
@@ -34,9 +39,13 @@ class TableLoader {
   // Loads what is wanted, and waits, until stopped. A stop takes effect between two tables.
   void Run(const std::stop_token& stop);
 
-  // Loads what is wanted for up to `time`; the rest waits for the next call. True if there was
-  // anything to load.
+  // Loads what is wanted for up to `time`; the rest waits for the next call, and so does what is
+  // still being made. True if anything was loaded or asked for.
   bool Load(std::chrono::nanoseconds time, const std::stop_token& stop = {});
+
+  // Loads what is wanted, and waits for what is being made, for up to `time`. The target must be
+  // woken when a table is made. REQUIRES: comes before Run().
+  void LoadAll(std::chrono::nanoseconds time);
 
   Counters counters() const;
 
@@ -48,13 +57,15 @@ class TableLoader {
   };
 
   void TakeWanted();
+  void TakeMade();
   void LoadFirst();
 
   TableTarget& target_;
   UnwindTableSource& tables_;
   const Clock& clock_;
   std::deque<ObjectId> wanted_;  // like retries_, owned by the running thread
-  std::deque<Retry> retries_;    // the next one first; at most one for each published object
+  std::vector<ObjectId> pending_;
+  std::deque<Retry> retries_;  // the next one first; at most one for each published object
   mutable absl::Mutex mutex_;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
 };

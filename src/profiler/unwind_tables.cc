@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/unwind_tables.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
-#include "base/file.h"
-#include "binary/segments.h"
+#include "base/file_identity.h"
 #include "binary/vdso.h"
-#include "profiler/spilled_rows.h"
 #include "unwind/table_compiler.h"
 
 namespace pyrometer {
 namespace {
-
-// In memory.
-size_t BytesOf(const UnwindTable& table, size_t of_rows) {
-  return sizeof(table) + of_rows + table.pages.size() * sizeof(UnwindTable::Page) +
-         table.rules.size() * sizeof(pyro_unwind_rule) + table.exotic.size() * sizeof(ExoticRule);
-}
 
 // True if looking for a debug file may be worth it: one in eight of the 3,080 ELF files in /usr of
 // a Debian machine. What the others leave out is mostly padding.
@@ -32,130 +22,161 @@ bool MayComeLater(const Error& error) {
          error.code() != ErrorCode::kInvalid;
 }
 
+std::shared_ptr<const UnwindTable> EmptyTable() {
+  return std::make_shared<const UnwindTable>();
+}
+
+// Of the kernel's bytes, which may be believed and never hang.
+Result<UnwindTable> VdsoTable() {
+  ASSIGN_OR_RETURN(const ElfFile vdso, OpenVdso());
+  return CompileUnwindTable(vdso, {});
+}
+
 }  // namespace
 
-std::shared_ptr<const UnwindTable> UnwindTables::Known(ObjectId object) {
-  const auto known = by_object_.find(object);
-  if (known == by_object_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, known->second);
-  return known->second->table;
-}
+UnwindTables::UnwindTables(const Parts& parts, std::function<void()> on_answer)
+    : parts_(parts),
+      on_answer_(std::move(on_answer)),
+      debug_files_({.indexer = parts.indexer,
+                    .files = parts.files,
+                    .workers = parts.workers,
+                    .clock = parts.clock}),
+      code_(parts.processes, parts.workers) {}
 
 std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
   {
     const absl::MutexLock lock(&mutex_);
-    const auto is_free = [this, object]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return !being_made_.contains(object);
-    };
-    mutex_.Await(absl::Condition(&is_free));
-    if (std::shared_ptr<const UnwindTable> table = Known(object)) return table;
-    if (failed_.Contains(object, clock_.Now())) return std::make_shared<UnwindTable>();
-    being_made_.insert(object);
+    if (const auto known = known_.find(object); known != known_.end()) {
+      if (known->second.own != nullptr || known->second.is_pending()) return known->second.own;
+      if (auto table = parts_.store.UnwindTableOf(known->second.content)) return table;
+    }
+    if (failed_.Contains(object, parts_.clock.Now())) return EmptyTable();
+    known_[object] = {};
+    ++counters_.pending;
   }
-  Result<Made> made = Read(object);
-  const bool failed = !made.has_value();
-  const bool may_come = failed && MayComeLater(made.error());
-  const size_t bytes = failed ? 0 : made->bytes;
-  const uint64_t spilled = failed ? 0 : made->spilled;
-  auto table = std::make_shared<const UnwindTable>(failed ? UnwindTable() : std::move(made->table));
-  Entries dropped;
+  Begin(object);
   const absl::MutexLock lock(&mutex_);
-  being_made_.erase(object);
-  ++counters_.made;
-  counters_.failed += failed ? 1 : 0;
-  counters_.spills_failed += bytes > 0 ? 1 : 0;
-  if (may_come) {
-    failed_.Add(object, clock_.Now());
-  } else {
-    Keep({.object = object, .table = table, .bytes = BytesOf(*table, bytes), .spilled = spilled});
-    dropped = TakeLeastUsed();
-  }
-  return table;
-}
-
-bool UnwindTables::HasFailed(ObjectId object) {
-  const absl::MutexLock lock(&mutex_);
-  return failed_.Contains(object, clock_.Now());
+  const auto known = known_.find(object);
+  if (known == known_.end()) return EmptyTable();  // it has failed
+  if (known->second.content == nullptr) return known->second.own;
+  return parts_.store.UnwindTableOf(known->second.content);
 }
 
 bool UnwindTables::Has(ObjectId object) const {
   const absl::MutexLock lock(&mutex_);
-  return by_object_.contains(object);
+  const auto known = known_.find(object);
+  return known != known_.end() && !known->second.is_pending();
 }
 
-void UnwindTables::Keep(Entry entry) {
-  counters_.bytes += entry.bytes;
-  counters_.spilled_bytes += entry.spilled;
-  entries_.push_front(std::move(entry));
-  by_object_[entries_.front().object] = entries_.begin();
+bool UnwindTables::IsPending(ObjectId object) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto known = known_.find(object);
+  return known != known_.end() && known->second.is_pending();
 }
 
-// Returns what is to be destroyed without the lock: that gives room on the disk back. The one asked
-// for last stays, however large.
-UnwindTables::Entries UnwindTables::TakeLeastUsed() {
-  Entries dropped;
-  while (counters_.bytes > budget_ && entries_.size() > 1) DropLast(dropped);
-  const uint64_t most_spilled = spill_ == nullptr ? 0 : spill_->share();
-  while (counters_.spilled_bytes > most_spilled && entries_.size() > 1) DropLast(dropped);
-  return dropped;
+bool UnwindTables::HasFailed(ObjectId object) {
+  const absl::MutexLock lock(&mutex_);
+  return failed_.Contains(object, parts_.clock.Now());
 }
 
-void UnwindTables::DropLast(Entries& dropped) {
-  counters_.bytes -= entries_.back().bytes;
-  counters_.spilled_bytes -= entries_.back().spilled;
-  by_object_.erase(entries_.back().object);
-  dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
+void UnwindTables::Begin(ObjectId object) {
+  const std::optional<ObjectInfo> info = parts_.processes.Object(object);
+  if (info && info->is_vdso) {
+    Result<UnwindTable> table = VdsoTable();
+    IsMade(object, table ? std::make_shared<const UnwindTable>(*std::move(table)) : EmptyTable());
+    return;
+  }
+  const Result<std::shared_ptr<Files>> files = Open(object);
+  if (!files) return Failed(object, files.error());
+  parts_.store.AskUnwindTable(
+      (*files)->source,
+      lifeline_.To(
+          [object, files = *files](UnwindTables& self, Result<ArtifactStore::ContentRef> own) {
+            self.OwnIsMade(object, files, std::move(own));
+          }));
+}
+
+Result<std::shared_ptr<UnwindTables::Files>> UnwindTables::Open(ObjectId object) {
+  const std::optional<ObjectInfo> info = parts_.processes.Object(object);
+  ASSIGN_OR_RETURN(UniqueFd file, parts_.processes.OpenObject(object));
+  ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(file.get()));
+  const auto files = std::make_shared<Files>();
+  files->source = {.own = std::make_shared<const UniqueFd>(std::move(file)),
+                   .build_id = info ? info->build_id : BuildId(),
+                   .file_system = identity.device,
+                   .size = identity.size};
+  files->debug_file.build_id = files->source.build_id;
+  if (files->source.build_id.empty()) return files;
+  ASSIGN_OR_RETURN(files->debug_file.user, OwnerOf(files->source.own->get()));
+  if (Result<UniqueFd> own = parts_.processes.OpenRootOf(object)) {
+    files->roots.push_back(*std::move(own));
+  }
+  if (Result<UniqueFd> host = OpenHostRoot(parts_.procfs)) files->roots.push_back(*std::move(host));
+  return files;
+}
+
+void UnwindTables::OwnIsMade(ObjectId object, const std::shared_ptr<Files>& files,
+                             Result<ArtifactStore::ContentRef> own) {
+  const auto table = own ? parts_.store.UnwindTableOf(*own) : nullptr;
+  const bool may_gain =
+      own ? table != nullptr && LeavesOutMuch(*table) : own.error().code() == ErrorCode::kMalformed;
+  if (!may_gain || files->source.build_id.empty()) return IsMade(object, own);
+  debug_files_.Find(object, std::move(files->roots), files->debug_file,
+                    lifeline_.To([object, files, own = std::move(own)](
+                                     UnwindTables& self, ArtifactStore::File debug_file) {
+                      if (debug_file == nullptr) return self.IsMade(object, own);
+                      self.AskForBoth(object, files->source, own, std::move(debug_file));
+                    }));
+}
+
+void UnwindTables::AskForBoth(ObjectId object, ArtifactStore::Source source,
+                              const Result<ArtifactStore::ContentRef>& own,
+                              ArtifactStore::File debug_file) {
+  source.debug = std::move(debug_file);
+  parts_.store.AskUnwindTable(
+      std::move(source), lifeline_.To([object, own](UnwindTables& self,
+                                                    const Result<ArtifactStore::ContentRef>& both) {
+        self.IsMade(object, both ? both : own);
+      }));
+}
+
+void UnwindTables::IsMade(ObjectId object, const Result<ArtifactStore::ContentRef>& content) {
+  if (!content) return Failed(object, content.error());
+  Answer(object, {.content = *content, .own = nullptr});
+}
+
+void UnwindTables::IsMade(ObjectId object, std::shared_ptr<const UnwindTable> own) {
+  Answer(object, {.content = nullptr, .own = std::move(own)});
+}
+
+void UnwindTables::Failed(ObjectId object, const Error& error) {
+  Known known;
+  if (!MayComeLater(error)) known.own = EmptyTable();
+  {
+    const absl::MutexLock lock(&mutex_);
+    ++counters_.failed;
+    if (known.is_pending()) failed_.Add(object, parts_.clock.Now());
+  }
+  Answer(object, std::move(known));
+}
+
+// Nothing, if it is known not to be there for now.
+void UnwindTables::Answer(ObjectId object, Known known) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    --counters_.pending;
+    if (known.is_pending()) {
+      known_.erase(object);
+    } else {
+      known_[object] = std::move(known);
+    }
+  }
+  on_answer_();
 }
 
 UnwindTables::Counters UnwindTables::counters() const {
   const absl::MutexLock lock(&mutex_);
-  Counters now = counters_;
-  now.kept = entries_.size();
-  return now;
-}
-
-Result<UnwindTables::Made> UnwindTables::Read(ObjectId object) {
-  const std::optional<ObjectInfo> info = processes_.Object(object);
-  if (info && info->is_vdso) {
-    ASSIGN_OR_RETURN(const ElfFile vdso, OpenVdso());  // the kernel's bytes: they may be believed
-    return Make(
-        [&](const UnwindTableOptions& options) { return CompileUnwindTable(vdso, options); });
-  }
-  ASSIGN_OR_RETURN(const UniqueFd file, processes_.OpenObject(object));
-  Result<Made> own =
-      Make([&](const UnwindTableOptions& options) { return indexer_.Unwind(file.get(), options); });
-  if (own && !LeavesOutMuch(own->table)) return own;
-  const Result<UniqueFd> debug_file = debug_files_.Open(object, file.get());
-  if (!debug_file) return own;
-  Result<Made> both = Make([&](const UnwindTableOptions& options) {
-    return indexer_.Unwind(file.get(), debug_file->get(), options);
-  });
-  return both ? std::move(both) : std::move(own);
-}
-
-// With its rows in the spill file, as far as there is room.
-Result<UnwindTables::Made> UnwindTables::Make(const Maker& make) {
-  const auto rows = std::make_shared<SpilledRows>(spill_);
-  ASSIGN_OR_RETURN(UnwindTable table, make({.stop = stopping_.get_token(), .rows = rows.get()}));
-  if (!table.empty()) table.stored = rows;
-  return Made{.table = std::move(table), .bytes = rows->bytes(), .spilled = rows->spilled()};
-}
-
-bool UnwindTables::ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) {
-  const absl::MutexLock lock(&code_mutex_);
-  if (!code_ || code_->object != object) {
-    std::optional<ObjectInfo> info = processes_.Object(object);
-    Result<UniqueFd> file = processes_.OpenObject(object);
-    if (!info || !file) return false;
-    code_ = {.object = object, .file = *std::move(file), .segments = std::move(info->segments)};
-  }
-  const std::optional<FileOffset> offset = ToFileOffset(code_->segments, address);
-  return offset && ReadAt(code_->file.get(), offset->value(), out).has_value();
-}
-
-void UnwindTables::CloseFile() {
-  const absl::MutexLock lock(&code_mutex_);
-  code_.reset();
+  return counters_;
 }
 
 }  // namespace pyrometer

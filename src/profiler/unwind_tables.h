@@ -4,23 +4,21 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <list>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/file_workers.h"
+#include "base/lifeline.h"
 #include "base/procfs.h"
-#include "base/spill_file.h"
-#include "base/unique_fd.h"
-#include "indexer/indexer.h"
+#include "indexer/artifact_store.h"
 #include "process/process_knowledge.h"
+#include "profiler/code_reader.h"
 #include "profiler/cold_view.h"
 #include "profiler/debug_files.h"
 #include "profiler/recently_missed.h"
@@ -29,22 +27,16 @@
 
 namespace pyrometer {
 
-// Unwind tables of objects, compiled on demand from the object's own call frame information and, if
-// that leaves out much, from its debug file's. Their rows are kept out of memory, in the spill
-// file, as long as that has room. What is in memory is kept up to a number of bytes, the most
-// recently used tables; others are compiled again, at 10 million rows a second.
+// Unwind tables of objects, from the object's own call frame information and, if that leaves out
+// much, from its debug file's. They are made when first asked for, by FileWorkers, and kept by the
+// ArtifactStore: objects of one content have one table.
 //
-// Thread-safe. Threads compile different tables in parallel; a thread that asks for one being
-// compiled waits for it.
+// Thread-safe. Nobody waits for a file, except ReadCode() for CodeReader::kWait.
 class UnwindTables : public UnwindTableSource {
  public:
   struct Counters {
-    uint64_t made = 0;           // including repeats
-    uint64_t failed = 0;         // of these: not ELF, or the file could not be read
-    uint64_t kept = 0;           // now
-    uint64_t bytes = 0;          // of these, in memory
-    uint64_t spilled_bytes = 0;  // likewise, in the spill file
-    uint64_t spills_failed = 0;  // tables with rows in memory: the spill file is full or absent
+    uint64_t failed = 0;   // objects: not ELF, or the file could not be read, or does not answer
+    uint64_t pending = 0;  // objects now, whose table is being made
   };
 
   // After so long a file that could not be read is tried again.
@@ -54,79 +46,63 @@ class UnwindTables : public UnwindTableSource {
   // All but `procfs` must outlive this.
   struct Parts {
     ProcessKnowledge& processes;
-    Indexer& indexer;
+    std::shared_ptr<Indexer> indexer;
+    std::shared_ptr<ForeignFiles> files;
+    FileWorkers& workers;
+    ArtifactStore& store;
     const Clock& clock;
-    std::shared_ptr<SpillFile> spill{};  // null: there is none
-    Procfs procfs{};                     // where the host's root is
+    Procfs procfs{};  // where the host's root is
   };
 
-  UnwindTables(const Parts& parts, size_t budget)
-      : processes_(parts.processes),
-        indexer_(parts.indexer),
-        clock_(parts.clock),
-        spill_(parts.spill),
-        debug_files_(parts.processes, parts.indexer, parts.clock, parts.procfs),
-        budget_(budget) {}
+  // `on_answer` is called, on any thread, when a table that was not there is, or turns out not to
+  // come. It must not call back.
+  UnwindTables(const Parts& parts, std::function<void()> on_answer);
 
-  // Empty if the object's file is gone, is not ELF, or has no call frame information. A file that
-  // could not be read is tried again after kRetry.
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override;
   bool Has(ObjectId object) const override;
+  bool IsPending(ObjectId object) const override;
   bool HasFailed(ObjectId object) override;
-  // Keeps the file open for the next call, until CloseFile().
-  bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override;
-  void CloseFile() override;
-
-  // Makes no more tables, and does not finish the one that is being made: they come out empty.
-  // For the end, when nobody needs them any more. Any thread.
-  void Stop() { stopping_.request_stop(); }
+  bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override {
+    return code_.Read(object, address, out);
+  }
+  void CloseFile() override { code_.CloseFile(); }
 
   Counters counters() const;
 
  private:
-  struct Entry {
-    ObjectId object;
-    std::shared_ptr<const UnwindTable> table;
-    size_t bytes = 0;      // in memory
-    uint64_t spilled = 0;  // in the spill file
+  // What is known of an object's table: it is one of these, or pending.
+  struct Known {
+    ArtifactStore::ContentRef content;
+    std::shared_ptr<const UnwindTable> own;  // shared with nobody: the vDSO's, an empty one
+    bool is_pending() const { return content == nullptr && own == nullptr; }
   };
-  struct Made {
-    UnwindTable table;
-    size_t bytes = 0;      // of its rows in memory
-    uint64_t spilled = 0;  // of its rows in the spill file
-  };
-  using Maker = absl::FunctionRef<Result<UnwindTable>(const UnwindTableOptions&)>;
-  using Entries = std::list<Entry>;  // most recently used first
-
-  std::shared_ptr<const UnwindTable> Known(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Result<Made> Read(ObjectId object);
-  Result<Made> Make(const Maker& make);
-  void Keep(Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Entries TakeLeastUsed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropLast(Entries& dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  // The file that ReadCode() read last.
-  struct CodeFile {
-    ObjectId object;
-    UniqueFd file;
-    std::vector<Segment> segments;
+  // An object's files while its table is being made.
+  struct Files {
+    ArtifactStore::Source source;
+    DebugFileCriteria debug_file;
+    std::vector<UniqueFd> roots;  // where that may lie
   };
 
-  ProcessKnowledge& processes_;
-  Indexer& indexer_;
-  const Clock& clock_;
-  const std::shared_ptr<SpillFile> spill_;
+  void Begin(ObjectId object);
+  Result<std::shared_ptr<Files>> Open(ObjectId object);
+  void OwnIsMade(ObjectId object, const std::shared_ptr<Files>& files,
+                 Result<ArtifactStore::ContentRef> own);
+  void AskForBoth(ObjectId object, ArtifactStore::Source source,
+                  const Result<ArtifactStore::ContentRef>& own, ArtifactStore::File debug_file);
+  void IsMade(ObjectId object, const Result<ArtifactStore::ContentRef>& content);
+  void IsMade(ObjectId object, std::shared_ptr<const UnwindTable> own);
+  void Failed(ObjectId object, const Error& error);
+  void Answer(ObjectId object, Known known);
+
+  const Parts parts_;
+  const std::function<void()> on_answer_;
   DebugFiles debug_files_;
-  const size_t budget_;
-  std::stop_source stopping_;
+  CodeReader code_;
   mutable absl::Mutex mutex_;
-  absl::flat_hash_set<ObjectId> being_made_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<ObjectId, Known> known_ ABSL_GUARDED_BY(mutex_);
   RecentlyMissed failed_ ABSL_GUARDED_BY(mutex_){kRetry, kMostFailed};
-  Entries entries_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<ObjectId, Entries::iterator> by_object_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
-  absl::Mutex code_mutex_;
-  std::optional<CodeFile> code_ ABSL_GUARDED_BY(code_mutex_);
+  Lifeline<UnwindTables> lifeline_{*this};
 };
 
 }  // namespace pyrometer

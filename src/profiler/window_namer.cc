@@ -5,11 +5,6 @@
 
 namespace pyrometer {
 
-// One table gets no more than a quarter of the file, so that none keeps others out.
-SymbolTableOptions WindowNamer::OptionsFor(const std::shared_ptr<SpillFile>& spill) {
-  return {.spill = spill, .most_spilled = spill == nullptr ? 0 : spill->most() / 4};
-}
-
 std::shared_ptr<const NamedWindow> WindowNamer::Name(ResolvedWindow resolved) {
   for (const KernelSymbolEvent& event : resolved.kernel_events) symbolizer_.Apply(event);
   sources_.Use(resolved);

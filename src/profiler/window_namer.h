@@ -7,8 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "base/spill_file.h"
-#include "indexer/indexer.h"
+#include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
 #include "profiler/window_sources.h"
 #include "pyrometer/profile.h"
@@ -22,12 +21,9 @@ namespace pyrometer {
 // because reading symbol tables can take a second for a large program on a busy machine.
 class WindowNamer {
  public:
-  // `indexer` must outlive this. `kernel` is empty if the kernel hides its symbols. Symbol tables
-  // are kept in `spill`, if there is one.
-  WindowNamer(Indexer& indexer, KernelSymbols kernel, const Symbolizer::Options& options,
-              const std::shared_ptr<SpillFile>& spill = nullptr)
-      : sources_(indexer, OptionsFor(spill)),
-        symbolizer_(sources_, sources_, std::move(kernel), options) {}
+  // `symbols` must outlive this. `kernel` is empty if the kernel hides its symbols.
+  WindowNamer(ArtifactStore& symbols, KernelSymbols kernel, const Symbolizer::Options& options)
+      : sources_(symbols), symbolizer_(sources_, sources_, std::move(kernel), options) {}
 
   // REQUIRES: called on one thread, with windows in the order in which they were taken.
   std::shared_ptr<const NamedWindow> Name(ResolvedWindow resolved);
@@ -43,8 +39,6 @@ class WindowNamer {
   SymbolizerCounts counts() const;
 
  private:
-  static SymbolTableOptions OptionsFor(const std::shared_ptr<SpillFile>& spill);
-
   WindowSources sources_;
   Symbolizer symbolizer_;
   mutable absl::Mutex mutex_;

@@ -1,20 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/window_sources.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/time/time.h"
+#include "base/file_identity.h"
+
 namespace pyrometer {
+namespace {
+
+Unresolved ReasonOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kIo:
+      return Unresolved::kNotReady;
+    case ErrorCode::kExhausted:
+      return Unresolved::kNoRoom;
+    default:
+      return Unresolved::kUnreadable;
+  }
+}
+
+}  // namespace
 
 void WindowSources::Use(ResolvedWindow& resolved) {
   objects_ = std::move(resolved.objects);
   perf_maps_ = std::move(resolved.perf_maps);
   ended_ = std::move(resolved.ended);
+  waited_ = {};
+  ahead_.clear();
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [object, reference] : objects_) {
+      if (reference.file != nullptr && !known_.contains(object)) ahead_.push_back(object);
+    }
+  }
+  AskAhead();
 }
 
 void WindowSources::Clear() {
   objects_.clear();
   perf_maps_.clear();
   ended_.clear();
+  ahead_.clear();
+}
+
+void WindowSources::GiveUpAt(Time when) {
+  const absl::MutexLock lock(&mutex_);
+  give_up_at_ = when;
+}
+
+bool WindowSources::IsTooLate() const {
+  const absl::MutexLock lock(&mutex_);
+  return std::chrono::steady_clock::now() >= give_up_at_;
 }
 
 std::optional<ObjectDescription> WindowSources::Describe(ObjectId object) {
@@ -27,13 +65,81 @@ std::optional<ObjectDescription> WindowSources::Describe(ObjectId object) {
                            .is_vdso = info.is_vdso};
 }
 
-Result<SymbolTable> WindowSources::Symbols(ObjectId object) {
-  const auto known = objects_.find(object);
-  if (known == objects_.end() || known->second.file == nullptr) {
-    return Fail(ErrorCode::kNotFound, "the file of object {} is gone", object.value());
+SymbolAnswer WindowSources::Symbols(ObjectId object) {
+  const auto reference = objects_.find(object);
+  if (reference == objects_.end() || reference->second.file == nullptr) {
+    return {.table = nullptr, .reason = Unresolved::kFileGone};
   }
-  if (IsTooLate()) return Fail(ErrorCode::kIo, "no time is left to read symbols");
-  return indexer_.Symbols(known->second.file->get(), options_);
+  AskAhead();
+  // What was read before may have been dropped: then it is read again, once.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Known answer = Await(object);
+    if (!answer) break;
+    std::shared_ptr<const SymbolTable> table = *answer ? store_.SymbolsOf(**answer) : nullptr;
+    if (table != nullptr) return {.table = std::move(table)};
+    {
+      const absl::MutexLock lock(&mutex_);
+      known_.erase(object);  // to be asked for again
+    }
+    if (!*answer) return {.table = nullptr, .reason = ReasonOf((*answer).error().code())};
+  }
+  return {.table = nullptr, .reason = Unresolved::kNotReady};
+}
+
+void WindowSources::Ask(ObjectId object) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (!known_.try_emplace(object).second) return;
+    ++pending_;
+  }
+  const ObjectRef& reference = objects_.at(object);
+  const Result<FileIdentity> identity = IdentityOf(reference.file->get());
+  if (!identity) return Answered(object, identity.error());
+  store_.AskSymbols(
+      {.own = reference.file,
+       .build_id = reference.info->build_id,
+       .file_system = identity->device,
+       .size = identity->size},
+      lifeline_.To([object](WindowSources& self, Result<ArtifactStore::ContentRef> answer) {
+        self.Answered(object, std::move(answer));
+      }));
+}
+
+void WindowSources::AskAhead() {
+  while (!ahead_.empty() && !IsTooLate()) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (pending_ >= kMostAhead) return;
+    }
+    Ask(ahead_.front());
+    ahead_.pop_front();
+  }
+}
+
+void WindowSources::Answered(ObjectId object, Result<ArtifactStore::ContentRef> answer) {
+  const absl::MutexLock lock(&mutex_);
+  --pending_;
+  known_[object] = std::move(answer);
+}
+
+WindowSources::Known WindowSources::Find(ObjectId object) const {
+  const auto known = known_.find(object);
+  return known == known_.end() ? Known() : known->second;
+}
+
+// Nothing, if there is no answer in the time that this window has left.
+WindowSources::Known WindowSources::Await(ObjectId object) {
+  if (!IsTooLate()) Ask(object);
+  const Time begin = std::chrono::steady_clock::now();
+  const absl::MutexLock lock(&mutex_);
+  const auto is_over = [this, object]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return Find(object).has_value() || std::chrono::steady_clock::now() >= give_up_at_;
+  };
+  const auto left =
+      std::min<std::chrono::nanoseconds>(most_waiting_ - waited_, give_up_at_ - begin);
+  mutex_.AwaitWithTimeout(absl::Condition(&is_over), absl::FromChrono(left));
+  waited_ += std::chrono::steady_clock::now() - begin;
+  return Find(object);
 }
 
 Result<UniqueFd> WindowSources::Open(ProcessKey process) {

@@ -1,48 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <chrono>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 
-#include "indexer/indexer.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "base/lifeline.h"
+#include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
 #include "symbolize/symbol_sources.h"
 #include "symbolize/symbol_table.h"
 
 namespace pyrometer {
 
-// Answers the symbolizer's questions from the window being named.
+// Answers the symbolizer's questions from the window being named. Symbol tables are read by the
+// workers of the ArtifactStore, some ahead of the question; a window waits for all of them together
+// for a bounded time.
 class WindowSources : public ObjectSource, public PerfMapSource {
  public:
-  // Symbol tables are kept as `options` say.
-  explicit WindowSources(Indexer& indexer, SymbolTableOptions options = {})
-      : indexer_(indexer), options_(std::move(options)) {}
+  // A window waits so long for symbols. 5 s are what a file has that does not answer, see
+  // ArtifactStore: it costs one window that much, and others nothing.
+  static constexpr std::chrono::seconds kMostWaiting{5};
+  // So many tables are read at a time, until they are asked for.
+  static constexpr size_t kMostAhead = 16;
+
+  // `store` must outlive this.
+  explicit WindowSources(ArtifactStore& store, std::chrono::nanoseconds most_waiting = kMostWaiting)
+      : store_(store), most_waiting_(most_waiting) {}
 
   // Takes over what `resolved` carries, except its samples.
   void Use(ResolvedWindow& resolved);
-  // Releases it, which closes the files.
+  // Releases it, which closes the files that are not being read.
   void Clear();
 
   // From `when` on nothing more is opened or read. Any thread.
-  void GiveUpAt(std::chrono::steady_clock::time_point when) { give_up_at_ = when; }
+  void GiveUpAt(std::chrono::steady_clock::time_point when);
 
   std::optional<ObjectDescription> Describe(ObjectId object) override;
-  Result<SymbolTable> Symbols(ObjectId object) override;
+  SymbolAnswer Symbols(ObjectId object) override;
   Result<UniqueFd> Open(ProcessKey process) override;
   bool HasEnded(ProcessKey process) override { return ended_.contains(process); }
 
  private:
-  bool IsTooLate() const { return std::chrono::steady_clock::now() >= give_up_at_.load(); }
+  using Time = std::chrono::steady_clock::time_point;
+  // Of an object that was asked for: the answer, nothing while there is none.
+  using Known = std::optional<Result<ArtifactStore::ContentRef>>;
 
-  Indexer& indexer_;
-  const SymbolTableOptions options_;
-  std::atomic<std::chrono::steady_clock::time_point> give_up_at_ =
-      std::chrono::steady_clock::time_point::max();
+  bool IsTooLate() const;
+  void Ask(ObjectId object);
+  void AskAhead();
+  void Answered(ObjectId object, Result<ArtifactStore::ContentRef> answer);
+  Known Await(ObjectId object);
+  Known Find(ObjectId object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  ArtifactStore& store_;
+  const std::chrono::nanoseconds most_waiting_;
+  std::chrono::nanoseconds waited_{};  // for this window
   decltype(ResolvedWindow::objects) objects_;
   decltype(ResolvedWindow::perf_maps) perf_maps_;
   decltype(ResolvedWindow::ended) ended_;
+  std::deque<ObjectId> ahead_;  // of objects_: not asked for yet
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_map<ObjectId, Known> known_ ABSL_GUARDED_BY(mutex_);
+  size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
+  Time give_up_at_ ABSL_GUARDED_BY(mutex_) = Time::max();
+  Lifeline<WindowSources> lifeline_{*this};
 };
 
 }  // namespace pyrometer

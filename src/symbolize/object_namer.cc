@@ -25,6 +25,11 @@ bool MayBeNamedLater(Unresolved reason) {
   return reason != Unresolved::kNoSymbols;
 }
 
+// Of an object whose symbols are not there now.
+bool MayHaveFunctions(Unresolved reason) {
+  return reason == Unresolved::kNoRoom || reason == Unresolved::kNotReady;
+}
+
 std::shared_ptr<const CodeObject> MakeCodeObject(const ObjectDescription& description,
                                                  bool has_functions) {
   auto object = std::make_shared<CodeObject>();
@@ -100,7 +105,7 @@ const ObjectNamer::KnownObject* ObjectNamer::Find(ObjectId id, uint32_t window) 
   if (!description) return nullptr;
   const SymbolTableCache::Answer symbols = tables_.Get(id, *description, window);
   const bool has_functions =
-      symbols.table == nullptr ? symbols.reason == Unresolved::kNoRoom : !symbols.table->empty();
+      symbols.table == nullptr ? MayHaveFunctions(symbols.reason) : !symbols.table->empty();
   KnownObject object{.description = *std::move(description), .code = nullptr};
   object.code = MakeCodeObject(object.description, has_functions);
   return &(objects_[id] = std::move(object));

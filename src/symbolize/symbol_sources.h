@@ -2,6 +2,7 @@
 // What the symbolizer needs from others; src/profiler implements it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
 #include "symbolize/symbol_table.h"
+#include "symbolize/unresolved.h"
 
 namespace pyrometer {
 
@@ -21,6 +23,13 @@ struct ObjectDescription {
   bool is_vdso = false;
 };
 
+struct SymbolAnswer {
+  std::shared_ptr<const SymbolTable> table;  // null: there is none
+  // Then: kFileGone; kNoRoom; kNotReady: asked again in the next window; kUnreadable: for good,
+  // probably.
+  Unresolved reason = Unresolved::kUnreadable;
+};
+
 // Describes objects and reads their symbols.
 class ObjectSource {
  public:
@@ -29,9 +38,8 @@ class ObjectSource {
   // Nothing if there is no such object.
   virtual std::optional<ObjectDescription> Describe(ObjectId object) = 0;
 
-  // Never called for the vDSO. kNotFound if the object's file is gone; any other error if it cannot
-  // be read or is not a valid ELF file.
-  virtual Result<SymbolTable> Symbols(ObjectId object) = 0;
+  // Never called for the vDSO. Objects of one content have one table. Waits for a bounded time.
+  virtual SymbolAnswer Symbols(ObjectId object) = 0;
 };
 
 // Opens the perf maps of processes' JIT compilers.

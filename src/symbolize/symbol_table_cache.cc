@@ -9,20 +9,17 @@
 namespace pyrometer {
 namespace {
 
-Result<SymbolTable> VdsoSymbols() {
-  ASSIGN_OR_RETURN(const ElfFile vdso, OpenVdso());
-  return ReadSymbolTable(vdso);
+SymbolAnswer VdsoSymbols() {
+  const Result<ElfFile> vdso = OpenVdso();
+  if (!vdso) return {};
+  Result<SymbolTable> table = ReadSymbolTable(*vdso);
+  if (!table) return {};
+  return {.table = std::make_shared<const SymbolTable>(*std::move(table))};
 }
 
-Unresolved ReasonOf(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kNotFound:
-      return Unresolved::kFileGone;
-    case ErrorCode::kExhausted:
-      return Unresolved::kNoRoom;
-    default:
-      return Unresolved::kUnreadable;
-  }
+// After so many windows symbols may be read again that could not be.
+uint32_t PauseOf(Unresolved reason) {
+  return reason == Unresolved::kNotReady ? 1 : SymbolTableCache::kUseWindows;
 }
 
 }  // namespace
@@ -31,7 +28,8 @@ std::vector<ObjectId> SymbolTableCache::BeginWindow(uint32_t window) {
   std::vector<ObjectId> again = std::exchange(expired_, {});
   absl::erase_if(failures_, [&](const auto& entry) {
     const Failure& failure = entry.second;
-    if (failure.reason == Unresolved::kUnreadable || window - failure.window < kUseWindows) {
+    if (failure.reason == Unresolved::kUnreadable ||
+        window - failure.window < PauseOf(failure.reason)) {
       return false;
     }
     again.push_back(entry.first);
@@ -43,34 +41,39 @@ std::vector<ObjectId> SymbolTableCache::BeginWindow(uint32_t window) {
 SymbolTableCache::Answer SymbolTableCache::Get(ObjectId object,
                                                const ObjectDescription& description,
                                                uint32_t window) {
-  if (too_large_ && too_large_->object == object) return {.table = &too_large_->table};
+  if (too_large_ && too_large_->object == object) return {.table = too_large_->table.get()};
   DropTooLarge(window);
   if (const auto known = by_object_.find(object); known != by_object_.end()) {
     entries_.splice(entries_.begin(), entries_, known->second);
     entries_.front().last_used = window;
-    return {.table = &entries_.front().table};
+    return {.table = entries_.front().table.get()};
   }
   if (const auto failed = failures_.find(object); failed != failures_.end()) {
     return {.reason = failed->second.reason};
   }
-  Result<SymbolTable> table = description.is_vdso ? VdsoSymbols() : source_.Symbols(object);
-  if (!table) {
-    const Unresolved reason = ReasonOf(table.error().code());
-    failures_[object] = {.reason = reason, .window = window};
-    return {.reason = reason};
+  SymbolAnswer answer = description.is_vdso ? VdsoSymbols() : source_.Symbols(object);
+  if (answer.table == nullptr) {
+    failures_[object] = {.reason = answer.reason, .window = window};
+    return {.reason = answer.reason};
   }
   ++tables_read_;
-  Entry entry{.object = object, .table = *std::move(table), .last_used = window};
-  if (Exceeds(entry.table.bytes(), entry.table.spilled_bytes())) {
+  Entry entry{.object = object, .table = std::move(answer.table), .last_used = window};
+  if (Exceeds(entry.table->bytes(), entry.table->spilled_bytes())) {
     too_large_ = std::move(entry);
-    return {.table = &too_large_->table};
+    return {.table = too_large_->table.get()};
   }
-  bytes_ += entry.table.bytes();
-  spilled_ += entry.table.spilled_bytes();
-  entries_.push_front(std::move(entry));
-  by_object_[object] = entries_.begin();
+  Keep(std::move(entry));
   HoldMaximum(window);
-  return {.table = &entries_.front().table};
+  return {.table = entries_.front().table.get()};
+}
+
+void SymbolTableCache::Keep(Entry entry) {
+  if (sharers_[entry.table.get()]++ == 0) {
+    bytes_ += entry.table->bytes();
+    spilled_ += entry.table->spilled_bytes();
+  }
+  entries_.push_front(std::move(entry));
+  by_object_[entries_.front().object] = entries_.begin();
 }
 
 void SymbolTableCache::EndWindow(uint32_t window, uint32_t retry_before) {
@@ -105,8 +108,12 @@ void SymbolTableCache::NoteNoRoom(ObjectId object, uint32_t window) {
 }
 
 void SymbolTableCache::DropLast() {
-  bytes_ -= entries_.back().table.bytes();
-  spilled_ -= entries_.back().table.spilled_bytes();
+  const auto shared = sharers_.find(entries_.back().table.get());
+  if (--shared->second == 0) {
+    bytes_ -= shared->first->bytes();
+    spilled_ -= shared->first->spilled_bytes();
+    sharers_.erase(shared);
+  }
   by_object_.erase(entries_.back().object);
   entries_.pop_back();
 }

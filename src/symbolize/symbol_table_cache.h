@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,7 +16,8 @@
 
 namespace pyrometer {
 
-// Symbol tables of objects, read on demand. Not thread-safe.
+// Symbol tables of objects, read on demand. Objects may share one, which counts once. Not
+// thread-safe.
 //
 // Reading costs about 4 ms per megabyte, so a table stays while it is in use: for kUseWindows after
 // it was last asked for. Tables not in use take at most `idle_bytes` of memory. All tables together
@@ -41,8 +43,9 @@ class SymbolTableCache {
   // `source` must outlive this.
   SymbolTableCache(ObjectSource& source, Budget budget) : source_(source), budget_(budget) {}
 
-  // The objects whose tables may now be read again: kUseWindows after they had no room or their
-  // file was gone, which may have been out of reach for a time only; and see EndWindow().
+  // The objects whose tables may now be read again: those that were not ready in an earlier window;
+  // kUseWindows after they had no room or their file was gone, which may have been out of reach for
+  // a time only; and see EndWindow().
   std::vector<ObjectId> BeginWindow(uint32_t window);
 
   // Why there is no table is remembered as of `window`. kNoRoom: see above.
@@ -54,15 +57,15 @@ class SymbolTableCache {
 
   uint64_t tables_read() const { return tables_read_; }
   uint64_t dropped_in_use() const { return dropped_in_use_; }
-  size_t bytes() const { return bytes_ + (too_large_ ? too_large_->table.bytes() : 0); }
+  size_t bytes() const { return bytes_ + (too_large_ ? too_large_->table->bytes() : 0); }
   uint64_t spilled_bytes() const {
-    return spilled_ + (too_large_ ? too_large_->table.spilled_bytes() : 0);
+    return spilled_ + (too_large_ ? too_large_->table->spilled_bytes() : 0);
   }
 
  private:
   struct Entry {
     ObjectId object;
-    SymbolTable table;
+    std::shared_ptr<const SymbolTable> table;
     uint32_t last_used = 0;  // window
   };
   struct Failure {
@@ -76,6 +79,7 @@ class SymbolTableCache {
   void HoldMaximum(uint32_t window);
   void DropTooLarge(uint32_t window);
   void NoteNoRoom(ObjectId object, uint32_t window);
+  void Keep(Entry entry);
   void DropLast();
   bool IsInUse(const Entry& entry, uint32_t window) const {
     return window - entry.last_used < kUseWindows;
@@ -83,8 +87,9 @@ class SymbolTableCache {
 
   ObjectSource& source_;
   Budget budget_;
-  size_t bytes_ = 0;      // of entries_
-  uint64_t spilled_ = 0;  // likewise
+  size_t bytes_ = 0;                                           // of entries_
+  uint64_t spilled_ = 0;                                       // likewise
+  absl::flat_hash_map<const SymbolTable*, uint32_t> sharers_;  // of entries_, by table
   uint64_t tables_read_ = 0;
   uint64_t dropped_in_use_ = 0;
   std::list<Entry> entries_;        // most recently used first

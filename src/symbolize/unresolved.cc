@@ -19,6 +19,8 @@ std::string_view Name(Unresolved reason) {
       return "kernel";
     case Unresolved::kNoRoom:
       return "no_room";
+    case Unresolved::kNotReady:
+      return "not_ready";
     case Unresolved::kOtherKind:
       return "other_kind";
   }

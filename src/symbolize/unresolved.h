@@ -17,9 +17,10 @@ enum class Unresolved : uint8_t {
   kJit,         // a user address that the process's perf map does not cover
   kKernel,      // a kernel address outside of all known functions
   kNoRoom,      // the object's symbols take more room than there is for now
+  kNotReady,    // the object's symbols are still being read, or its file system does not answer
   kOtherKind,   // a frame of a kind without a namer
 };
-inline constexpr size_t kUnresolvedReasons = 8;
+inline constexpr size_t kUnresolvedReasons = 9;
 
 // "unmapped", "no_symbols", ... as in metrics.
 std::string_view Name(Unresolved reason);

@@ -31,7 +31,9 @@ class MadeUpObjects : public ObjectSource {
   std::optional<ObjectDescription> Describe(ObjectId) override {
     return ObjectDescription{.path = "/usr/lib/libshop.so", .build_id = {}, .segments = {}};
   }
-  Result<SymbolTable> Symbols(ObjectId object) override { return MakeSymbolTable(object); }
+  SymbolAnswer Symbols(ObjectId object) override {
+    return {.table = std::make_shared<const SymbolTable>(MakeSymbolTable(object))};
+  }
 };
 
 class NoPerfMaps : public PerfMapSource {
@@ -59,7 +61,7 @@ void ReadSymbolsOfAFile(benchmark::State& state) {
   const UniqueFd self(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   InProcessIndexer indexer;
   size_t functions = 0;
-  for (auto _ : state) functions = indexer.Symbols(self.get(), {}).value_or(SymbolTable()).size();
+  for (auto _ : state) functions = indexer.Symbols(self.get(), {})->value.size();
   state.counters["functions"] = static_cast<double>(functions);
 }
 BENCHMARK(ReadSymbolsOfAFile)->Unit(benchmark::kMillisecond);
@@ -67,14 +69,29 @@ BENCHMARK(ReadSymbolsOfAFile)->Unit(benchmark::kMillisecond);
 void CompileUnwindTableOf(benchmark::State& state, const char* path) {
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
   InProcessIndexer indexer;
-  const size_t rows = indexer.Unwind(file.get(), {}).value_or(UnwindTable()).row_count();
+  const FilesToRead files{.own = file.get()};
+  const Result<Made<UnwindTable>> made = indexer.Unwind(files, {});
+  const size_t rows = made ? made->value.row_count() : 0;
   if (rows == 0) state.SkipWithError("there is no such file here");
-  for (auto _ : state) benchmark::DoNotOptimize(indexer.Unwind(file.get(), {}));
+  for (auto _ : state) benchmark::DoNotOptimize(indexer.Unwind(files, {}));
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(rows));
   state.counters["rows"] = static_cast<double>(rows);
 }
 BENCHMARK_CAPTURE(CompileUnwindTableOf, this_program, "/proc/self/exe")
     ->Unit(benchmark::kMillisecond);
+
+// What it costs to find out that a file has the content of another.
+void CompareContentOf(benchmark::State& state, const char* path) {
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  InProcessIndexer indexer;
+  const FilesToRead files{.own = file.get()};
+  const Result<Made<UnwindTable>> made = indexer.Unwind(files, {});
+  if (!made) state.SkipWithError("there is no such file here");
+  for (auto _ : state) benchmark::DoNotOptimize(made && *indexer.Repeats(files, made->reading));
+}
+BENCHMARK_CAPTURE(CompareContentOf, libc, "/lib/x86_64-linux-gnu/libc.so.6");
+BENCHMARK_CAPTURE(CompareContentOf, libLLVM, "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1");
+
 // The largest of Debian 12's libraries, and a dependency of clang.
 BENCHMARK_CAPTURE(CompileUnwindTableOf, libLLVM, "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1")
     ->Unit(benchmark::kMillisecond);

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/direct_foreign_files.h"
 #include "base/file.h"
 #include "indexer/in_process_indexer.h"
 #include "process/process_history.h"
@@ -148,6 +149,7 @@ class Replay : public testing::Test {
     EXPECT_FALSE(recorded.window.samples.empty());
 
     const auto indexer = std::make_shared<InProcessIndexer>();
+    FileWorkers workers;
     Nowhere sink;
     ProcessHistory history({.procfs = {.root = (root_ / "proc").string(), .sys = "/nonexistent"},
                             .inspections = {.patience = std::chrono::minutes(1),
@@ -166,7 +168,9 @@ class Replay : public testing::Test {
                        .tables = tables,
                        .cold = cold,
                        .processes = history,
-                       .indexer = *indexer,
+                       .indexer = indexer,
+                       .file_workers = workers,
+                       .files = std::make_shared<DirectForeignFiles>(),
                        .clock = clock,
                        .log = log,
                        .sampler_counters = [] { return SamplerCounters(); },

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/direct_foreign_files.h"
+
 namespace pyrometer::scale {
 namespace {
 
@@ -74,6 +76,18 @@ std::vector<Pid> KernelSide::TakeMissed() {
   return mappings_.TakeMissed(clock_.Now());
 }
 
+void KernelSide::Wait(std::chrono::milliseconds most) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, most, [this] { return woken_; });
+  woken_ = false;
+}
+
+void KernelSide::Wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  changed_.notify_all();
+}
+
 std::optional<ObjectMapping> KernelSide::Find(Pid pid, Address address) const {
   const auto process = published_.find(pid);
   if (process == published_.end()) return std::nullopt;
@@ -87,10 +101,17 @@ Engine::Engine(const Procfs& procfs, SimulatedClock& clock, uint32_t processes)
     : clock_(clock),
       kernel_(clock, processes),
       history_({.procfs = procfs}, headers_, kernel_),
-      tables_({.processes = history_, .indexer = indexer_, .clock = clock_, .procfs = procfs},
-              kTableBytes),
+      store_({.indexer = indexer_, .workers = workers_}, kTableBytes),
+      tables_({.processes = history_,
+               .indexer = indexer_,
+               .files = std::make_shared<DirectForeignFiles>(),
+               .workers = workers_,
+               .store = store_,
+               .clock = clock_,
+               .procfs = procfs},
+              [this] { kernel_.Wake(); }),
       loader_(kernel_, tables_, clock_),
-      namer_(indexer_, KernelSymbols(),
+      namer_(store_, KernelSymbols(),
              {.symbol_tables = {.idle_bytes = kSymbolBytes, .max_bytes = 16 * kSymbolBytes}}) {}
 
 void Engine::Scan(std::span<const TaskRecord> tasks) {
@@ -102,7 +123,7 @@ void Engine::Pump(MonotonicTime when) {
   clock_.MoveTo(when);
   const std::vector<ProcessEvent> events = merger_.Release(when);
   history_.Apply(events);
-  loader_.Load(std::chrono::hours(1));
+  loader_.LoadAll(std::chrono::hours(1));
   spent_.events += events.size();
   spent_.on_events += CpuSeconds() - before;
 }
@@ -120,7 +141,7 @@ Engine::Held Engine::held() const {
           .living = history_.process_count(),
           .mappings = kernel_.mappings(),
           .kernel_tables = kernel_.tables(),
-          .tables = tables_.counters(),
+          .store = store_.counters(),
           .names = namer_.counts()};
 }
 

@@ -5,15 +5,20 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/file_workers.h"
 #include "base/unique_fd.h"
+#include "indexer/artifact_store.h"
 #include "indexer/in_process_indexer.h"
 #include "process/address_space_sink.h"
 #include "process/event_merger.h"
@@ -56,8 +61,8 @@ class KernelSide final : public AddressSpaceSink, public TableTarget {
     return tables_.Load(object, table, clock_.Now());
   }
   void Need(ObjectId object, ElfAddress address) override { tables_.Need(object, address); }
-  void Wait(std::chrono::milliseconds /*most*/) override {}
-  void Wake() override {}
+  void Wait(std::chrono::milliseconds most) override;
+  void Wake() override;
 
   // What a tick of this process finds at `address`.
   std::optional<ObjectMapping> Find(Pid pid, Address address) const;
@@ -78,6 +83,9 @@ class KernelSide final : public AddressSpaceSink, public TableTarget {
   TableUpload tables_;
   MappingUpload mappings_;
   absl::flat_hash_map<Pid, std::vector<PublishedMapping>> published_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool woken_ = false;  // guarded by mutex_
 };
 
 class Engine {
@@ -106,7 +114,7 @@ class Engine {
     size_t living = 0;
     MappingUpload::Counters mappings;
     TableUpload::Counters kernel_tables;
-    UnwindTables::Counters tables;
+    ArtifactStore::Counters store;
     SymbolizerCounts names;
   };
   Held held() const;
@@ -115,11 +123,13 @@ class Engine {
 
  private:
   SimulatedClock& clock_;
-  InProcessIndexer indexer_;
-  IndexedHeaders headers_{indexer_};
+  const std::shared_ptr<Indexer> indexer_ = std::make_shared<InProcessIndexer>();
+  FileWorkers workers_;
+  IndexedHeaders headers_{*indexer_};
   KernelSide kernel_;
   EventMerger merger_;
   ProcessHistory history_;
+  ArtifactStore store_;
   UnwindTables tables_;
   TableLoader loader_;
   WindowNamer namer_;

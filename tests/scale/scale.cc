@@ -69,7 +69,7 @@ Held Measure(const Engine& engine, uint64_t empty) {
           .pool = held.mappings.mappings,
           .kernel_tables = held.kernel_tables.tables,
           .chunks = held.kernel_tables.chunks,
-          .tables = held.tables.kept,
+          .tables = held.store.tables_kept,
           .symbols = held.names.symbol_table_bytes};
 }
 

@@ -13,17 +13,18 @@ from pyrometer_harness import (
 MOST_KB = 150_000
 
 
-def rests(pid, thread):
-    """Whether the thread of this name waits for something to do."""
+def rest(pid, thread):
+    """Whether there are threads of this name, and all wait for something to do."""
+    states = []
     for task in os.listdir("/proc/%d/task" % pid):
         try:
             with open("/proc/%d/task/%s/stat" % (pid, task)) as file:
-                name, _, rest = file.read().rpartition(")")
+                name, _, rest_of_line = file.read().rpartition(")")
         except OSError:
             continue  # it has just ended
         if name.endswith("(" + thread):
-            return rest.split()[0] == "S"
-    return False
+            states.append(rest_of_line.split()[0])
+    return bool(states) and set(states) == {"S"}
 
 
 def peak_kb(pid):
@@ -36,7 +37,8 @@ class LargeLibrary(BpfTestCase):
         with Running(program("large"), "0") as target:
             os.kill(target.pid, signal.SIGSTOP)
             recorder = self.start_recording("--stats=json", hertz=199)
-            wait_for(lambda: rests(recorder.process.pid, "table-loader"), "the unwind tables")
+            for thread in ("file-worker", "table-loader"):
+                wait_for(lambda: rest(recorder.process.pid, thread), "the unwind tables")
             os.kill(target.pid, signal.SIGCONT)
             self.wait_for_cpu_time([target], 4)
             peak = peak_kb(recorder.process.pid)

@@ -29,19 +29,19 @@ TEST(InProcessIndexer, FindsBuildIdAndSegments) {
 TEST(InProcessIndexer, ReadsSymbols) {
   InProcessIndexer indexer;
   const UniqueFd fd = *Open(FixturePath("shared.so"), O_RDONLY);
-  const Result<SymbolTable> symbols = indexer.Symbols(fd.get(), {});
+  const Result<Made<SymbolTable>> symbols = indexer.Symbols(fd.get(), {});
   ASSERT_TRUE(symbols.has_value()) << symbols.error().message();
   const ElfAddress address(NmSymbolOf("shared.so", "fixture_far").address);
-  EXPECT_EQ(symbols->Find(address)->name, "fixture_far");
+  EXPECT_EQ(symbols->value.Find(address)->name, "fixture_far");
 }
 
 TEST(InProcessIndexer, CompilesUnwindTables) {
   InProcessIndexer indexer;
   const UniqueFd fd = *Open(FixturePath("unwound"), O_RDONLY);
-  const Result<UnwindTable> table = indexer.Unwind(fd.get(), {});
+  const Result<Made<UnwindTable>> table = indexer.Unwind({.own = fd.get()}, {});
   ASSERT_TRUE(table.has_value()) << table.error().message();
   const ElfAddress address(NmSymbolOf("unwound", "fixture_frame").address);
-  EXPECT_EQ(table->RuleAt(address)->kind, PYRO_RULE_REGISTER);
+  EXPECT_EQ(table->value.RuleAt(address)->kind, PYRO_RULE_REGISTER);
 }
 
 TEST(InProcessIndexer, AddsWhatTheDebugFileTells) {
@@ -49,11 +49,13 @@ TEST(InProcessIndexer, AddsWhatTheDebugFileTells) {
   const UniqueFd fd = *Open(FixturePath("unwound_bare"), O_RDONLY);
   const UniqueFd debug_file = *Open(FixturePath("unwound_debug_frame"), O_RDONLY);
   const ElfAddress address(NmSymbolOf("unwound_debug_frame", "fixture_frame").address);
-  EXPECT_EQ(indexer.Unwind(fd.get(), {})->RuleAt(address)->kind, PYRO_RULE_NONE);
-  const Result<UnwindTable> table = indexer.Unwind(fd.get(), debug_file.get(), {});
+  EXPECT_EQ(indexer.Unwind({.own = fd.get()}, {})->value.RuleAt(address)->kind, PYRO_RULE_NONE);
+  const Result<Made<UnwindTable>> table =
+      indexer.Unwind({.own = fd.get(), .debug = debug_file.get()}, {});
   ASSERT_TRUE(table.has_value()) << table.error().message();
-  EXPECT_EQ(table->RuleAt(address)->kind, PYRO_RULE_REGISTER);
-  EXPECT_FALSE(indexer.Unwind(fd.get(), FileOf("no ELF file").get(), {}).has_value());
+  EXPECT_EQ(table->value.RuleAt(address)->kind, PYRO_RULE_REGISTER);
+  EXPECT_FALSE(
+      indexer.Unwind({.own = fd.get(), .debug = FileOf("no ELF file").get()}, {}).has_value());
 }
 
 TEST(InProcessIndexer, FindsNoSegmentsInWhatIsNoElfFile) {
@@ -63,7 +65,7 @@ TEST(InProcessIndexer, FindsNoSegmentsInWhatIsNoElfFile) {
     ASSERT_TRUE(facts.has_value()) << bytes;
     EXPECT_TRUE(facts->segments.empty());
     EXPECT_FALSE(indexer.Symbols(FileOf(bytes).get(), {}).has_value());
-    EXPECT_FALSE(indexer.Unwind(FileOf(bytes).get(), {}).has_value());
+    EXPECT_FALSE(indexer.Unwind({.own = FileOf(bytes).get()}, {}).has_value());
   }
 }
 

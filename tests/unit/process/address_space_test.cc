@@ -307,9 +307,9 @@ TEST(AddressSpace, GivesMappingsTheirMeaningThenAndNow) {
   EXPECT_EQ(ObjectAt(space, 0x2000, Second(4)), kFound) << "it was so before, too";
   EXPECT_EQ(ObjectAt(space, 0x2000, Second(5)), kBar);
   for (const AddressSpace* const each : {&space, &child}) {
-    EXPECT_THAT(Current(*each), Are({Text(kFound, 0x1000, 0x1800, 0x700),
-                                     Text(kBar, 0x2000, 0x3000),
-                                     Text(kFound, 0x8000, 0x8800, 0x700)}));
+    EXPECT_THAT(Current(*each),
+                Are({Text(kFound, 0x1000, 0x1800, 0x700), Text(kBar, 0x2000, 0x3000),
+                     Text(kFound, 0x8000, 0x8800, 0x700)}));
   }
   EXPECT_FALSE(space.Reinterpret(meaning, replaced)) << "nothing is left to find";
 }

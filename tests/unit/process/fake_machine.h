@@ -36,8 +36,9 @@ inline BuildId FakeBuildId(char byte) {
   return BuildId(bytes);
 }
 
-// Understands two kinds of files: "ELF x..." has the build id x (none if it is 0) and one executable segment, which
-// is at address 0x3000 and offset 0x1000; "BAD" cannot be read; all else is no ELF file.
+// Understands two kinds of files: "ELF x..." has the build id x (none if it is 0) and one
+// executable segment, which is at address 0x3000 and offset 0x1000; "BAD" cannot be read; all else
+// is no ELF file.
 class FakeInspector : public ObjectInspector {
  public:
   Result<ObjectFacts> Inspect(int fd) override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files behind mappings, and perf maps: found, held and opened.
-#include <gmock/gmock.h>
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

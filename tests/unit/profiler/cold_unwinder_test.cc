@@ -115,6 +115,59 @@ TEST_F(ColdUnwinderTest, TakesATickInTheMiddleOfAnExecForOneWithoutAUserStack) {
   EXPECT_EQ(processes_.rechecks, 0);
 }
 
+TEST_F(ColdUnwinderTest, KeepsASampleUntilTheTableThatItNeedsIsMade) {
+  tables_.pending = {kProgram};
+  source_.Ship(SampleAt(0x400100));
+  EXPECT_FALSE(unwinder_.Unwind()) << "nothing was done, and waking it is up to the table";
+  EXPECT_TRUE(Move().samples.empty());
+  EXPECT_EQ(unwinder_.counters().put_aside, 1U);
+  unwinder_.Unwind();
+  EXPECT_EQ(tables_.asked, 1) << "it is not tried over and over";
+  tables_.pending.clear();
+  EXPECT_TRUE(unwinder_.Unwind());
+  EXPECT_EQ(Move().samples.size(), 1U);
+  EXPECT_EQ(unwinder_.counters().put_aside, 0U);
+}
+
+TEST_F(ColdUnwinderTest, UnwindsOthersWhileATableIsBeingMade) {
+  constexpr ObjectId kOther(4);
+  processes_.program->mappings.push_back({Address(0x500000), Address(0x510000), kOther, 0x500000});
+  tables_.pending = {kProgram};
+  source_.Ship(SampleAt(0x400100));
+  source_.Ship(SampleAt(0x500100));
+  EXPECT_TRUE(unwinder_.Unwind());
+  EXPECT_EQ(Move().samples.size(), 1U);
+  EXPECT_EQ(unwinder_.counters().waiting, 1U);
+}
+
+TEST_F(ColdUnwinderTest, KeepsOnlySoManyStackBytesUntilTablesAreMade) {
+  tables_.pending = {kProgram};
+  constexpr size_t kBytes = size_t{64} << 10;
+  constexpr size_t kMost = ColdUnwinder::kMaxPutAside / kBytes;
+  for (size_t i = 0; i < kMost + 3; ++i) {
+    ColdSample sample = SampleAt(0x400100);
+    sample.stack.resize(kBytes);
+    source_.Ship(std::move(sample));
+  }
+  unwinder_.Unwind();
+  EXPECT_EQ(unwinder_.counters().put_aside, kMost);
+  EXPECT_EQ(unwinder_.counters().no_room, 3U);
+  const Window window = Move();
+  ASSERT_EQ(window.samples.size(), 3U) << "no sample is lost";
+  EXPECT_EQ(window.stacks.at(0).end, StackEnd::kNotReady);
+  EXPECT_EQ(window.FramesOf(window.stacks.at(0)).back(),
+            Frame::Object(kProgram, ElfAddress(0x100)));
+}
+
+TEST_F(ColdUnwinderTest, GivesUpAtTheDeadlineWhatATableNeverCameFor) {
+  tables_.pending = {kProgram};
+  source_.Ship(SampleAt(0x400100));
+  std::jthread thread([this](const std::stop_token& stop) { unwinder_.Run(stop); });
+  unwinder_.Finish(std::chrono::steady_clock::now() + std::chrono::milliseconds(20));
+  EXPECT_EQ(Move().samples.size(), 1U);
+  EXPECT_EQ(unwinder_.counters().given_up, 1U);
+}
+
 TEST_F(ColdUnwinderTest, LeavesTheRingAloneWhileTooMuchWaitsForAWindow) {
   for (size_t i = 0; i < ColdUnwinder::kMaxDone; ++i) source_.Ship(SampleAt(0x400100));
   unwinder_.Unwind();

@@ -40,7 +40,7 @@ std::shared_ptr<const UnwindTable> TableWithFrames(int32_t size) {
 class MadeTables : public UnwindTableSource {
  public:
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override {
-    if (on_make) on_make();
+    if (object == pending) return nullptr;
     const auto table = tables.find(object);
     return table == tables.end() ? std::make_shared<UnwindTable>() : table->second;
   }
@@ -49,11 +49,12 @@ class MadeTables : public UnwindTableSource {
   }
 
   bool Has(ObjectId object) const override { return tables.contains(object); }
+  bool IsPending(ObjectId object) const override { return object == pending; }
   bool HasFailed(ObjectId /*object*/) override { return false; }
   void CloseFile() override {}
 
   std::map<ObjectId, std::shared_ptr<const UnwindTable>> tables;
-  std::function<void()> on_make;
+  ObjectId pending = ObjectId(0);
 };
 
 class ColdViewTest : public testing::Test {
@@ -143,16 +144,14 @@ TEST_F(ColdViewTest, TellsAStackThatCostsTooMuchFromOthersThatAreTruncated) {
   EXPECT_FALSE(Unwind().over_budget);
 }
 
-TEST_F(ColdViewTest, DoesNotChargeTheSampleForATableThatIsSlowToMake) {
+TEST_F(ColdViewTest, SaysWhichTableIsStillBeingMade) {
+  tables_.pending = kProgram;
   SetStack(64);
-  Put(8, 0x400200);
-  Put(24, 0x408010);
-  uint64_t now = 1'000'000'000;
-  tables_.on_make = [&now] { now += 1'000'000'000; };
-  const ColdStack stack = UnwindColdSample(
-      sample_, &program_, tables_,
-      {.most_time = std::chrono::milliseconds(100), .now = [&now] { return MonotonicTime(now); }});
-  EXPECT_EQ(stack.end, StackEnd::kComplete);
+  const ColdStack stack = Unwind();
+  EXPECT_EQ(stack.pending, kProgram);
+  EXPECT_EQ(stack.frames, std::vector<Frame>{Frame::Object(kProgram, ElfAddress(0x100))});
+  tables_.pending = ObjectId(0);
+  EXPECT_EQ(Unwind().pending, ObjectId(0));
 }
 
 TEST_F(ColdViewTest, StopsInCodeThatIsNoFiles) {

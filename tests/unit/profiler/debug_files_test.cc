@@ -7,11 +7,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <future>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/direct_foreign_files.h"
 #include "base/file.h"
 #include "tests/unit/base/temporary_tree.h"
+#include "tests/unit/profiler/fakes.h"
 
 namespace pyrometer {
 namespace {
@@ -26,33 +30,37 @@ class ContentIndexer : public Indexer {
     ASSIGN_OR_RETURN(const std::string content, ReadAll(fd, 100));
     return ObjectFacts{.build_id = BuildId(std::as_bytes(std::span(content))), .segments = {}};
   }
-  Result<SymbolTable> Symbols(int, const SymbolTableOptions&) override {
+  Result<Made<SymbolTable>> Symbols(int, const SymbolTableOptions&) override {
     return Fail(ErrorCode::kUnsupported, "no symbols");
   }
-  Result<UnwindTable> Unwind(int, const UnwindTableOptions&) override {
+  Result<Made<UnwindTable>> Unwind(const FilesToRead&, const UnwindTableOptions&) override {
     return Fail(ErrorCode::kUnsupported, "no table");
   }
-  Result<UnwindTable> Unwind(int, int, const UnwindTableOptions& options) override {
-    return Unwind(0, options);
-  }
+  Result<bool> Repeats(const FilesToRead&, const Reading&) override { return false; }
 };
 
-class FindDebugFileTest : public testing::Test {
+class DebugFilesTest : public testing::Test {
  protected:
-  FindDebugFileTest() {
-    for (const char* name : {"container", "host"}) {
-      tree_.Directory(name);
-      roots_.push_back(*Open(tree_.Path(name), O_PATH | O_DIRECTORY));
-    }
+  DebugFilesTest() {
+    for (const char* name : {"container", "host"}) tree_.Directory(name);
   }
 
   // The path in the tree of what is found, or "nothing".
   std::string Found() {
-    const Result<UniqueFd> file = FindDebugFile(roots_, object_, indexer_);
-    if (!file) {
-      EXPECT_EQ(file.error().code(), ErrorCode::kNotFound);
-      return "nothing";
+    std::vector<UniqueFd> roots;
+    for (const char* name : {"container", "host"}) {
+      roots.push_back(*Open(tree_.Path(name), O_PATH | O_DIRECTORY));
     }
+    DebugFiles files({.indexer = indexer_,
+                      .files = std::make_shared<DirectForeignFiles>(),
+                      .workers = workers_,
+                      .clock = clock_});
+    std::promise<std::shared_ptr<const UniqueFd>> found;
+    files.Find(
+        ObjectId(3), std::move(roots), object_,
+        [&found](std::shared_ptr<const UniqueFd> file) { found.set_value(std::move(file)); });
+    const std::shared_ptr<const UniqueFd> file = found.get_future().get();
+    if (file == nullptr) return "nothing";
     const std::string link = "/proc/self/fd/" + std::to_string(file->get());
     return std::filesystem::read_symlink(link).string().substr(tree_.Path().size());
   }
@@ -60,12 +68,13 @@ class FindDebugFileTest : public testing::Test {
 
   const std::string content_{"\xab\xcd\xef"};
   TemporaryTree tree_;
-  std::vector<UniqueFd> roots_;
-  ContentIndexer indexer_;
+  FakeClock clock_;
+  FileWorkers workers_;
+  std::shared_ptr<Indexer> indexer_ = std::make_shared<ContentIndexer>();
   DebugFileCriteria object_{.build_id = BuildId(kIdBytes), .user = ::geteuid()};
 };
 
-TEST_F(FindDebugFileTest, FindsItInTheFirstRootThatHasIt) {
+TEST_F(DebugFilesTest, AreFoundInTheFirstRootThatHasThem) {
   EXPECT_EQ(Found(), "nothing");
   tree_.File(In("host"), content_);
   EXPECT_EQ(Found(), In("host"));
@@ -73,34 +82,34 @@ TEST_F(FindDebugFileTest, FindsItInTheFirstRootThatHasIt) {
   EXPECT_EQ(Found(), In("container"));
 }
 
-TEST_F(FindDebugFileTest, TakesNoOtherBuildId) {
+TEST_F(DebugFilesTest, HaveTheBuildIdOfTheObject) {
   tree_.File(In("container"), "\xab\xcd\xee");
   EXPECT_EQ(Found(), "nothing");
   tree_.File(In("host"), content_);
   EXPECT_EQ(Found(), In("host")) << "and looks further";
 }
 
-TEST_F(FindDebugFileTest, FollowsALinkWithinTheRoot) {
+TEST_F(DebugFilesTest, MayBeLinksWithinTheRoot) {
   tree_.File("container/usr/lib/debug/program.debug", content_);
   tree_.Link(In("container"), "/usr/lib/debug/program.debug");
   EXPECT_EQ(Found(), "container/usr/lib/debug/program.debug");
 }
 
-TEST_F(FindDebugFileTest, FollowsNoLinkOutOfTheRoot) {
+TEST_F(DebugFilesTest, AreNoLinksOutOfTheRoot) {
   tree_.File("elsewhere", content_);
   tree_.Link(In("container"), tree_.Path("elsewhere"));
   tree_.Link(In("host"), "../../../../../../../elsewhere");
   EXPECT_EQ(Found(), "nothing");
 }
 
-TEST_F(FindDebugFileTest, TakesOnlyRegularFiles) {
+TEST_F(DebugFilesTest, AreRegularFiles) {
   tree_.Directory("container/usr/lib/debug/.build-id/ab");
   ASSERT_EQ(::mkfifo(tree_.Path(In("container")).c_str(), 0600), 0);
   tree_.Directory(In("host"));
   EXPECT_EQ(Found(), "nothing") << "and does not wait for anybody";
 }
 
-TEST_F(FindDebugFileTest, TakesOnlyWhatBelongsToRootOrToTheObjectsUser) {
+TEST_F(DebugFilesTest, BelongToRootOrToTheObjectsUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files away";
   constexpr uint32_t kUser = 1234;
   tree_.File(In("container"), content_);
@@ -112,7 +121,7 @@ TEST_F(FindDebugFileTest, TakesOnlyWhatBelongsToRootOrToTheObjectsUser) {
   EXPECT_EQ(Found(), In("container"));
 }
 
-TEST_F(FindDebugFileTest, FindsNothingWithoutABuildId) {
+TEST_F(DebugFilesTest, AreNotThereWithoutABuildId) {
   object_.build_id = BuildId();
   EXPECT_EQ(Found(), "nothing");
 }

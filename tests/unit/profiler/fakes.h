@@ -260,22 +260,27 @@ class FakeProcesses : public ProcessKnowledge {
   std::function<void()> on_resolve;
 };
 
-// Empty tables; `on_make` may take its time.
+// Empty tables; `on_make` may take its time. No table while it is `pending`.
 class FakeTables : public UnwindTableSource {
  public:
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override {
+    ++asked;
+    if (pending.contains(object)) return nullptr;
     if (on_make) on_make(object);
     at_hand.insert(object);
     return std::make_shared<UnwindTable>();
   }
   bool Has(ObjectId object) const override { return at_hand.contains(object); }
+  bool IsPending(ObjectId object) const override { return pending.contains(object); }
   bool HasFailed(ObjectId object) override { return failing.contains(object); }
   bool ReadCode(ObjectId /*object*/, ElfAddress /*address*/, std::span<std::byte>) override {
     return false;
   }
   void CloseFile() override {}
 
+  int asked = 0;
   std::set<ObjectId> at_hand;
+  std::set<ObjectId> pending;
   std::set<ObjectId> failing;
   std::function<void(ObjectId)> on_make;
 };

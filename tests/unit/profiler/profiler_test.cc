@@ -10,6 +10,7 @@
 #include <future>
 #include <utility>
 
+#include "base/direct_foreign_files.h"
 #include "indexer/in_process_indexer.h"
 #include "tests/unit/profiler/fakes.h"
 
@@ -31,7 +32,9 @@ class ProfilerTest : public testing::Test {
             .tables = tables_,
             .cold = cold_,
             .processes = processes_,
-            .indexer = indexer_,
+            .indexer = std::make_shared<InProcessIndexer>(),
+            .file_workers = workers_,
+            .files = std::make_shared<DirectForeignFiles>(),
             .clock = clock_,
             .log = log_,
             .sampler_counters = [] { return SamplerCounters(); },
@@ -50,7 +53,7 @@ class ProfilerTest : public testing::Test {
   FakeTableTarget tables_;
   FakeCold cold_;
   FakeProcesses processes_;
-  InProcessIndexer indexer_;
+  FileWorkers workers_;
   FakeConsumer first_;
   FakeConsumer second_;
 };

@@ -87,6 +87,45 @@ TEST_F(TableLoaderTest, TriesNoTableAgainThatNobodyNeeds) {
   EXPECT_FALSE(loader_.Load(milliseconds(50)));
 }
 
+TEST_F(TableLoaderTest, LoadsOthersWhileATableIsBeingMade) {
+  tables_.pending = {ObjectId(1)};
+  target_.wanted = {ObjectId(1), ObjectId(2)};
+  EXPECT_TRUE(loader_.Load(milliseconds(50)));
+  EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(2)));
+  EXPECT_EQ(loader_.counters().pending, 1U);
+  EXPECT_FALSE(loader_.Load(milliseconds(50)));
+  EXPECT_EQ(tables_.asked, 2) << "it is not asked for over and over";
+  tables_.pending.clear();
+  EXPECT_TRUE(loader_.Load(milliseconds(50)));
+  EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(2), ObjectId(1)));
+  EXPECT_EQ(loader_.counters().pending, 0U);
+}
+
+TEST_F(TableLoaderTest, HasOnlySoManyTablesMadeAtATime) {
+  for (uint32_t object = 1; object <= 100; ++object) {
+    tables_.pending.insert(ObjectId(object));
+    target_.wanted.emplace_back(object);
+  }
+  loader_.Load(milliseconds(50));
+  EXPECT_EQ(loader_.counters().pending, TableLoader::kMostPending);
+  EXPECT_EQ(loader_.counters().waiting, 100U);
+  tables_.pending.clear();
+  loader_.Load(milliseconds(50));
+  EXPECT_EQ(target_.loaded.size(), 100U);
+}
+
+TEST_F(TableLoaderTest, WaitsAtTheStartForWhatIsBeingMade) {
+  tables_.pending = {ObjectId(1)};
+  target_.wanted = {ObjectId(1)};
+  const std::jthread maker([this] {
+    target_.AwaitWaiting();
+    tables_.pending.clear();
+    target_.Wake();
+  });
+  loader_.LoadAll(milliseconds(300));
+  EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(1)));
+}
+
 TEST_F(TableLoaderTest, IsWokenToStop) {
   std::jthread thread([this](const std::stop_token& stop) { loader_.Run(stop); });
   target_.AwaitWaiting();

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <latch>
 #include <memory>
 #include <utility>
 
@@ -15,54 +17,109 @@ namespace {
 
 constexpr ObjectId kSelf{7};
 constexpr ObjectId kGone{8};
+constexpr ObjectId kText{9};  // no ELF file
 constexpr ProcessKey kProcess{Pid(100), StartTime(5)};
 
-ResolvedWindow WindowOfTwoObjects() {
-  ObjectInfo self;
-  self.path = "/bin/self";
-  ObjectInfo gone;
-  gone.path = "/bin/gone";
+ObjectRef RefTo(const char* path, const char* file) {
+  ObjectInfo info;
+  info.path = path;
+  ObjectFile open =
+      file == nullptr ? nullptr : std::make_shared<const UniqueFd>(*Open(file, O_RDONLY));
+  return {std::make_shared<ObjectInfo>(std::move(info)), std::move(open)};
+}
+
+ResolvedWindow WindowOfObjects() {
   ResolvedWindow window;
-  window.objects[kSelf] = {
-      std::make_shared<ObjectInfo>(std::move(self)),
-      std::make_shared<const UniqueFd>(*Open("/proc/self/exe", O_RDONLY)),
-  };
-  window.objects[kGone] = {std::make_shared<ObjectInfo>(std::move(gone)), nullptr};
+  window.objects[kSelf] = RefTo("/bin/self", "/proc/self/exe");
+  window.objects[kGone] = RefTo("/bin/gone", nullptr);
+  window.objects[kText] = RefTo("/etc/passwd", "/etc/passwd");
   return window;
 }
 
-TEST(WindowSources, AnswerFromTheWindowAlone) {
-  InProcessIndexer indexer;
-  WindowSources sources(indexer);
-  ResolvedWindow window = WindowOfTwoObjects();
-  sources.Use(window);
-  EXPECT_EQ(sources.Describe(kSelf)->path, "/bin/self");
-  EXPECT_TRUE(sources.Symbols(kSelf).has_value());
-  EXPECT_EQ(sources.Describe(kGone)->path, "/bin/gone");
-  EXPECT_EQ(sources.Symbols(kGone).error().code(), ErrorCode::kNotFound);
-  EXPECT_FALSE(sources.Describe(ObjectId(9)).has_value());
-  EXPECT_EQ(sources.Open(kProcess).error().code(), ErrorCode::kNotFound);
+// Can be held up.
+class SlowIndexer : public InProcessIndexer {
+ public:
+  Result<Made<SymbolTable>> Symbols(int fd, const SymbolTableOptions& options) override {
+    if (before_reading) before_reading();
+    return InProcessIndexer::Symbols(fd, options);
+  }
+  std::function<void()> before_reading;
+};
+
+class WindowSourcesTest : public testing::Test {
+ protected:
+  void Use(WindowSources& sources) {
+    ResolvedWindow window = WindowOfObjects();
+    sources.Use(window);
+  }
+
+  std::shared_ptr<SlowIndexer> indexer_ = std::make_shared<SlowIndexer>();
+  FileWorkers workers_;
+  ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
+  WindowSources sources_{store_, std::chrono::seconds(60)};
+};
+
+TEST_F(WindowSourcesTest, AnswerFromTheWindowAlone) {
+  Use(sources_);
+  EXPECT_EQ(sources_.Describe(kSelf)->path, "/bin/self");
+  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  EXPECT_EQ(sources_.Describe(kGone)->path, "/bin/gone");
+  EXPECT_EQ(sources_.Symbols(kGone).reason, Unresolved::kFileGone);
+  EXPECT_EQ(sources_.Symbols(kText).reason, Unresolved::kUnreadable);
+  EXPECT_FALSE(sources_.Describe(ObjectId(10)).has_value());
+  EXPECT_EQ(sources_.Open(kProcess).error().code(), ErrorCode::kNotFound);
 }
 
-TEST(WindowSources, KnowNothingBetweenWindows) {
-  InProcessIndexer indexer;
-  WindowSources sources(indexer);
-  ResolvedWindow window = WindowOfTwoObjects();
-  sources.Use(window);
-  sources.Clear();
-  EXPECT_FALSE(sources.Describe(kSelf).has_value());
-  EXPECT_EQ(sources.Symbols(kSelf).error().code(), ErrorCode::kNotFound);
-  EXPECT_EQ(sources.Open(kProcess).error().code(), ErrorCode::kNotFound);
+TEST_F(WindowSourcesTest, KnowNothingBetweenWindows) {
+  Use(sources_);
+  sources_.Clear();
+  EXPECT_FALSE(sources_.Describe(kSelf).has_value());
+  EXPECT_EQ(sources_.Symbols(kSelf).reason, Unresolved::kFileGone);
+  EXPECT_EQ(sources_.Open(kProcess).error().code(), ErrorCode::kNotFound);
 }
 
-TEST(WindowSources, ReadNothingOnceItIsTooLate) {
-  InProcessIndexer indexer;
-  WindowSources sources(indexer);
-  ResolvedWindow window = WindowOfTwoObjects();
+TEST_F(WindowSourcesTest, ReadNothingOnceItIsTooLate) {
+  sources_.GiveUpAt(std::chrono::steady_clock::now());
+  Use(sources_);
+  EXPECT_EQ(sources_.Describe(kSelf)->path, "/bin/self");
+  EXPECT_EQ(sources_.Symbols(kSelf).reason, Unresolved::kNotReady);
+  EXPECT_EQ(store_.counters().symbols_made, 0U);
+}
+
+TEST_F(WindowSourcesTest, GoOnWithoutSymbolsThatTakeLongerThanAWindowMayWait) {
+  std::latch go_on(1);
+  indexer_->before_reading = [&] { go_on.wait(); };
+  {
+    WindowSources impatient(store_, std::chrono::nanoseconds(0));
+    Use(impatient);
+    EXPECT_EQ(impatient.Symbols(kSelf).reason, Unresolved::kNotReady);
+  }
+  go_on.count_down();
+}
+
+TEST_F(WindowSourcesTest, HaveInALaterWindowWhatWasLate) {
+  std::latch go_on(1);
+  indexer_->before_reading = [&] { go_on.wait(); };
+  Use(sources_);
+  sources_.GiveUpAt(std::chrono::steady_clock::now());
+  EXPECT_EQ(sources_.Symbols(kSelf).reason, Unresolved::kNotReady);
+  go_on.count_down();
+  sources_.GiveUpAt(std::chrono::steady_clock::time_point::max());
+  Use(sources_);
+  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+}
+
+TEST_F(WindowSourcesTest, ReadSymbolsAgainThatWereDropped) {
+  ArtifactStore small({.indexer = indexer_, .workers = workers_}, 1);
+  WindowSources sources(small, std::chrono::seconds(60));
+  ResolvedWindow window;
+  constexpr ObjectId kOther{11};
+  window.objects[kSelf] = RefTo("/bin/self", "/proc/self/exe");
+  window.objects[kOther] = RefTo("/bin/other", "/proc/self/exe");
   sources.Use(window);
-  sources.GiveUpAt(std::chrono::steady_clock::now());
-  EXPECT_EQ(sources.Describe(kSelf)->path, "/bin/self");
-  EXPECT_EQ(sources.Symbols(kSelf).error().code(), ErrorCode::kIo);
+  for (const ObjectId object : {kSelf, kOther, kSelf}) {
+    EXPECT_NE(sources.Symbols(object).table, nullptr);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,21 +21,25 @@ SymbolTable OneFunction(size_t name_length = 1000, const SymbolTableOptions& opt
   return *symbols.Build();
 }
 
-// Has a function for every object but 13 and 14, a long one for 15, and counts how often it was
-// asked.
+// Has a function for every object but 13, 14, 16 and 17, a long one for 15, the same table for all
+// from 20 on, and counts how often it was asked.
 class CountingSource : public ObjectSource {
  public:
   std::optional<ObjectDescription> Describe(ObjectId) override { return ObjectDescription(); }
-  Result<SymbolTable> Symbols(ObjectId object) override {
+  SymbolAnswer Symbols(ObjectId object) override {
     ++asked[object.value()];
-    if (object == ObjectId(13)) return Fail(ErrorCode::kNotFound, "gone");
-    if (object == ObjectId(14)) return Fail(ErrorCode::kMalformed, "damaged");
-    if (object == ObjectId(16)) return Fail(ErrorCode::kExhausted, "no room");
-    return OneFunction(object == ObjectId(15) ? 10'000 : name_length, options);
+    if (object == ObjectId(13)) return {.table = nullptr, .reason = Unresolved::kFileGone};
+    if (object == ObjectId(14)) return {.table = nullptr, .reason = Unresolved::kUnreadable};
+    if (object == ObjectId(16)) return {.table = nullptr, .reason = Unresolved::kNoRoom};
+    if (object == ObjectId(17)) return {.table = nullptr, .reason = Unresolved::kNotReady};
+    if (object >= ObjectId(20)) return {.table = shared};
+    return {.table = std::make_shared<const SymbolTable>(
+                OneFunction(object == ObjectId(15) ? 10'000 : name_length, options))};
   }
   size_t name_length = 1000;
   SymbolTableOptions options;
   std::map<uint32_t, int> asked;
+  std::shared_ptr<const SymbolTable> shared = std::make_shared<const SymbolTable>(OneFunction());
 };
 
 TEST(SymbolTableCache, ReadsATableOnce) {
@@ -164,6 +169,30 @@ TEST(SymbolTableCache, SaysWhatMayBeTriedAgain) {
       << "a file may be found again";
   cache.EndWindow(60, 2);
   EXPECT_EQ(cache.BeginWindow(61), std::vector<ObjectId>{ObjectId(14)});
+}
+
+TEST(SymbolTableCache, AsksInTheNextWindowForWhatWasNotReady) {
+  CountingSource source;
+  SymbolTableCache cache(source, {});
+  EXPECT_EQ(cache.Get(ObjectId(17), {}, 1).reason, Unresolved::kNotReady);
+  cache.Get(ObjectId(17), {}, 1);
+  EXPECT_EQ(source.asked[17], 1);
+  cache.EndWindow(1, 0);
+  EXPECT_EQ(cache.BeginWindow(2), std::vector<ObjectId>{ObjectId(17)});
+  cache.Get(ObjectId(17), {}, 2);
+  EXPECT_EQ(source.asked[17], 2);
+}
+
+TEST(SymbolTableCache, CountsATableOnceThatObjectsShare) {
+  CountingSource source;
+  SymbolTableCache cache(source, {.idle_bytes = 0, .max_bytes = 2 * OneFunction().bytes()});
+  for (uint32_t object = 20; object < 30; ++object) {
+    EXPECT_EQ(cache.Get(ObjectId(object), {}, 1).table, source.shared.get());
+  }
+  EXPECT_EQ(cache.bytes(), OneFunction().bytes());
+  EXPECT_EQ(cache.dropped_in_use(), 0U);
+  cache.EndWindow(1 + SymbolTableCache::kUseWindows, 0);
+  EXPECT_EQ(cache.bytes(), 0U);
 }
 
 TEST(SymbolTableCache, ReadsTheVdsoItself) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -46,19 +47,20 @@ class FakeObjects : public ObjectSource {
     if (object == kNeverSeen) return std::nullopt;
     return ObjectDescription{"/usr/lib/libfoo.so", {}, segments, false};
   }
-  Result<SymbolTable> Symbols(ObjectId object) override {
+  SymbolAnswer Symbols(ObjectId object) override {
     ++reads;
-    if (missing) return Fail(ErrorCode::kNotFound, "gone for now");
-    if (object == kGone) return Fail(ErrorCode::kNotFound, "gone");
-    if (object == kDamaged) return Fail(ErrorCode::kMalformed, "damaged");
+    if (late) return {.table = nullptr, .reason = Unresolved::kNotReady};
+    if (missing || object == kGone) return {.table = nullptr, .reason = Unresolved::kFileGone};
+    if (object == kDamaged) return {.table = nullptr, .reason = Unresolved::kUnreadable};
     MadeUpSymbols symbols;
     const ElfAddress end(0x2000);
     symbols.Add({ElfAddress(0x1000), 0x100, end}, "_ZN3foo3barEi");
     symbols.Add({ElfAddress(0x1100), 0x100, end}, "bad\nname\xff");
-    return symbols.Build();
+    return {.table = std::make_shared<const SymbolTable>(*symbols.Build())};
   }
   int reads = 0;
   bool missing = false;  // files of all objects
+  bool late = false;     // likewise: they do not answer in time
 };
 
 class FakePerfMaps : public PerfMapSource {

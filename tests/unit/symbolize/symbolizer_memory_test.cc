@@ -65,6 +65,18 @@ TEST_F(SymbolizerTest, NamesFramesAgainWhoseFileWasMissingForATime) {
   EXPECT_EQ(locations(), found);
 }
 
+TEST_F(SymbolizerTest, NamesFramesInTheNextWindowWhoseSymbolsWereNotReady) {
+  Symbolizer symbolizer = Make();
+  const auto name = [&] {
+    return OnlyLine(symbolizer.Name(WindowOf({InLibrary(0x1010)})).locations[0]).function;
+  };
+  objects_.late = true;
+  EXPECT_EQ(name(), "libfoo.so+0x1010");
+  EXPECT_EQ(symbolizer.counts().Of(Unresolved::kNotReady), 1U);
+  objects_.late = false;
+  EXPECT_EQ(name(), "foo::bar");
+}
+
 TEST_F(SymbolizerTest, KeepsNamesWhoseFileIsMissingLater) {
   Symbolizer symbolizer = Make({.symbol_tables = {.idle_bytes = 0}});
   const auto name = [&](uint64_t address) {

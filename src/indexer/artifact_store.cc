@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "indexer/artifact_store.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "indexer/spilled_rows.h"
+
+namespace pyrometer {
+namespace {
+
+// 5 s for any file, and one for each 32 MiB: the slowest in sight, an archive of debug information
+// on a busy machine, takes a tenth of that.
+std::chrono::nanoseconds TimeFor(uint64_t size) {
+  return std::chrono::seconds(5 + std::min<uint64_t>(size >> 25, 55));
+}
+
+// Families that nobody belongs to any more are forgotten once there are twice as many families as
+// after the last time, and twice this.
+constexpr size_t kSweptAt = 1024;
+
+// In memory.
+size_t BytesOf(const UnwindTable& table, size_t of_rows) {
+  return sizeof(table) + of_rows + table.pages.size() * sizeof(UnwindTable::Page) +
+         table.rules.size() * sizeof(pyro_unwind_rule) + table.exotic.size() * sizeof(ExoticRule);
+}
+
+// One table gets no more than a quarter of the file, so that none keeps others out.
+SymbolTableOptions OptionsFor(const std::shared_ptr<SpillFile>& spill) {
+  return {.spill = spill, .most_spilled = spill == nullptr ? 0 : spill->most() / 4};
+}
+
+FilesToRead FilesOf(const ArtifactStore::Source& source) {
+  return {.own = source.own->get(), .debug = source.debug == nullptr ? -1 : source.debug->get()};
+}
+
+}  // namespace
+
+// What was made of files with the same content. The store's mutex guards all but the constants.
+class ArtifactStore::Content {
+ public:
+  Content(uint64_t number_, Reading reading_) : number(number_), reading(std::move(reading_)) {}
+
+  const uint64_t number;
+  const Reading reading;
+  Value value;  // none: it was dropped
+  size_t bytes = 0;
+  uint64_t spilled = 0;
+  Contents::iterator in_kept;  // while there is a value
+};
+
+struct ArtifactStore::Outcome {
+  ContentRef equal;  // that of the file, if it is known
+  // Else, or if nothing is kept of it, this was made.
+  std::optional<NewTable> table;
+  std::optional<SymbolTable> symbols;
+  Reading reading;
+  std::optional<Error> error;
+};
+
+// What a worker needs, which may go on when all else is gone.
+struct ArtifactStore::Work {
+  Kind kind;
+  Source source;
+  std::vector<std::pair<ContentRef, bool>> known;  // and whether something is kept of it
+  std::shared_ptr<Indexer> indexer;
+  std::shared_ptr<SpillFile> spill;
+  std::stop_token stop;
+};
+
+ArtifactStore::ArtifactStore(Parts parts, size_t budget)
+    : parts_(std::move(parts)), budget_(budget) {}
+
+ArtifactStore::~ArtifactStore() {
+  stopping_.request_stop();
+}
+
+void ArtifactStore::AskUnwindTable(Source source, OnAnswer on_answer) {
+  const Family family{.kind = Kind::kTable,
+                      .with_debug_file = source.debug != nullptr,
+                      .build_id = source.build_id};
+  Ask({.family = family, .source = std::move(source), .on_answer = std::move(on_answer)});
+}
+
+void ArtifactStore::AskSymbols(Source source, OnAnswer on_answer) {
+  const Family family{
+      .kind = Kind::kSymbols, .with_debug_file = false, .build_id = source.build_id};
+  Ask({.family = family, .source = std::move(source), .on_answer = std::move(on_answer)});
+}
+
+void ArtifactStore::Ask(Question question) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    ++counters_.pending;
+    if (!question.family.build_id.empty()) {
+      Members& members = families_[question.family];
+      if (std::exchange(members.is_busy, true)) {
+        members.waiting.push_back(std::move(question));
+        return;
+      }
+    }
+  }
+  Begin(std::move(question));
+}
+
+void ArtifactStore::Begin(Question question) {
+  const auto work = std::make_shared<Work>(Work{.kind = question.family.kind,
+                                                .source = question.source,
+                                                .known = {},
+                                                .indexer = parts_.indexer,
+                                                .spill = parts_.spill,
+                                                .stop = stopping_.get_token()});
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (ContentRef& content : Known(question.family)) {
+      const bool is_kept = content->value.index() != 0;
+      work->known.emplace_back(std::move(content), is_kept);
+    }
+  }
+  const auto outcome = std::make_shared<Outcome>();
+  const auto shared = std::make_shared<Question>(std::move(question));
+  const bool is_stopped = shared->family.kind == Kind::kTable && stopping_.stop_requested();
+  const bool posted =
+      !is_stopped && parts_.workers.Post(
+                         shared->source.file_system, TimeFor(shared->source.size),
+                         [work, outcome] { Read(*work, *outcome); },
+                         lifeline_.To([shared, outcome](ArtifactStore& self, FileWork ended) {
+                           self.End(*shared, ended, *outcome);
+                         }));
+  if (!posted) End(*shared, FileWork::kRefused, *outcome);
+}
+
+// On a worker's thread.
+void ArtifactStore::Read(const Work& work, Outcome& outcome) {
+  const FilesToRead files = FilesOf(work.source);
+  for (const auto& [content, is_kept] : work.known) {
+    const Result<bool> equal = work.indexer->Repeats(files, content->reading);
+    if (!equal || !*equal) continue;
+    outcome.equal = content;
+    if (is_kept) return;
+    break;
+  }
+  if (work.kind == Kind::kTable) {
+    if (Result<NewTable> made = MakeTable(work, outcome.reading)) {
+      outcome.table = *std::move(made);
+    } else {
+      outcome.error = std::move(made).error();
+    }
+  } else {
+    if (Result<Made<SymbolTable>> made = work.indexer->Symbols(files.own, OptionsFor(work.spill))) {
+      outcome.symbols = std::move(made->value);
+      outcome.reading = std::move(made->reading);
+    } else {
+      outcome.error = std::move(made).error();
+    }
+  }
+}
+
+// With its rows in the spill file, as far as there is room.
+Result<ArtifactStore::NewTable> ArtifactStore::MakeTable(const Work& work, Reading& reading) {
+  const auto rows = std::make_shared<SpilledRows>(work.spill);
+  ASSIGN_OR_RETURN(
+      Made<UnwindTable> made,
+      work.indexer->Unwind(FilesOf(work.source), {.stop = work.stop, .rows = rows.get()}));
+  reading = std::move(made.reading);
+  UnwindTable& table = made.value;
+  if (!table.empty()) table.stored = rows;
+  return NewTable{.table = std::move(table), .bytes = rows->bytes(), .spilled = rows->spilled()};
+}
+
+void ArtifactStore::End(const Question& question, FileWork work, Outcome& outcome) {
+  Result<ContentRef> answer = Fail(ErrorCode::kIo, "its file system does not answer");
+  std::vector<Value> dropped;
+  std::optional<Question> next;
+  {
+    const absl::MutexLock lock(&mutex_);
+    --counters_.pending;
+    if (work == FileWork::kDone) {
+      answer = Enter(question, outcome);
+      counters_.failed += answer ? 0 : 1;
+      dropped = TakeLeastUsed();
+    } else {
+      ++counters_.unanswered;
+    }
+    next = NextOf(question.family);
+  }
+  question.on_answer(std::move(answer));
+  if (next) Begin(*std::move(next));
+}
+
+// What the answer is, with what was made kept.
+Result<ArtifactStore::ContentRef> ArtifactStore::Enter(const Question& question, Outcome& outcome) {
+  if (outcome.error) return *std::move(outcome.error);
+  if (!outcome.table && !outcome.symbols) {
+    ++counters_.shared;
+    return outcome.equal;
+  }
+  ContentRef content = Find(question.family, outcome.reading);
+  if (content == nullptr) {
+    content = std::make_shared<Content>(++last_number_, std::move(outcome.reading));
+    if (!question.family.build_id.empty() && content->reading.is_complete) {
+      families_[question.family].contents.push_back(content);
+    }
+  }
+  if (content->value.index() != 0) return content;
+  if (outcome.table) {
+    ++counters_.tables_made;
+    counters_.spills_failed += outcome.table->bytes > 0 ? 1 : 0;
+    content->bytes = BytesOf(outcome.table->table, outcome.table->bytes);
+    content->spilled = outcome.table->spilled;
+    outcome.table->table.content = content->number;
+    content->value = std::make_shared<const UnwindTable>(std::move(outcome.table->table));
+  } else {
+    ++counters_.symbols_made;
+    content->bytes = sizeof(SymbolTable) + outcome.symbols->bytes();
+    content->spilled = outcome.symbols->spilled_bytes();
+    content->value = std::make_shared<const SymbolTable>(*std::move(outcome.symbols));
+  }
+  Keep(content);
+  return content;
+}
+
+ArtifactStore::ContentRef ArtifactStore::Find(const Family& family, const Reading& reading) {
+  if (!reading.is_complete) return nullptr;
+  for (ContentRef& content : Known(family)) {
+    if (content->reading.digest == reading.digest) return std::move(content);
+  }
+  return nullptr;
+}
+
+// Its contents that somebody still refers to.
+std::vector<ArtifactStore::ContentRef> ArtifactStore::Known(const Family& family) {
+  const auto members = families_.find(family);
+  if (members == families_.end()) return {};
+  std::vector<std::weak_ptr<Content>>& contents = members->second.contents;
+  std::erase_if(contents, [](const auto& content) { return content.expired(); });
+  std::vector<ContentRef> known;
+  for (const std::weak_ptr<Content>& content : contents) {
+    if (known.size() == kMostOfOneBuildId) break;
+    if (ContentRef alive = content.lock()) known.push_back(std::move(alive));
+  }
+  return known;
+}
+
+// The question that may begin now that one of its family has ended.
+std::optional<ArtifactStore::Question> ArtifactStore::NextOf(const Family& family) {
+  if (family.build_id.empty()) return std::nullopt;
+  Members& members = families_[family];
+  if (members.waiting.empty()) {
+    members.is_busy = false;
+    if (families_.size() > 2 * std::max(kSweptAt, swept_families_)) {
+      absl::erase_if(families_, [](auto& entry) {
+        auto& [unused, of_family] = entry;
+        std::erase_if(of_family.contents, [](const auto& content) { return content.expired(); });
+        return !of_family.is_busy && of_family.contents.empty();
+      });
+      swept_families_ = families_.size();
+    }
+    return std::nullopt;
+  }
+  Question next = std::move(members.waiting.front());
+  members.waiting.pop_front();
+  return next;
+}
+
+bool ArtifactStore::IsTable(const Content& content) {
+  return std::holds_alternative<Table>(content.value);
+}
+
+void ArtifactStore::Keep(const ContentRef& content) {
+  counters_.bytes += content->bytes;
+  counters_.spilled_bytes += content->spilled;
+  counters_.tables_kept += IsTable(*content) ? 1 : 0;
+  kept_.push_front(content);
+  content->in_kept = kept_.begin();
+}
+
+// Returns what is to be destroyed without the lock: that gives room on the disk back. The one used
+// last stays, however large.
+std::vector<ArtifactStore::Value> ArtifactStore::TakeLeastUsed() {
+  std::vector<Value> dropped;
+  // A quarter of the spill file stays free for the tables that are being made.
+  const uint64_t room = parts_.spill == nullptr ? 0 : parts_.spill->most() / 4 * 3;
+  while (kept_.size() > 1 && (counters_.bytes > budget_ || counters_.spilled_bytes > room)) {
+    Content& last = *kept_.back();
+    counters_.bytes -= last.bytes;
+    counters_.tables_kept -= IsTable(last) ? 1 : 0;
+    counters_.spilled_bytes -= last.spilled;
+    dropped.push_back(std::exchange(last.value, {}));
+    kept_.pop_back();
+  }
+  return dropped;
+}
+
+ArtifactStore::Value ArtifactStore::ValueOf(const ContentRef& content) {
+  const absl::MutexLock lock(&mutex_);
+  if (content->value.index() != 0) kept_.splice(kept_.begin(), kept_, content->in_kept);
+  return content->value;
+}
+
+std::shared_ptr<const UnwindTable> ArtifactStore::UnwindTableOf(const ContentRef& content) {
+  const Value value = ValueOf(content);
+  const auto* const table = std::get_if<Table>(&value);
+  return table == nullptr ? nullptr : *table;
+}
+
+std::shared_ptr<const SymbolTable> ArtifactStore::SymbolsOf(const ContentRef& content) {
+  const Value value = ValueOf(content);
+  const auto* const symbols = std::get_if<Symbols>(&value);
+  return symbols == nullptr ? nullptr : *symbols;
+}
+
+void ArtifactStore::StopUnwindTables() {
+  stopping_.request_stop();
+  std::vector<Question> waiting;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (auto& [family, members] : families_) {
+      if (family.kind != Kind::kTable) continue;
+      std::ranges::move(members.waiting, std::back_inserter(waiting));
+      members.waiting.clear();
+    }
+    counters_.pending -= waiting.size();
+    counters_.unanswered += waiting.size();
+  }
+  for (const Question& question : waiting) {
+    question.on_answer(Fail(ErrorCode::kExhausted, "nothing is made any more"));
+  }
+}
+
+ArtifactStore::Counters ArtifactStore::counters() const {
+  const absl::MutexLock lock(&mutex_);
+  Counters now = counters_;
+  now.symbols_kept = kept_.size() - now.tables_kept;
+  return now;
+}
+
+}  // namespace pyrometer

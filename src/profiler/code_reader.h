@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/file_workers.h"
+#include "base/unique_fd.h"
+#include "process/process_knowledge.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/mapping.h"
+
+namespace pyrometer {
+
+// Reads bytes of objects' code, a page at a time, by FileWorkers. Keeps the pages read last.
+// Thread-safe; one caller at a time.
+class CodeReader {
+ public:
+  static constexpr size_t kMostPages = 64;  // kept: 256 KiB
+  // For a page; the file system is taken for hung after kLimit only.
+  static constexpr std::chrono::milliseconds kWait{200};
+  static constexpr std::chrono::seconds kLimit{5};
+
+  // Both must outlive this.
+  CodeReader(ProcessKnowledge& processes, FileWorkers& workers)
+      : processes_(processes), workers_(workers) {}
+
+  // False if the bytes are not in the object's file, or do not come in time.
+  bool Read(ObjectId object, ElfAddress address, std::span<std::byte> out);
+
+  // Closes the file that is open for the next call, and forgets what was read.
+  void CloseFile();
+
+ private:
+  static constexpr size_t kPage = 4096;
+  // The file that was read last.
+  struct File {
+    ObjectId object;
+    std::shared_ptr<const UniqueFd> file;  // null: it cannot be read
+    uint64_t file_system = 0;
+    std::vector<Segment> segments;
+  };
+  struct Page {
+    ObjectId object;
+    uint64_t number = 0;
+    std::vector<std::byte> bytes;  // fewer at the file's end; none: it did not come
+  };
+
+  void Open(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const Page& PageOf(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::byte> Fetch(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  ProcessKnowledge& processes_;
+  FileWorkers& workers_;
+  absl::Mutex mutex_;
+  std::optional<File> file_ ABSL_GUARDED_BY(mutex_);
+  std::list<Page> pages_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+};
+
+}  // namespace pyrometer

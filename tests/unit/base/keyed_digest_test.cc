@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/keyed_digest.h"
+
+#include <gtest/gtest.h>
+
+#include <span>
+#include <vector>
+
+namespace pyrometer {
+namespace {
+
+// Bytes 0 to 15.
+constexpr KeyedDigest::Key kKey{.low = 0x0706050403020100, .high = 0x0f0e0d0c0b0a0908};
+
+std::vector<std::byte> Counting(size_t size) {
+  std::vector<std::byte> bytes;
+  for (size_t i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>(i));
+  return bytes;
+}
+
+Digest DigestOf(std::span<const std::byte> bytes, const KeyedDigest::Key& key = kKey) {
+  KeyedDigest digest(key);
+  digest.Add(bytes);
+  return std::move(digest).Finish();
+}
+
+// The first of the test vectors published with SipHash.
+TEST(KeyedDigest, IsSipHash) {
+  EXPECT_EQ(DigestOf({}), (Digest{0xe6a825ba047f81a3, 0x930255c71472f66d}));
+  EXPECT_EQ(DigestOf(Counting(1)), (Digest{0x44af996bd8c187da, 0x45fc229b11597634}));
+}
+
+TEST(KeyedDigest, DoesNotDependOnThePiecesThatItGets) {
+  const std::vector<std::byte> bytes = Counting(61);
+  for (const size_t piece : {1U, 3U, 7U, 8U, 9U, 60U}) {
+    KeyedDigest digest(kKey);
+    for (size_t at = 0; at < bytes.size(); at += piece) {
+      digest.Add(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at)));
+    }
+    EXPECT_EQ(std::move(digest).Finish(), DigestOf(bytes)) << piece;
+  }
+}
+
+TEST(KeyedDigest, DiffersWithEveryByteAndWithTheKey) {
+  std::vector<std::byte> bytes = Counting(61);
+  const Digest digest = DigestOf(bytes);
+  EXPECT_NE(DigestOf(bytes, KeyedDigest::RandomKey()), digest);
+  for (std::byte& byte : bytes) {
+    byte ^= std::byte{1};
+    EXPECT_NE(DigestOf(bytes), digest);
+    byte ^= std::byte{1};
+  }
+}
+
+}  // namespace
+}  // namespace pyrometer

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "indexer/artifact_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "binary/sections.h"
+#include "indexer/in_process_indexer.h"
+#include "tests/unit/binary/elf_fixtures.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr uint64_t kDisk = 1;
+constexpr uint64_t kNetwork = 2;
+
+// Tells what it is asked for, and can be held up.
+class WatchedIndexer : public InProcessIndexer {
+ public:
+  Result<Made<UnwindTable>> Unwind(const FilesToRead& files,
+                                   const UnwindTableOptions& options) override {
+    ++made;
+    if (before_making) before_making();
+    return InProcessIndexer::Unwind(files, options);
+  }
+  std::atomic<int> made = 0;
+  std::function<void()> before_making;
+};
+
+class ArtifactStoreTest : public testing::Test {
+ protected:
+  using Answer = std::future<Result<ArtifactStore::ContentRef>>;
+
+  // A file of its own with these bytes, and the build id that it claims to have.
+  static ArtifactStore::Source CopyOf(const std::vector<std::byte>& bytes,
+                                      std::string_view build_id = "0123") {
+    UniqueFd fd(::memfd_create("copy", MFD_CLOEXEC));
+    EXPECT_TRUE(WriteAll(fd.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()})
+                    .has_value());
+    return {.own = std::make_shared<const UniqueFd>(std::move(fd)),
+            .build_id = BuildId(std::as_bytes(std::span(build_id))),
+            .file_system = kDisk,
+            .size = bytes.size()};
+  }
+  Answer Ask(ArtifactStore::Source source) {
+    const auto answer = std::make_shared<std::promise<Result<ArtifactStore::ContentRef>>>();
+    store_->AskUnwindTable(std::move(source), [answer](Result<ArtifactStore::ContentRef> content) {
+      answer->set_value(std::move(content));
+    });
+    return answer->get_future();
+  }
+  ArtifactStore::ContentRef Get(ArtifactStore::Source source) {
+    return Ask(std::move(source)).get().value();
+  }
+  std::shared_ptr<const UnwindTable> TableOf(ArtifactStore::Source source) {
+    return store_->UnwindTableOf(Get(std::move(source)));
+  }
+  void Make(size_t budget) {
+    store_ = std::make_unique<ArtifactStore>(
+        ArtifactStore::Parts{.indexer = indexer_, .workers = workers_}, budget);
+  }
+
+  const std::vector<std::byte> program_ = FixtureBytes("unwound");
+  std::shared_ptr<WatchedIndexer> indexer_ = std::make_shared<WatchedIndexer>();
+  FileWorkers workers_;
+  std::unique_ptr<ArtifactStore> store_ = std::make_unique<ArtifactStore>(
+      ArtifactStore::Parts{.indexer = indexer_, .workers = workers_}, size_t{1} << 20);
+};
+
+TEST_F(ArtifactStoreTest, MakesATableOnceForFilesOfOneContent) {
+  const auto first = TableOf(CopyOf(program_));
+  const auto second = TableOf(CopyOf(program_));
+  ASSERT_NE(first, nullptr);
+  EXPECT_FALSE(first->empty());
+  EXPECT_EQ(first, second);
+  EXPECT_NE(first->content, 0U);
+  EXPECT_EQ(indexer_->made, 1);
+  EXPECT_EQ(store_->counters().shared, 1U);
+}
+
+TEST_F(ArtifactStoreTest, SharesNothingOfFilesWithoutABuildId) {
+  const auto first = TableOf(CopyOf(program_, ""));
+  const auto second = TableOf(CopyOf(program_, ""));
+  EXPECT_NE(first, second);
+  EXPECT_NE(first->content, second->content);
+  EXPECT_EQ(indexer_->made, 2);
+}
+
+// The bytes of the first function's FDE are somebody else's.
+TEST_F(ArtifactStoreTest, LetsNobodyWithAForgedBuildIdChangeAnothersTable) {
+  const auto honest = TableOf(CopyOf(program_));
+  std::vector<std::byte> forged = program_;
+  const ElfFile elf = OpenFixture("unwound");
+  const SectionTable sections = *SectionTable::Read(elf);
+  const Section* const cfi = sections.Find(".eh_frame");
+  ASSERT_NE(cfi, nullptr);
+  for (size_t i = 0; i < cfi->header.sh_size; ++i) {
+    forged[cfi->header.sh_offset + i] = std::byte{0};
+  }
+  const auto made_up = TableOf(CopyOf(forged));
+  EXPECT_NE(made_up, honest);
+  EXPECT_NE(made_up->content, honest->content);
+  EXPECT_EQ(TableOf(CopyOf(program_)), honest);
+  // In whatever order they come.
+  Make(size_t{1} << 20);
+  TableOf(CopyOf(forged));
+  EXPECT_EQ(TableOf(CopyOf(program_))->digest, honest->digest);
+}
+
+TEST_F(ArtifactStoreTest, IsNotMisledByAFileThatIsChangedLater) {
+  std::vector<std::byte> forged = program_;
+  const ArtifactStore::Source source = CopyOf(forged, "0123");
+  // Its table is made of other call frame information, and then it becomes the honest file.
+  const ElfFile elf = OpenFixture("unwound");
+  const Section* const cfi = SectionTable::Read(elf)->Find(".eh_frame");
+  ASSERT_EQ(::pwrite(source.own->get(), std::vector<char>(64).data(), 64,
+                     static_cast<off_t>(cfi->header.sh_offset)),
+            64);
+  const auto made_up = TableOf(source);
+  ASSERT_EQ(::pwrite(source.own->get(), program_.data(), program_.size(), 0),
+            static_cast<ssize_t>(program_.size()));
+  EXPECT_NE(TableOf(CopyOf(program_)), made_up);
+}
+
+TEST_F(ArtifactStoreTest, MakesNothingTwiceThatIsAskedForAtOnce) {
+  std::latch begun(1);
+  std::latch go_on(1);
+  indexer_->before_making = [&] {
+    begun.count_down();
+    go_on.wait();
+  };
+  Answer first = Ask(CopyOf(program_));
+  begun.wait();
+  Answer second = Ask(CopyOf(program_));
+  Answer third = Ask(CopyOf(program_));
+  EXPECT_EQ(store_->counters().pending, 3U);
+  go_on.count_down();
+  const ArtifactStore::ContentRef content = first.get().value();
+  EXPECT_EQ(second.get().value(), content);
+  EXPECT_EQ(third.get().value(), content);
+  EXPECT_EQ(indexer_->made, 1);
+  EXPECT_EQ(store_->counters().pending, 0U);
+}
+
+TEST_F(ArtifactStoreTest, MakesATableWhileAnotherTakesItsTime) {
+  std::latch begun(1);
+  std::latch go_on(1);
+  indexer_->before_making = [&] {
+    if (indexer_->made > 1) return;
+    begun.count_down();
+    go_on.wait();
+  };
+  Answer slow = Ask(CopyOf(program_, "slow"));
+  begun.wait();
+  EXPECT_NE(TableOf(CopyOf(program_, "fast")), nullptr);
+  go_on.count_down();
+  EXPECT_TRUE(slow.get().has_value());
+}
+
+TEST_F(ArtifactStoreTest, DropsTheOneThatWasUsedLeastWhenThereIsNoRoom) {
+  Make(1);
+  const ArtifactStore::ContentRef first = Get(CopyOf(program_));
+  const ArtifactStore::ContentRef second = Get(CopyOf(program_, "other"));
+  EXPECT_EQ(store_->UnwindTableOf(first), nullptr);
+  EXPECT_NE(store_->UnwindTableOf(second), nullptr) << "the last one stays, however large";
+  EXPECT_EQ(store_->counters().tables_kept, 1U);
+}
+
+TEST_F(ArtifactStoreTest, MakesADroppedTableAgainAsTheSameContent) {
+  Make(1);
+  const ArtifactStore::ContentRef first = Get(CopyOf(program_));
+  const uint64_t number = store_->UnwindTableOf(first)->content;
+  const ArtifactStore::ContentRef other = Get(CopyOf(program_, "other"));
+  EXPECT_EQ(Get(CopyOf(program_)), first);
+  EXPECT_EQ(store_->UnwindTableOf(first)->content, number);
+}
+
+TEST_F(ArtifactStoreTest, SaysWhyThereIsNoTable) {
+  const std::vector<std::byte> text(100, std::byte{'#'});
+  EXPECT_EQ(Ask(CopyOf(text)).get().error().code(), ErrorCode::kInvalid);
+  EXPECT_EQ(store_->counters().failed, 1U);
+}
+
+TEST_F(ArtifactStoreTest, AnswersAllWhoAskedOnceItStopsMakingTables) {
+  std::latch begun(1);
+  std::latch go_on(1);
+  indexer_->before_making = [&] {
+    begun.count_down();
+    go_on.wait();
+  };
+  Answer first = Ask(CopyOf(program_));
+  begun.wait();
+  Answer second = Ask(CopyOf(program_));
+  store_->StopUnwindTables();
+  EXPECT_FALSE(second.get().has_value());
+  EXPECT_FALSE(Ask(CopyOf(program_, "later")).get().has_value());
+  go_on.count_down();
+  EXPECT_FALSE(first.get().has_value()) << "it was left unfinished";
+  EXPECT_EQ(store_->counters().pending, 0U);
+}
+
+TEST_F(ArtifactStoreTest, RefusesFilesOfAFileSystemThatDoesNotAnswer) {
+  // Such a job is given up at once, as far as the breaker is concerned.
+  ASSERT_TRUE(workers_.Run(kNetwork, std::chrono::seconds(20), std::chrono::nanoseconds(1), [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }) != FileWork::kRefused);
+  ArtifactStore::Source source = CopyOf(program_);
+  source.file_system = kNetwork;
+  EXPECT_EQ(Ask(source).get().error().code(), ErrorCode::kIo);
+  EXPECT_EQ(store_->counters().unanswered, 1U);
+  EXPECT_TRUE(Ask(CopyOf(program_)).get().has_value()) << "others go on";
+}
+
+TEST_F(ArtifactStoreTest, LeavesAFileAloneThatIsStillBeingReadAtItsEnd) {
+  const auto begun = std::make_shared<std::latch>(1);
+  const auto go_on = std::make_shared<std::promise<void>>();
+  indexer_->before_making = [begun, go_on] {
+    begun->count_down();
+    go_on->get_future().wait();
+  };
+  Answer first = Ask(CopyOf(program_));
+  begun->wait();
+  store_.reset();
+  go_on->set_value();
+}
+
+}  // namespace
+}  // namespace pyrometer
