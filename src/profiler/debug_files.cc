@@ -2,41 +2,24 @@
 #include "profiler/debug_files.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
-#include <cerrno>
 #include <string>
 #include <utility>
 
 #include "base/file.h"
-#include "base/system_error.h"
+#include "base/file_identity.h"
 #include "binary/debug_file.h"
 
 namespace pyrometer {
 namespace {
 
-// From what is cached, where the file system is a server.
-Result<struct statx> StatusOf(int fd) {
-  struct statx status {};
-  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &status) < 0) {
-    return SystemError(errno, "statx");
-  }
-  return status;
-}
-
 // What FileWorkers know it by.
 uint64_t FileSystemOf(const UniqueFd& directory) {
-  const Result<struct statx> status = StatusOf(directory.get());
-  return status ? makedev(status->stx_dev_major, status->stx_dev_minor) : 0;
+  const Result<Inode> inode = InodeOf(directory.get());
+  return inode ? inode->device : 0;
 }
 
 }  // namespace
-
-Result<uint32_t> OwnerOf(int fd) {
-  ASSIGN_OR_RETURN(const struct statx status, StatusOf(fd));
-  return status.stx_uid;
-}
 
 // From a container that shows the host's processes it is process 1 that has the host's root.
 Result<UniqueFd> OpenHostRoot(const Procfs& procfs) {

@@ -29,9 +29,6 @@ struct DebugFileCriteria {
   uint32_t user = 0;  // the owner of the object's file
 };
 
-// The user that a file belongs to, as far as is known without asking a server.
-Result<uint32_t> OwnerOf(int fd);
-
 // The host's root directory, for OpenInRoot only.
 Result<UniqueFd> OpenHostRoot(const Procfs& procfs);
 

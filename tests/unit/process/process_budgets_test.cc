@@ -65,7 +65,7 @@ TEST_F(ProcessBudgets, PassOverNewMappingsOfAProgramThatHasTooMany) {
   MapMany(100, kMaxProgramMappings);
   EXPECT_THAT(sink_.by_pid[Pid(100)].mappings, SizeIs(kMaxProgramMappings));
   EXPECT_EQ(history_.counters().programs_over_budget, 0U);
-  const int inspections = inspector_.inspections;
+  const int inspections = inspector_->inspections;
   machine_.WriteFile(machine_.root() + "/lib/c", "ELF c");
   Apply(At(Mapping(100, "/lib/c", 'c'), 0x10000, 0x12000));
   EXPECT_FALSE(sink_.by_pid.contains(Pid(100)));
@@ -74,7 +74,7 @@ TEST_F(ProcessBudgets, PassOverNewMappingsOfAProgramThatHasTooMany) {
   Apply(At(Mapping(100, "/lib/c", 'c'), StartOf(0), StartOf(1)));
   EXPECT_EQ(PathAt(100, 5, 4, StartOf(0)), "address") << "never the name of what was there before";
   EXPECT_EQ(PathAt(100, 5, 4, StartOf(1)), "/lib/a+0x3000");
-  EXPECT_EQ(inspector_.inspections, inspections);
+  EXPECT_EQ(inspector_->inspections, inspections);
   EXPECT_EQ(history_.counters().mappings_passed_over, 2U);
   EXPECT_EQ(history_.counters().programs_over_budget, 1U);
 }
