@@ -100,7 +100,8 @@ std::optional<FileInspections::Ticket> FileInspections::Ask(FileQuestion questio
 }
 
 std::optional<FileInspections::Answer> FileInspections::Await(Ticket ticket, uint64_t file_system) {
-  const auto patience = std::min(options_.patience, left_);
+  // Who has more patience in all has more for each: a scan finds all files of the machine at once.
+  const auto patience = std::min(std::max(options_.patience, left_ / 10), left_);
   if (patience.count() <= 0 || slow_.contains(file_system)) return std::nullopt;
   const MonotonicTime begin = MonotonicNow();
   std::optional<Answer> answer;
@@ -120,7 +121,7 @@ std::optional<FileInspections::Answer> FileInspections::Await(Ticket ticket, uin
   left_ -= std::min(left_, Between(begin, MonotonicNow()));
   if (answer) {
     Note(*answer);
-  } else if (patience == options_.patience) {
+  } else if (patience >= options_.patience) {
     if (slow_.size() >= kMostSlow) slow_.clear();
     slow_.insert(file_system);
   }

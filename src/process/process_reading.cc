@@ -18,7 +18,7 @@ constexpr uint64_t kMostDrift = 16;
 constexpr uint64_t kBytesOfRecheck = uint64_t{256} << 10;
 
 // For all files of the machine; those that take longer are known a little later.
-constexpr std::chrono::nanoseconds kScanPatience = std::chrono::seconds(1);
+constexpr std::chrono::nanoseconds kScanPatience = std::chrono::seconds(2);
 
 std::vector<ObjectMapping> FilesIn(const AddressSpace::Picture& picture) {
   std::vector<ObjectMapping> files;

@@ -125,7 +125,6 @@ class Engine {
   SimulatedClock& clock_;
   const std::shared_ptr<Indexer> indexer_ = std::make_shared<InProcessIndexer>();
   FileWorkers workers_;
-  IndexedHeaders headers_{*indexer_};
   KernelSide kernel_;
   EventMerger merger_;
   ProcessHistory history_;

@@ -312,7 +312,8 @@ class OneHeldFile : public ProcessHistoryTest {
     return contents;
   }
 
-  ProcessHistory forgetful_{{.procfs = machine_.procfs(), .held_files = 1}, inspector_, sink_};
+  ProcessHistory forgetful_{
+      {.procfs = machine_.procfs(), .held_files = 1, .inspections = kPatient}, inspector_, sink_};
 };
 
 TEST_F(OneHeldFile, OthersAreOpenedAgainForAWindow) {
