@@ -111,18 +111,19 @@ bool ObjectTable::Reopen(ObjectId id, UniqueFd path_fd) {
   return true;
 }
 
-void ObjectTable::CloseUnused(const absl::flat_hash_set<ObjectId>& in_use) {
+std::vector<ObjectId> ObjectTable::CloseUnused(const absl::flat_hash_set<ObjectId>& in_use) {
   std::erase_if(later_, [&](const Later& later) {
     if (in_use.contains(later.wanted.object)) return false;
     ForgetPlaceholder(later.wanted);
     return true;
   });
   unreadable_.clear();
-  const std::vector<ObjectId> closed = held_.CloseUnused(in_use);
-  if (closed.empty()) return;
+  std::vector<ObjectId> closed = held_.CloseUnused(in_use);
+  if (closed.empty()) return closed;
   // By its name alone nobody would open it again.
   const absl::flat_hash_set<ObjectId> forgotten(closed.begin(), closed.end());
   absl::erase_if(by_name_, [&](const auto& name) { return forgotten.contains(name.second); });
+  return closed;
 }
 
 }  // namespace pyrometer

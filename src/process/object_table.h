@@ -112,8 +112,8 @@ class ObjectTable {
   ObjectId Overwritten(ObjectId id);
 
   // Closes the files of objects that are not `in_use`, and waits for them no longer. The next
-  // mapping of such an object looks for its file again.
-  void CloseUnused(const absl::flat_hash_set<ObjectId>& in_use);
+  // mapping of such an object looks for its file again. Returns those whose files it has closed.
+  std::vector<ObjectId> CloseUnused(const absl::flat_hash_set<ObjectId>& in_use);
 
   size_t size() const { return objects_.size(); }
   // Questions that have no answer yet, and of these the ones that a file system is working on.

@@ -171,7 +171,7 @@ class ProcessHistory final : public ProcessKnowledge {
   void Withdraw(Pid pid);
   void Forget(MonotonicTime horizon);
   // Of windows that end after `end`, no sample can be in the objects whose files this lets go.
-  void CloseUnusedFiles(MonotonicTime end);
+  std::vector<ObjectId> CloseUnusedFiles(MonotonicTime end);
 
   const Options options_;
   const uint64_t page_size_;

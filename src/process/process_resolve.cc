@@ -44,7 +44,7 @@ ResolvedWindow ProcessHistory::Resolve(Window window) {
   SharePerfMaps(resolved);
   TakeKernelSymbols(resolved);
   Forget(Before(resolved.window.end, options_.keep));
-  CloseUnusedFiles(resolved.window.end);
+  resolved.unused = CloseUnusedFiles(resolved.window.end);
   open_.reset();
   return resolved;
 }
@@ -205,12 +205,12 @@ void ProcessHistory::Forget(MonotonicTime horizon) {
   sink_.ReleaseWithdrawn();
 }
 
-void ProcessHistory::CloseUnusedFiles(MonotonicTime end) {
-  if (Before(end, options_.keep) < files_looked_through_) return;
+std::vector<ObjectId> ProcessHistory::CloseUnusedFiles(MonotonicTime end) {
+  if (Before(end, options_.keep) < files_looked_through_) return {};
   files_looked_through_ = end;
   const MonotonicTime horizon = Before(Before(end, options_.keep), options_.keep);
   absl::erase_if(identified_, [&](const auto& i) { return i.second.since < horizon; });
-  objects_.CloseUnused(processes_.Objects());
+  return objects_.CloseUnused(processes_.Objects());
 }
 
 }  // namespace pyrometer

@@ -32,6 +32,9 @@ struct ResolvedWindow {
   absl::flat_hash_set<ProcessKey> ended;
   // Changes of the kernel's own code since the window before, until the end of this one, in order.
   std::vector<KernelSymbolEvent> kernel_events;
+  // Objects that no remembered process has mapped, and whose files have been closed: what others
+  // keep for them may go. They may be mapped again.
+  std::vector<ObjectId> unused;
 };
 
 }  // namespace pyrometer

@@ -177,6 +177,7 @@ void Profiler::RunNaming() {
   while (std::optional<TakenWindow> taken = taken_.Pop()) {
     Note(taken->missed);
     ResolvedWindow resolved = machine_.processes.Resolve(std::move(taken->window));
+    tables_.Forget(resolved.unused);
     if (consumers_.empty()) {
       namer_.Skip(resolved);
     } else {

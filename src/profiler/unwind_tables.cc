@@ -174,6 +174,14 @@ void UnwindTables::Answer(ObjectId object, Known known) {
   on_answer_();
 }
 
+void UnwindTables::Forget(std::span<const ObjectId> objects) {
+  const absl::MutexLock lock(&mutex_);
+  for (const ObjectId object : objects) {
+    const auto known = known_.find(object);
+    if (known != known_.end() && !known->second.is_pending()) known_.erase(known);
+  }
+}
+
 UnwindTables::Counters UnwindTables::counters() const {
   const absl::MutexLock lock(&mutex_);
   return counters_;

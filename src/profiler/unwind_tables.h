@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -66,6 +67,9 @@ class UnwindTables : public UnwindTableSource {
     return code_.Read(object, address, out);
   }
   void CloseFile() override { code_.CloseFile(); }
+
+  // Forgets which tables these have. They may be asked for again. Those that are being made stay.
+  void Forget(std::span<const ObjectId> objects);
 
   Counters counters() const;
 

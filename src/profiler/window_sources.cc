@@ -31,6 +31,7 @@ void WindowSources::Use(ResolvedWindow& resolved) {
   ahead_.clear();
   {
     const absl::MutexLock lock(&mutex_);
+    for (const ObjectId object : resolved.unused) Forget(object);
     for (const auto& [object, reference] : objects_) {
       if (reference.file != nullptr && !known_.contains(object)) ahead_.push_back(object);
     }
@@ -43,6 +44,13 @@ void WindowSources::Clear() {
   perf_maps_.clear();
   ended_.clear();
   ahead_.clear();
+}
+
+// Unless the window has it still, or its symbols are being read.
+void WindowSources::Forget(ObjectId object) {
+  const auto known = known_.find(object);
+  if (known == known_.end() || !known->second || objects_.contains(object)) return;
+  known_.erase(known);
 }
 
 void WindowSources::GiveUpAt(Time when) {

@@ -52,6 +52,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   using Known = std::optional<Result<ArtifactStore::ContentRef>>;
 
   bool IsTooLate() const;
+  void Forget(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Ask(ObjectId object);
   void AskAhead();
   void Answered(ObjectId object, Result<ArtifactStore::ContentRef> answer);

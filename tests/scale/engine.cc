@@ -130,7 +130,9 @@ void Engine::Pump(MonotonicTime when) {
 
 std::shared_ptr<const NamedWindow> Engine::Name(Window window) {
   const double before = CpuSeconds();
-  auto named = namer_.Name(history_.Resolve(std::move(window)));
+  ResolvedWindow resolved = history_.Resolve(std::move(window));
+  tables_.Forget(resolved.unused);
+  auto named = namer_.Name(std::move(resolved));
   ++spent_.windows;
   spent_.on_windows += CpuSeconds() - before;
   return named;

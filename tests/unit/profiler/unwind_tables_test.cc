@@ -128,6 +128,15 @@ TEST_F(UnwindTablesTest, AreOneForObjectsOfOneContent) {
   EXPECT_EQ(indexer_->made, 1);
 }
 
+TEST_F(UnwindTablesTest, AreForgottenWhenNobodyHasTheObjectMapped) {
+  Await(kFirst);
+  Await(kSecond);
+  tables_.Forget(std::array{kFirst});
+  EXPECT_FALSE(tables_.Has(kFirst));
+  EXPECT_TRUE(tables_.Has(kSecond));
+  EXPECT_EQ(Await(kFirst)->row_count(), 1000U);
+}
+
 TEST_F(UnwindTablesTest, AreMadeAgainWhenTheyWereDroppedForWantOfRoom) {
   Await(kFirst);
   Await(kSecond);

@@ -109,6 +109,21 @@ TEST_F(WindowSourcesTest, HaveInALaterWindowWhatWasLate) {
   EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
 }
 
+TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {
+  Use(sources_);
+  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  Use(sources_);
+  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  const uint64_t made = store_.counters().symbols_made;
+  sources_.Clear();
+  ResolvedWindow later;
+  later.unused = {kSelf};
+  sources_.Use(later);
+  Use(sources_);
+  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  EXPECT_EQ(store_.counters().symbols_made, made + 1);
+}
+
 TEST_F(WindowSourcesTest, ReadSymbolsAgainThatWereDropped) {
   ArtifactStore small({.indexer = indexer_, .workers = workers_}, 1);
   WindowSources sources(small, std::chrono::seconds(60));
