@@ -77,6 +77,13 @@ ObjectId ObjectTable::Unopened(const Name& name) {
 }
 
 ObjectId ObjectTable::Enter(ObjectInfo info) {
+  const bool may_reuse = !forgotten_.empty() && looks_ - forgotten_.front().look > kQuarantine;
+  if (may_reuse && objects_.size() >= options_.max_objects / 2) {
+    const ObjectId id = forgotten_.front().id;
+    forgotten_.pop_front();
+    objects_[id.value() - 1] = std::make_shared<ObjectInfo>(std::move(info));
+    return id;
+  }
   if (objects_.size() >= options_.max_objects) {
     ++refused_;
     return ObjectId(0);
@@ -119,11 +126,58 @@ std::vector<ObjectId> ObjectTable::CloseUnused(const absl::flat_hash_set<ObjectI
   });
   unreadable_.clear();
   std::vector<ObjectId> closed = held_.CloseUnused(in_use);
+  const std::vector<ObjectId> forgotten = TakeUnused(in_use);
+  Forget(forgotten);
+  closed.insert(closed.end(), forgotten.begin(), forgotten.end());
   if (closed.empty()) return closed;
   // By its name alone nobody would open it again.
-  const absl::flat_hash_set<ObjectId> forgotten(closed.begin(), closed.end());
-  absl::erase_if(by_name_, [&](const auto& name) { return forgotten.contains(name.second); });
+  const absl::flat_hash_set<ObjectId> nameless(closed.begin(), closed.end());
+  absl::erase_if(by_name_, [&](const auto& name) { return nameless.contains(name.second); });
   return closed;
+}
+
+// False if it stands for something that is under way.
+bool ObjectTable::MayForget(ObjectId id) const {
+  return Find(id) != nullptr && id != kVdso && id != kCompatVdso && !held_.Holds(id) &&
+         !pending_.contains(id) && !opening_.contains(id);
+}
+
+// What has not been in use for the second time.
+std::vector<ObjectId> ObjectTable::TakeUnused(const absl::flat_hash_set<ObjectId>& in_use) {
+  ++looks_;
+  // What stands for an overwritten object goes with it.
+  absl::flat_hash_set<ObjectId> substitutes;
+  for (const auto& [id, substitute] : overwritten_) substitutes.insert(substitute);
+  std::vector<ObjectId> taken;
+  absl::flat_hash_set<ObjectId> unused;
+  for (uint32_t value = 1; value <= objects_.size(); ++value) {
+    const ObjectId id(value);
+    if (in_use.contains(id) || substitutes.contains(id) || !MayForget(id)) continue;
+    if (unused_.contains(id)) {
+      taken.push_back(id);
+    } else {
+      unused.insert(id);
+    }
+  }
+  unused_ = std::move(unused);
+  return taken;
+}
+
+void ObjectTable::Forget(const std::vector<ObjectId>& ids) {
+  if (ids.empty()) return;
+  bool any_unopened = false;
+  for (const ObjectId id : ids) {
+    const ObjectInfo& info = *Find(id);
+    const auto identity = by_identity_.find(info.identity);
+    if (identity != by_identity_.end() && identity->second == id) by_identity_.erase(identity);
+    any_unopened |= !info.was_opened;
+    overwritten_.erase(id);
+    objects_[id.value() - 1].reset();
+    forgotten_.push_back({id, looks_});
+  }
+  if (!any_unopened) return;
+  absl::erase_if(unopened_by_name_,
+                 [this](const auto& name) { return Find(name.second) == nullptr; });
 }
 
 }  // namespace pyrometer

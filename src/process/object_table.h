@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -112,10 +113,16 @@ class ObjectTable {
   ObjectId Overwritten(ObjectId id);
 
   // Closes the files of objects that are not `in_use`, and waits for them no longer. The next
-  // mapping of such an object looks for its file again. Returns those whose files it has closed.
+  // mapping of such an object looks for its file again. Those that were not in use at the call
+  // before either are forgotten; after kQuarantine further calls their ids may be given to others.
+  // Returns those whose files it has closed or that it has forgotten.
   std::vector<ObjectId> CloseUnused(const absl::flat_hash_set<ObjectId>& in_use);
 
-  size_t size() const { return objects_.size(); }
+  // Ids go round slowly: whoever remembers one (the kernel side, windows under way, caches of
+  // names) has dropped it by then, and as long as half of all ids are new those are taken first.
+  static constexpr uint64_t kQuarantine = 64;
+
+  size_t size() const { return objects_.size() - forgotten_.size(); }
   // Questions that have no answer yet, and of these the ones that a file system is working on.
   size_t waiting() const { return by_ticket_.size() + later_.size(); }
   size_t asking() const { return by_ticket_.size(); }
@@ -186,10 +193,20 @@ class ObjectTable {
   void RememberName(const Name& name, ObjectId id);
   ObjectId Unopened(const Name& name);
   ObjectId Enter(ObjectInfo info);
+  bool MayForget(ObjectId id) const;
+  std::vector<ObjectId> TakeUnused(const absl::flat_hash_set<ObjectId>& in_use);
+  void Forget(const std::vector<ObjectId>& ids);
 
+  struct Forgotten {
+    ObjectId id;
+    uint64_t look;
+  };
   const Options options_;
   FileInspections& inspections_;
-  std::vector<std::shared_ptr<const ObjectInfo>> objects_;  // by id - 1
+  std::vector<std::shared_ptr<const ObjectInfo>> objects_;  // by id - 1; null: forgotten
+  std::deque<Forgotten> forgotten_;                         // oldest first
+  absl::flat_hash_set<ObjectId> unused_;                    // at the last look
+  uint64_t looks_ = 0;                                      // for objects that are not in use
   absl::flat_hash_map<FileIdentity, ObjectId> by_identity_;
   absl::flat_hash_map<Name, ObjectId> by_name_;
   absl::flat_hash_map<Name, ObjectId> unopened_by_name_;

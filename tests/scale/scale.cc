@@ -78,12 +78,12 @@ struct Limit {
   uint64_t Held::*value;
   uint64_t slack;  // it may exceed what it was by this, and by a tenth
 };
-// Objects are not among them: their ids are not reused.
 constexpr auto kLimits = std::to_array<Limit>({
     {"heap", &Held::heap, 1 << 20},
     {"resident memory", &Held::resident, 8 << 20},
     {"descriptors", &Held::descriptors, 16},
     {"processes", &Held::processes, 16},
+    {"objects", &Held::objects, 64},
     {"mappings in the kernel", &Held::pool, 1024},
     {"tables in the kernel", &Held::kernel_tables, 64},
     {"chunks in the kernel", &Held::chunks, 1},

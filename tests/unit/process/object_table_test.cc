@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/object_table.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
 
 #include "base/direct_foreign_files.h"
 #include "tests/unit/process/fake_machine.h"
@@ -221,6 +226,36 @@ TEST_F(ObjectTableTest, ClosesAFileThatIsNotInUse) {
   table_.CloseUnused({});
   EXPECT_FALSE(table_.OpenHeld(id).has_value());
   EXPECT_FALSE(table_.Knows(kHost, WithBuildId("/lib", 'a')));
+}
+
+TEST_F(ObjectTableTest, GivesIdsAgainLongAfterTheirLastUse) {
+  ObjectTable table({.max_objects = 400, .held_files = 2}, inspections_);
+  const std::string libc = File("libc", "ELF a");
+  FakeFinder libc_finder(libc, libc);
+  const ObjectId kept = table.Identify(kHost, WithBuildId("/libc", 'a'), libc_finder);
+  absl::flat_hash_map<ObjectId, int> last_used;
+  for (int look = 0; look < 2000; ++look) {
+    const std::string path = "/" + std::to_string(look);
+    const std::string file = File("lib", look % 2 == 0 ? "ELF b" : "no ELF");
+    FakeFinder found(file, file);
+    FakeFinder gone("", "");
+    const ObjectId opened = table.Identify(kHost, WithInode(path, file), found);
+    const ObjectId unopened = table.Identify(kHost, WithBuildId(path + "/gone", 'c'), gone);
+    for (const auto& [id, name] : {std::pair(opened, path), std::pair(unopened, path + "/gone")}) {
+      ASSERT_NE(id, ObjectId(0)) << look;
+      EXPECT_EQ(table.Find(id)->path, name);
+      const auto [known, is_new] = last_used.try_emplace(id, look);
+      EXPECT_TRUE(is_new || look - known->second > static_cast<int>(ObjectTable::kQuarantine));
+      known->second = look;
+    }
+    EXPECT_NE(opened, kept);
+    table.CloseUnused({kept, opened, unopened});
+    std::filesystem::remove(file);
+  }
+  EXPECT_LT(table.size(), 16U);
+  EXPECT_EQ(table.Find(kept)->path, "/libc");
+  EXPECT_EQ(table.Identify(kHost, WithBuildId("/libc", 'a'), libc_finder), kept);
+  EXPECT_EQ(table.refused(), 0U);
 }
 
 TEST_F(ObjectTableTest, HoldsAFileAgainThatItHadClosed) {
