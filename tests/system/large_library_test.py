@@ -6,25 +6,12 @@ import os
 import signal
 
 from pyrometer_harness import (
-    BpfTestCase, Running, count_where, describe, is_cut, main, program, stats_of, wait_for,
+    BpfTestCase, Running, count_where, describe, is_cut, main, program, rests, stats_of,
+    wait_for,
 )
 
 # Resident memory at its highest: of a debug build, which is the larger one.
 MOST_KB = 150_000
-
-
-def rest(pid, thread):
-    """Whether there are threads of this name, and all wait for something to do."""
-    states = []
-    for task in os.listdir("/proc/%d/task" % pid):
-        try:
-            with open("/proc/%d/task/%s/stat" % (pid, task)) as file:
-                name, _, rest_of_line = file.read().rpartition(")")
-        except OSError:
-            continue  # it has just ended
-        if name.endswith("(" + thread):
-            states.append(rest_of_line.split()[0])
-    return bool(states) and set(states) == {"S"}
 
 
 def peak_kb(pid):
@@ -38,7 +25,7 @@ class LargeLibrary(BpfTestCase):
             os.kill(target.pid, signal.SIGSTOP)
             recorder = self.start_recording("--stats=json", hertz=199)
             for thread in ("file-worker", "table-loader"):
-                wait_for(lambda: rest(recorder.process.pid, thread), "the unwind tables")
+                wait_for(lambda: rests(recorder.process.pid, thread), "the unwind tables")
             os.kill(target.pid, signal.SIGCONT)
             self.wait_for_cpu_time([target], 4)
             peak = peak_kb(recorder.process.pid)

@@ -413,7 +413,8 @@ class Recorder:
 def stats_of(stderr):
     """What --stats=json printed: name -> number, of one with labels the sum."""
     stats = {}
-    for line in json.loads(stderr[stderr.index("\n[\n"):]):
+    lines, _ = json.JSONDecoder().raw_decode(stderr, stderr.index("\n[\n") + 1)
+    for line in lines:
         stats[line["name"]] = stats.get(line["name"], 0) + line["value"]
     return stats
 
@@ -501,6 +502,20 @@ class Running:
             self.process.kill()
         self.process.wait()
         self.process.stdout.close()
+
+
+def rests(pid, thread):
+    """Whether there are threads of this name, and all wait for something to do."""
+    states = []
+    for task in os.listdir("/proc/%d/task" % pid):
+        try:
+            with open("/proc/%d/task/%s/stat" % (pid, task)) as file:
+                name, _, rest_of_line = file.read().rpartition(")")
+        except OSError:
+            continue  # it has just ended
+        if name.endswith("(" + thread):
+            states.append(rest_of_line.split()[0])
+    return bool(states) and set(states) == {"S"}
 
 
 def cpu_ns_of(pid):
