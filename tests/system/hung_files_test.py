@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file system that stops answering costs the names of what lies on it, and nothing else: the
+recording begins, ends in time, and everything else is named."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from pyrometer_harness import (
+    BpfTestCase, Running, count_where, describe, is_cut, main, program, rests, stats_of,
+    wait_for,
+)
+from hung_mount import HungMount
+
+# From Ctrl-C to the end: 10 s for what is left to do, and to write it, on a busy machine.
+IN_TIME_SECONDS = 40
+CPU_SECONDS = 1.5
+
+
+def libraries_of(path):
+    """The absolute paths of what the dynamic linker loads for it, itself included."""
+    output = subprocess.run(["ldd", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(0x", output)
+
+
+class HungFiles(BpfTestCase):
+    def backing(self, names, links=()):
+        """A directory with these programs, all they need to run with it as their root directory,
+        and symbolic links."""
+        directory = tempfile.mkdtemp(prefix="pyrometer-backing-")
+        self.addCleanup(shutil.rmtree, directory)
+        os.chmod(directory, 0o755)
+        for name in names:
+            shutil.copy(program(name), directory)
+            for library in libraries_of(program(name)):
+                os.makedirs(directory + os.path.dirname(library), exist_ok=True)
+                shutil.copy(library, directory + library)
+        for link, target in links:
+            os.makedirs(directory + os.path.dirname(link), exist_ok=True)
+            os.symlink(target, directory + link)
+        return directory
+
+    @contextlib.contextmanager
+    def mounted(self, *backing, **more):
+        """The mount. What waits for it ends with it, so all processes have to be ended outside."""
+        with contextlib.ExitStack() as processes:
+            self.processes = processes
+            with HungMount(program("hung_fuse"), self.backing(*backing, **more)) as mount:
+                yield mount
+
+    def run_below(self, mount, *command, chrooted=False):
+        """A program on the mount at work, with the mount as its root directory if wanted."""
+        if chrooted:
+            command = ["chroot", mount.path, "/" + command[0], *command[1:]]
+        else:
+            command = [mount.join(command[0]), *command[1:]]
+        return self.processes.enter_context(Running(*command))
+
+    def record_beside(self, mount, *targets, hang=None, hang_later=None):
+        """Records the machine while `mount` hangs, until each of `targets` and a bystander have
+        used some CPU time, and returns the recording after all that must hold for it."""
+        with Running(program("shares"), "60", "0") as bystander:
+            os.kill(bystander.pid, signal.SIGSTOP)
+            if hang:
+                mount.hang(hang)
+            recorder = self.start_recording("--stats=json", hertz=199)
+            wait_for(lambda: rests(recorder.process.pid, "table-loader"), "the unwind tables")
+            os.kill(bystander.pid, signal.SIGCONT)
+            if hang_later:
+                mount.hang(hang_later)
+            self.wait_for_cpu_time([bystander, *targets], CPU_SECONDS)
+            recording = recorder.interrupt().finish(IN_TIME_SECONDS)
+            truth = bystander.stop()
+        self.assertEqual(recording.status, 0, recording.stderr)
+        samples = recording.of_pid(bystander.pid)
+        self.assert_shares(samples, truth, "the bystander")
+        cut = [s for s in samples if any(map(is_cut, s.frames))]
+        total = count_where(samples, lambda s: True)
+        self.assertLessEqual(count_where(cut, lambda s: True), 0.01 * total, describe(cut))
+        for target in targets:
+            self.assertGreater(count_where(recording.of_pid(target.pid), lambda s: True), 0)
+        return recording
+
+    def assert_counted(self, recording):
+        stats = stats_of(recording.stderr)
+        self.assertGreater(stats["file_questions_late_total"], 0)
+
+    def test_open(self):
+        with self.mounted(["plain"]) as mount:
+            target = self.run_below(mount, "plain", "0")
+            self.assert_counted(self.record_beside(mount, target, hang="open"))
+
+    def test_read(self):
+        with self.mounted(["plain"]) as mount:
+            target = self.run_below(mount, "plain", "0")
+            self.assert_counted(self.record_beside(mount, target, hang="read"))
+
+    def test_link(self):
+        """Where perf maps and debug files of the processes would lie."""
+        links = [("/tmp", "elsewhere"), ("/usr/lib/debug", "elsewhere")]
+        with self.mounted(["jit", "debug_frame"], links=links) as mount:
+            targets = [self.run_below(mount, "jit", "0", chrooted=True),
+                       self.run_below(mount, "debug_frame", "0", chrooted=True)]
+            self.assert_counted(self.record_beside(mount, *targets, hang="readlink"))
+
+    def test_root_directory(self):
+        with self.mounted(["plain"]) as mount:
+            target = self.run_below(mount, "plain", "0", chrooted=True)
+            self.assert_counted(self.record_beside(mount, target, hang="root"))
+
+    def test_everything(self):
+        with self.mounted(["plain", "jit"]) as mount:
+            targets = [self.run_below(mount, "plain", "0"),
+                       self.run_below(mount, "jit", "0", chrooted=True)]
+            self.assert_counted(self.record_beside(mount, *targets, hang="all"))
+
+    def test_everything_while_it_records(self):
+        with self.mounted(["plain", "jit"]) as mount:
+            targets = [self.run_below(mount, "plain", "0"),
+                       self.run_below(mount, "jit", "0", chrooted=True)]
+            self.record_beside(mount, *targets, hang_later="all")
+
+
+if __name__ == "__main__":
+    main()
