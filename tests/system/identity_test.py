@@ -3,10 +3,12 @@
 another one that had the same pid, and it is not lost because its process was over after 5 ms."""
 
 import json
+import os
+import shutil
 import subprocess
 
 from pyrometer_harness import (
-    BpfTestCase, count_where, describe, main, program, record,
+    BpfTestCase, count_where, describe, main, parse_truths, program, record,
 )
 
 OTHER = {"exec_ping": "pong_work", "exec_pong": "ping_work"}
@@ -50,6 +52,29 @@ class Identity(BpfTestCase):
         self.assert_never_crossed(samples)
         self.assert_cpu_time(recording, samples, sum(t.cpu_ns for t in recording.truths[:-1]),
                              "all 20 programs under one pid")
+
+
+class Overwritten(BpfTestCase):
+    """A file without a build id whose content changes under the same name and inode."""
+
+    def test_executable_never_keeps_the_old_names(self):
+        path = os.path.join(self.directory, "changing")
+        recorder = self.start_recording()
+        names = {}
+        for name in 5 * ["exec_ping_no_id", "exec_pong_no_id"]:
+            with open(program(name), "rb") as content, open(path, "wb") as file:
+                shutil.copyfileobj(content, file)
+            os.chmod(path, 0o755)
+            run = subprocess.run([path, "0", "100"], stdout=subprocess.PIPE, text=True, check=True)
+            names[parse_truths(run.stdout)[0].pid] = name[:-len("_no_id")]
+        recording = recorder.interrupt().finish()
+        for pid, name in names.items():
+            samples = recording.of_pid(pid)
+            crossed = [s for s in samples if s.calls(OTHER[name])]
+            self.assertEqual(count_where(crossed, every_sample), 0, describe(crossed))
+            named = count_where(samples, lambda s, name=name: s.calls(OWN[name]))
+            self.assertGreaterEqual(named, 0.8 * count_where(samples, every_sample),
+                                    describe(samples))
 
 
 class ShortLived(BpfTestCase):
