@@ -57,7 +57,8 @@ class FileInspections {
     std::chrono::nanoseconds patience_in_all = std::chrono::milliseconds(20);
     // After so long a file system is taken for one that does not answer.
     std::chrono::nanoseconds limit = std::chrono::seconds(5);
-    FileWorkers::Options workers = {};
+    // Many threads: they do nothing but wait, and whoever has a hung directory may keep two.
+    FileWorkers::Options workers = {.threads = 16};
   };
   using Ticket = uint64_t;
   struct Answer {
