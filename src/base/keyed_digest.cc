@@ -72,7 +72,7 @@ void KeyedDigest::Add(uint64_t number) {
   Add(std::as_bytes(std::span(&number, 1)));
 }
 
-Digest KeyedDigest::Finish() && {
+Digest KeyedDigest::Finish() {
   uint64_t last = 0;
   std::memcpy(&last, rest_.data(), rest_size_);
   AddWord(last | size_ << 56);

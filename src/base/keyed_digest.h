@@ -29,7 +29,8 @@ class KeyedDigest {
 
   void Add(std::span<const std::byte> bytes);
   void Add(uint64_t number);
-  Digest Finish() &&;
+  // To be called once, at the end.
+  Digest Finish();
 
  private:
   void Round();

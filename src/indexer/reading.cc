@@ -15,7 +15,7 @@ Digest FinishDigest(KeyedDigest digest, const Reading& reading) {
     digest.Add(piece.offset);
     digest.Add(piece.size);
   }
-  return std::move(digest).Finish();
+  return digest.Finish();
 }
 
 Result<void> Add(const ByteSource& file, const Reading::Piece& piece, KeyedDigest& digest,

@@ -21,7 +21,7 @@ std::vector<std::byte> Counting(size_t size) {
 Digest DigestOf(std::span<const std::byte> bytes, const KeyedDigest::Key& key = kKey) {
   KeyedDigest digest(key);
   digest.Add(bytes);
-  return std::move(digest).Finish();
+  return digest.Finish();
 }
 
 // The first of the test vectors published with SipHash.
@@ -37,7 +37,7 @@ TEST(KeyedDigest, DoesNotDependOnThePiecesThatItGets) {
     for (size_t at = 0; at < bytes.size(); at += piece) {
       digest.Add(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at)));
     }
-    EXPECT_EQ(std::move(digest).Finish(), DigestOf(bytes)) << piece;
+    EXPECT_EQ(digest.Finish(), DigestOf(bytes)) << piece;
   }
 }
 
