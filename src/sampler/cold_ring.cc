@@ -47,11 +47,12 @@ ColdSample FromAbi(const pyro_unwound_sample& record, std::span<const __u64> fra
   const size_t kernel_frames = std::min<size_t>(head.kernel_frames, frames.size());
   AppendKernelFrames(sample.kernel_frames, frames.first(kernel_frames));
   const auto user = frames.subspan(kernel_frames);
-  ColdSample::Unwound& unwound = sample.unwound.emplace();
+  ColdSample::Unwound unwound;
   unwound.end = static_cast<StackEnd>(head.user_end);
   for (const __u64 frame : user.first(std::min<size_t>(head.user_frames, user.size()))) {
     unwound.frames.emplace_back(frame);
   }
+  sample.unwound = std::move(unwound);
   return sample;
 }
 
