@@ -197,7 +197,7 @@ std::shared_ptr<TableUpload::Table> TableUpload::Enter(const UnwindTable& table,
   const auto count = static_cast<uint32_t>(table.pages.size());
   const std::optional<uint32_t> first = free_pages_.Take(count);
   if (!first) return nullptr;
-  const auto entered = std::make_shared<Table>();
+  auto entered = std::make_shared<Table>();
   entered->content = table.content;
   entered->digest = table.digest;
   entered->first_page = *first;
