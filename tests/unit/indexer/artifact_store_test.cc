@@ -124,7 +124,8 @@ TEST_F(ArtifactStoreTest, IsNotMisledByAFileThatIsChangedLater) {
   const ArtifactStore::Source source = CopyOf(forged, "0123");
   // Its table is made of other call frame information, and then it becomes the honest file.
   const ElfFile elf = OpenFixture("unwound");
-  const Section* const cfi = SectionTable::Read(elf)->Find(".eh_frame");
+  const Result<SectionTable> sections = SectionTable::Read(elf);
+  const Section* const cfi = sections->Find(".eh_frame");
   ASSERT_EQ(::pwrite(source.own->get(), std::vector<char>(64).data(), 64,
                      static_cast<off_t>(cfi->header.sh_offset)),
             64);
