@@ -55,18 +55,21 @@ enum pyro_candidate {
 static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, __u64 word)
 {
   struct pyro_cursor *cursor = &walk->cursor;
-  const struct pyro_unwind_rule *rule = 0;
+  const struct pyro_unwind_rule *found = 0;
   const __u64 address = pyro_strip(word);
   __u8 code[PYRO_CALL_SITE_BYTES];
   if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS)
     return PYRO_CANDIDATE_NONE;
-  const int place = pyro_find_rule(walk, address - 1, &rule);
-  if (place != PYRO_PLACE_UNKNOWN && (place != PYRO_PLACE_OBJECT || !rule))
+  const int place = pyro_find_rule(walk, address - 1, &found);
+  if (place != PYRO_PLACE_UNKNOWN && (place != PYRO_PLACE_OBJECT || !found))
     return PYRO_CANDIDATE_NONE;
   if (pyro_read_code(walk, code, sizeof(code), address - sizeof(code))) return PYRO_CANDIDATE_NONE;
   if (!pyro_is_call(code)) return PYRO_CANDIDATE_NONE;
   /* Its rows are not loaded: it may well be the caller. */
-  if (place == PYRO_PLACE_UNKNOWN || !rule) return PYRO_CANDIDATE_UNSURE;
+  if (place == PYRO_PLACE_UNKNOWN || !found) return PYRO_CANDIDATE_UNSURE;
+  /* A copy, as there is another look-up before its last use; the BPF stack has no room for it. */
+  walk->caller = *found;
+  const struct pyro_unwind_rule *rule = &walk->caller;
   const bool hand_written = rule->kind == PYRO_RULE_NONE;
   if (hand_written && (!pyro_is_direct_call(code) ||
                        cursor->pc - pyro_call_target(code, address) >= PYRO_LONGEST_FUNCTION))

@@ -64,6 +64,18 @@ struct {
   __type(value, __u64);
 } outcomes SEC(".maps");
 
+/* A rule that was looked up before, with its place: its content, so that a known frame of the walk
+ * takes one cache line, where the search touches ten. */
+struct pyro_known_rule {
+  __u64 place;      /* pyro_place_key; 0: none */
+  __u32 generation; /* of the tables, when it was looked up */
+  __u32 pad;
+  struct pyro_unwind_rule rule;
+};
+
+#define PYRO_KNOWN_RULE_BITS 9
+#define PYRO_KNOWN_RULES (1 << PYRO_KNOWN_RULE_BITS)
+
 /* Scratch memory for assembling a stack: too large for the BPF stack, and keeping the walk's state
  * in a map value lets the verifier's loop states converge. Private to one run: one for each CPU
  * and, because one can interrupt another, each kind of program (enum pyro_event_kind). */
@@ -88,6 +100,9 @@ struct pyro_walk {
   __u32 drifted;       /* these are not those of the known mappings, but nearly */
   __u32 half;          /* of the window maps, that this sample goes to */
   __u32 stay;          /* user space will not help: what is not known is walked by frame pointers */
+  struct pyro_unwind_rule caller; /* the rule of one that is tried */
+  struct pyro_known_rule
+      known[PYRO_KNOWN_RULES]; /* by a hash of their places; the last one stays */
 };
 
 PYRO_STATIC_ASSERT(__builtin_offsetof(struct pyro_walk, time_ns) ==

@@ -15,6 +15,11 @@
 #define PYRO_MAPPING_SEARCH_STEPS 16
 #define PYRO_ROW_SEARCH_STEPS 16
 
+/* Another number whenever rows or rules of tables have been taken away, or marks of their use. What
+ * was looked up before is looked up again then. Written by user space, after the tables and before
+ * what was taken is used for anything else. */
+volatile __u32 table_generation = 0;
+
 static __always_inline __u64 pyro_mix(__u64 hash, __u64 value)
 {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
@@ -70,10 +75,10 @@ static __always_inline __u32 pyro_search_rows(const struct pyro_unwind_chunk *ch
   return chunk->rows[base & (PYRO_CHUNK_ROWS - 1)].rule;
 }
 
-/* The rule for an ELF address in table number `index`. PYRO_PLACE_UNKNOWN if it is not loaded; no
- * rule for code that has frame pointers. */
-static __always_inline int pyro_find_in_table(__u32 index, __u64 address,
-                                              const struct pyro_unwind_rule **rule)
+/* Searches table number `index` for the rule for an ELF address. PYRO_PLACE_UNKNOWN if it is not
+ * loaded; no rule for code that has frame pointers. */
+static __always_inline int pyro_search_table(__u32 index, __u64 address,
+                                             const struct pyro_unwind_rule **rule)
 {
   const __u32 zero = 0;
   struct pyro_object_tables *tables = bpf_map_lookup_elem(&object_tables, &zero);
@@ -111,6 +116,34 @@ static __always_inline int pyro_find_in_table(__u32 index, __u64 address,
   return PYRO_PLACE_OBJECT;
 }
 
+/* Which place an ELF address in table number `index` is, never 0; 0 if it has no number. */
+static __always_inline __u64 pyro_place_key(__u32 index, __u64 address)
+{
+  if (address >> PYRO_FRAME_OFFSET_BITS) return 0;
+  return (__u64)(index + 1) << PYRO_FRAME_OFFSET_BITS | address;
+}
+
+/* As pyro_search_table, for addresses that were looked up before. `*rule` holds until the next
+ * look-up. */
+static __always_inline int pyro_find_in_table(struct pyro_walk *walk, __u32 index, __u64 address,
+                                              const struct pyro_unwind_rule **rule)
+{
+  const __u64 place = pyro_place_key(index, address);
+  const __u32 generation = table_generation;
+  struct pyro_known_rule *known =
+      &walk->known[(place * 0x9e3779b97f4a7c15ULL) >> (64 - PYRO_KNOWN_RULE_BITS)];
+  if (known->place != place || known->generation != generation || !place) {
+    const struct pyro_unwind_rule *found = 0;
+    const int result = pyro_search_table(index, address, &found);
+    if (result != PYRO_PLACE_OBJECT || !found) return result;
+    known->rule = *found;
+    known->place = place;
+    known->generation = generation;
+  }
+  *rule = &known->rule;
+  return PYRO_PLACE_OBJECT;
+}
+
 /* For an address whose content is unknown: its frame stays an address, and there is only the frame
  * pointer to follow. */
 static __always_inline int pyro_unknown_place(const struct pyro_walk *walk)
@@ -139,7 +172,7 @@ static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
   const __u64 address = pc - mapping->bias;
   if (!(address >> PYRO_FRAME_OFFSET_BITS))
     walk->frame = PYRO_OBJECT_FRAME((__u64)mapping->object, address);
-  const int place = pyro_find_in_table(mapping->table, address, rule);
+  const int place = pyro_find_in_table(walk, mapping->table, address, rule);
   return place == PYRO_PLACE_UNKNOWN ? pyro_unknown_place(walk) : place;
 }
 

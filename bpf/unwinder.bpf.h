@@ -10,6 +10,7 @@
  * The includer must define struct pyro_walk with these members:
  *   struct pyro_cursor cursor;
  *   __u64 window[PYRO_STACK_WINDOW]; __u64 window_start;   a piece of the user stack
+ *   struct pyro_unwind_rule caller;   the rule of one that is tried
  *   __u32 user_frames;
  * and four functions, declared below: pyro_read_user, pyro_read_code, pyro_find_rule,
  * pyro_push_frame.
@@ -57,7 +58,7 @@ static __always_inline long pyro_read_user(struct pyro_walk *walk, void *out, __
 /* The same for the text at an address. */
 static __always_inline long pyro_read_code(struct pyro_walk *walk, void *out, __u32 size,
                                            __u64 address);
-/* Enum pyro_place; sets *rule if it is PYRO_PLACE_OBJECT. */
+/* Enum pyro_place; sets *rule if it is PYRO_PLACE_OBJECT. It may be gone at the next call. */
 static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
                                           const struct pyro_unwind_rule **rule);
 /* Takes the frame at walk->cursor, whose place was looked up last. */

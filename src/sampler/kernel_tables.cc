@@ -18,15 +18,16 @@ Result<std::unique_ptr<KernelTables>> KernelTables::Open(const sampler_bpf& skel
   ASSIGN_OR_RETURN(Rules rules, Rules::Map(maps.unwind_rules, PYRO_MAX_RULES));
   ASSIGN_OR_RETURN(Wakeup wakeup, Wakeup::Open());
   return std::unique_ptr<KernelTables>(
-      new KernelTables({std::move(tables), std::move(pages), std::move(rules)},
-                       bpf_map__fd(maps.chunks), budget, std::move(wakeup)));
+      new KernelTables({std::move(tables), std::move(pages), std::move(rules)}, skeleton, budget,
+                       std::move(wakeup)));
 }
 
-KernelTables::KernelTables(Memory memory, int chunks_fd, size_t budget, Wakeup wakeup)
+KernelTables::KernelTables(Memory memory, const sampler_bpf& skeleton, size_t budget, Wakeup wakeup)
     : memory_(std::move(memory)),
-      chunks_(chunks_fd),
-      upload_({memory_.tables.entries(), memory_.pages.entries(), memory_.rules.entries()}, chunks_,
-              budget / sizeof(pyro_unwind_chunk)),
+      chunks_(bpf_map__fd(skeleton.maps.chunks)),
+      upload_({memory_.tables.entries(), memory_.pages.entries(), memory_.rules.entries(),
+               skeleton.bss->table_generation},
+              chunks_, budget / sizeof(pyro_unwind_chunk)),
       wakeup_(std::move(wakeup)) {}
 
 std::vector<ObjectId> KernelTables::TakeWanted() {

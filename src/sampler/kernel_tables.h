@@ -38,7 +38,7 @@ class KernelTables : public TableTarget {
     MappedArray<pyro_table_page> pages;
     MappedArray<pyro_unwind_rule> rules;
   };
-  KernelTables(Memory memory, int chunks_fd, size_t budget, Wakeup wakeup);
+  KernelTables(Memory memory, const sampler_bpf& skeleton, size_t budget, Wakeup wakeup);
 
   Memory memory_;
   ChunkMaps chunks_;

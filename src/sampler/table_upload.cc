@@ -257,6 +257,8 @@ void TableUpload::Evict(size_t rows, MonotonicTime now) {
     clock_.pop_front();
     evicted += EvictFrom(*clock_.back(), now);
   }
+  // A rule that is known marks no page as used.
+  ForgetKnownRules();
 }
 
 size_t TableUpload::EvictFrom(Table& table, MonotonicTime now) {
@@ -282,6 +284,7 @@ size_t TableUpload::EvictFrom(Table& table, MonotonicTime now) {
 void TableUpload::Leave(ObjectId id, Object& object, MonotonicTime now) {
   std::atomic_ref<__u32>(memory_.tables[object.slot].state)
       .store(PYRO_TABLE_ABSENT, std::memory_order_release);
+  ForgetKnownRules();
   retired_.push_back({.when = now, .slot = object.slot});
   if (object.table == nullptr) return;
   Table& table = *object.table;
@@ -324,6 +327,10 @@ void TableUpload::SetPage(uint32_t index, const pyro_table_page& page) {
   std::memcpy(&bits, &page, sizeof(bits));
   auto* const at = reinterpret_cast<uint64_t*>(&memory_.pages[index]);
   std::atomic_ref<uint64_t>(*at).store(bits, std::memory_order_release);
+}
+
+void TableUpload::ForgetKnownRules() {
+  std::atomic_ref<uint32_t>(memory_.generation).fetch_add(1, std::memory_order_release);
 }
 
 TableUpload::Counters TableUpload::counters() const {

@@ -36,6 +36,7 @@ class TableUpload {
     std::span<pyro_object_table> tables;
     std::span<pyro_table_page> pages;
     std::span<pyro_unwind_rule> rules;
+    uint32_t& generation;  // the programs forget what they know of tables when it changes
   };
   struct Counters {
     uint64_t tables = 0;           // objects with a table in the kernel now
@@ -130,6 +131,7 @@ class TableUpload {
   void Unload(Table& table, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetPage(uint32_t index, const pyro_table_page& page);
+  void ForgetKnownRules();
 
   const Memory memory_;
   mutable absl::Mutex mutex_;

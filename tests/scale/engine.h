@@ -76,6 +76,7 @@ class KernelSide final : public AddressSpaceSink, public TableTarget {
   const Clock& clock_;
   std::vector<pyro_object_table> object_tables_;
   std::vector<pyro_table_page> pages_;
+  uint32_t table_generation_ = 0;
   std::vector<pyro_unwind_rule> rules_;
   std::vector<pyro_mapping> pool_;
   const std::unique_ptr<ChunkMemory> chunks_;

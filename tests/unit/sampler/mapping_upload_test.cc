@@ -90,7 +90,8 @@ class MappingUploadTest : public testing::Test {
   std::vector<pyro_unwind_rule> rules_ = std::vector<pyro_unwind_rule>(64);
   std::vector<pyro_mapping> pool_;
   VectorChunks chunks_;
-  TableUpload table_upload_{{tables_, pages_, rules_}, chunks_, 2};
+  uint32_t generation_ = 0;
+  TableUpload table_upload_{{tables_, pages_, rules_, generation_}, chunks_, 2};
   int waits_ = 0;  // for readers
   bool waits_fail_ = false;
   MappingUpload upload_{pool_, processes_.get(), table_upload_, [this]() -> Result<void> {

@@ -65,7 +65,8 @@ class TableUploadTest : public testing::Test {
   std::vector<pyro_table_page> pages_ = std::vector<pyro_table_page>(64);
   std::vector<pyro_unwind_rule> rules_ = std::vector<pyro_unwind_rule>(64);
   VectorChunks chunks_;
-  TableUpload upload_{{tables_, pages_, rules_}, chunks_, kChunks};
+  uint32_t generation_ = 0;
+  TableUpload upload_{{tables_, pages_, rules_, generation_}, chunks_, kChunks};
 };
 
 TEST_F(TableUploadTest, WantsTheTableOfEachObjectThatIsHeldOnce) {
@@ -252,6 +253,24 @@ TEST_F(TableUploadTest, WantsWhatIsMissedOnlyOnceUntilItIsLoaded) {
   EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty());
   upload_.Load(kSsl, Table(1, 1000), kNow);
   EXPECT_THAT(upload_.TakeWanted(kNow), ElementsAre(kSsl)) << "it found no room yet";
+}
+
+TEST_F(TableUploadTest, LetsProgramsForgetWhatTheyKnowWhenATableGoes) {
+  upload_.Hold(kLibc, kNow);
+  upload_.Load(kLibc, Table(2, 100), kNow);
+  EXPECT_EQ(generation_, 0U) << "nothing was there to be known";
+  upload_.Release(kLibc, kNow);
+  EXPECT_EQ(generation_, 1U);
+}
+
+// A rule that is known marks no page as used: it must be looked up again when the marks are gone.
+TEST_F(TableUploadTest, LetsProgramsForgetWhatTheyKnowWhenPagesAreEvicted) {
+  upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.Load(kLibc, Table(2, RowChunks::kMostRows), kNow);  // fills the budget
+  EXPECT_EQ(generation_, 0U);
+  upload_.Load(kSsl, Table(1, 1000), kNow);
+  EXPECT_EQ(generation_, 1U);
 }
 
 TEST_F(TableUploadTest, DoesNotMixTheTablesOfAFileThatWasRewritten) {

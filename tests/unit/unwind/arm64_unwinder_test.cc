@@ -30,6 +30,7 @@ struct pyro_walk {
   pyro_cursor cursor;
   __u64 window[PYRO_STACK_WINDOW];
   __u64 window_start;
+  pyro_unwind_rule caller;
   __u32 user_frames;
   const Words* stack;
   const pyro_unwind_rule* rule;  // for every address
