@@ -103,7 +103,13 @@ void ArtifactStore::Ask(Question question) {
   Begin(std::move(question));
 }
 
+// Of a whole family that is refused one begins after the other: not one within the other.
 void ArtifactStore::Begin(Question question) {
+  for (std::optional<Question> next = std::move(question); next;) next = Post(*std::move(next));
+}
+
+// The question to begin next, if this one was refused.
+std::optional<ArtifactStore::Question> ArtifactStore::Post(Question question) {
   const auto work = std::make_shared<Work>(Work{.kind = question.family.kind,
                                                 .source = question.source,
                                                 .known = {},
@@ -125,9 +131,10 @@ void ArtifactStore::Begin(Question question) {
                          shared->source.file_system, TimeFor(shared->source.size),
                          [work, outcome] { Read(*work, *outcome); },
                          lifeline_.To([shared, outcome](ArtifactStore& self, FileWork ended) {
-                           self.End(*shared, ended, *outcome);
+                           if (auto next = self.End(*shared, ended, *outcome))
+                             self.Begin(*std::move(next));
                          }));
-  if (!posted) End(*shared, FileWork::kRefused, *outcome);
+  return posted ? std::nullopt : End(*shared, FileWork::kRefused, *outcome);
 }
 
 // On a worker's thread.
@@ -168,7 +175,9 @@ Result<ArtifactStore::NewTable> ArtifactStore::MakeTable(const Work& work, Readi
   return NewTable{.table = std::move(table), .bytes = rows->bytes(), .spilled = rows->spilled()};
 }
 
-void ArtifactStore::End(const Question& question, FileWork work, Outcome& outcome) {
+// The question to begin next.
+std::optional<ArtifactStore::Question> ArtifactStore::End(const Question& question, FileWork work,
+                                                          Outcome& outcome) {
   Result<ContentRef> answer = Fail(ErrorCode::kIo, "its file system does not answer");
   std::vector<Value> dropped;
   std::optional<Question> next;
@@ -185,7 +194,7 @@ void ArtifactStore::End(const Question& question, FileWork work, Outcome& outcom
     next = NextOf(question.family);
   }
   question.on_answer(std::move(answer));
-  if (next) Begin(*std::move(next));
+  return next;
 }
 
 // What the answer is, with what was made kept.

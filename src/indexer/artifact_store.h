@@ -139,7 +139,8 @@ class ArtifactStore {
 
   void Ask(Question question);
   void Begin(Question question);
-  void End(const Question& question, FileWork work, Outcome& outcome);
+  std::optional<Question> Post(Question question);
+  std::optional<Question> End(const Question& question, FileWork work, Outcome& outcome);
   Result<ContentRef> Enter(const Question& question, Outcome& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ContentRef Find(const Family& family, const Reading& reading)

@@ -54,7 +54,8 @@ KernelSide::KernelSide(const Clock& clock, uint32_t processes)
       chunks_(std::make_unique<Chunks>()),
       processes_(bpf_map_create(BPF_MAP_TYPE_HASH, "scale_processes", sizeof(uint32_t),
                                 sizeof(pyro_process), processes, nullptr)),
-      tables_({object_tables_, pages_, rules_, table_generation_}, *chunks_, kKernelBytes / sizeof(pyro_unwind_chunk)),
+      tables_({object_tables_, pages_, rules_, table_generation_}, *chunks_,
+              kKernelBytes / sizeof(pyro_unwind_chunk)),
       mappings_(pool_, processes_.get(), tables_, [] { return Result<void>(); }) {}
 
 void KernelSide::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,

@@ -67,6 +67,12 @@ class ArtifactStoreTest : public testing::Test {
   std::shared_ptr<const UnwindTable> TableOf(ArtifactStore::Source source) {
     return store_->UnwindTableOf(Get(std::move(source)));
   }
+  // A job is given up at once, as far as the breaker is concerned.
+  void StopAnswering(uint64_t file_system) {
+    ASSERT_TRUE(workers_.Run(file_system, std::chrono::seconds(20), std::chrono::nanoseconds(1),
+                             [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }) !=
+                FileWork::kRefused);
+  }
   void Make(size_t budget) {
     store_ = std::make_unique<ArtifactStore>(
         ArtifactStore::Parts{.indexer = indexer_, .workers = workers_}, budget);
@@ -213,15 +219,37 @@ TEST_F(ArtifactStoreTest, AnswersAllWhoAskedOnceItStopsMakingTables) {
 }
 
 TEST_F(ArtifactStoreTest, RefusesFilesOfAFileSystemThatDoesNotAnswer) {
-  // Such a job is given up at once, as far as the breaker is concerned.
-  ASSERT_TRUE(workers_.Run(kNetwork, std::chrono::seconds(20), std::chrono::nanoseconds(1), [] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }) != FileWork::kRefused);
+  StopAnswering(kNetwork);
   ArtifactStore::Source source = CopyOf(program_);
   source.file_system = kNetwork;
   EXPECT_EQ(Ask(source).get().error().code(), ErrorCode::kIo);
   EXPECT_EQ(store_->counters().unanswered, 1U);
   EXPECT_TRUE(Ask(CopyOf(program_)).get().has_value()) << "others go on";
+}
+
+// Thousands of containers may have one file; a refusal within a refusal, that often, is too deep.
+TEST_F(ArtifactStoreTest, AnswersAllThatWaitForOneOfTheirBuildIdWhenTheyAreRefused) {
+  constexpr uint64_t kMany = 30'000;
+  StopAnswering(kNetwork);
+  std::latch begun(1);
+  std::latch go_on(1);
+  indexer_->before_making = [&] {
+    begun.count_down();
+    go_on.wait();
+  };
+  const ArtifactStore::Source disk = CopyOf(program_);
+  Answer first = Ask(disk);
+  begun.wait();
+  ArtifactStore::Source network = disk;
+  network.file_system = kNetwork;
+  std::latch answered(kMany);
+  for (uint64_t i = 0; i < kMany; ++i) {
+    store_->AskUnwindTable(network, [&](const auto&) { answered.count_down(); });
+  }
+  go_on.count_down();
+  EXPECT_TRUE(first.get().has_value());
+  answered.wait();
+  EXPECT_EQ(store_->counters().pending, 0U);
 }
 
 TEST_F(ArtifactStoreTest, LeavesAFileAloneThatIsStillBeingReadAtItsEnd) {
