@@ -130,12 +130,12 @@ struct {
   __type(value, struct pyro_process);
 } processes SEC(".maps");
 
-/* The mapping arrays of all processes, each after its head, in one directly addressable value, so
- * that a search needs no helper call. Written by user space through mmap, in regions that no
- * program reads; read by the sampling program, which sets pyro_mapping_head.used. When full, the
- * processes that no tick has used lately become unknown. */
+/* The mapping arrays of all processes, each after its head and in one directly addressable value,
+ * so that a search needs no helper call. Written by user space through mmap, in regions that no
+ * program reads; read by the sampling program, which sets pyro_mapping_head.used. The number of
+ * parts is set at load. When full, the processes that no tick has used lately become unknown. */
 struct pyro_mapping_pool {
-  struct pyro_mapping mappings[PYRO_MAPPING_POOL];
+  struct pyro_mapping mappings[PYRO_POOL_PART];
 };
 
 struct {
@@ -201,7 +201,8 @@ struct {
 
 /* Scratch memory for assembling such a sample, by CPU and kind of program: too large for a per-CPU
  * map, whose values have at most 32 KiB. The stack is read in pieces up to the next page, so a
- * piece may reach beyond. Set at load: the number of possible CPUs times PYRO_EVENT_KINDS. */
+ * piece may reach beyond. Set at load: PYRO_EVENT_KINDS for each CPU that may ship samples; those
+ * of others keep what can be unwound here. */
 struct pyro_cold_buffer {
   struct pyro_cold_sample sample;
   __u8 stack[PYRO_COLD_STACK_BYTES + PYRO_COLD_PIECE];

@@ -93,8 +93,7 @@ static __always_inline bool pyro_is_of(const struct pyro_process *process, __u64
  * or would have. */
 static __always_inline bool pyro_holds_mappings(struct pyro_process *process)
 {
-  const __u32 zero = 0;
-  struct pyro_mapping_pool *pool = bpf_map_lookup_elem(&mapping_pool, &zero);
+  struct pyro_mapping_pool *pool = pyro_pool_part(process->first_mapping);
   if (!pool) return false;
   struct pyro_mapping_head *head =
       (struct pyro_mapping_head *)pyro_mapping_at(pool, process->first_mapping - 1);
@@ -140,8 +139,7 @@ static __always_inline void pyro_kernel_stack(struct bpf_perf_event_data *ctx,
 /* Finds where the process's executable mappings begin and end. */
 static __always_inline bool pyro_find_code(struct pyro_walk *walk)
 {
-  const __u32 zero = 0;
-  struct pyro_mapping_pool *pool = bpf_map_lookup_elem(&mapping_pool, &zero);
+  struct pyro_mapping_pool *pool = pyro_pool_part(walk->first_mapping);
   if (!pool || !walk->mapping_count) return false;
   walk->lowest_code = pyro_mapping_at(pool, walk->first_mapping)->start;
   walk->highest_code = pyro_mapping_at(pool, walk->first_mapping + walk->mapping_count - 1)->end;

@@ -11,7 +11,7 @@
 #include "registers.bpf.h"
 #include "unwinder.bpf.h"
 
-/* Steps of a binary search over PYRO_MAPPING_POOL mappings and PYRO_CHUNK_ROWS rows. */
+/* Steps of a binary search over PYRO_POOL_PART mappings and PYRO_CHUNK_ROWS rows. */
 #define PYRO_MAPPING_SEARCH_STEPS 16
 #define PYRO_ROW_SEARCH_STEPS 16
 
@@ -39,10 +39,17 @@ static __always_inline long pyro_read_code(struct pyro_walk *walk, void *out, __
   return pyro_read_user(walk, out, size, address);
 }
 
+/* The part of the pool that this mapping lies in. */
+static __always_inline struct pyro_mapping_pool *pyro_pool_part(__u32 index)
+{
+  const __u32 part = index >> PYRO_POOL_PART_SHIFT;
+  return bpf_map_lookup_elem(&mapping_pool, &part);
+}
+
 static __always_inline struct pyro_mapping *pyro_mapping_at(struct pyro_mapping_pool *pool,
                                                             __u32 index)
 {
-  return &pool->mappings[index & (PYRO_MAPPING_POOL - 1)];
+  return &pool->mappings[index & (PYRO_POOL_PART - 1)];
 }
 
 /* The last of the walk's mappings that starts at or below `pc`. */
@@ -156,8 +163,7 @@ static __always_inline int pyro_unknown_place(const struct pyro_walk *walk)
 static __always_inline int pyro_find_rule(struct pyro_walk *walk, __u64 pc,
                                           const struct pyro_unwind_rule **rule)
 {
-  const __u32 zero = 0;
-  struct pyro_mapping_pool *pool = bpf_map_lookup_elem(&mapping_pool, &zero);
+  struct pyro_mapping_pool *pool = pyro_pool_part(walk->first_mapping);
 
   walk->frame = pc;
   if (!pool || !walk->mapping_count) return pyro_unknown_place(walk);

@@ -114,7 +114,8 @@ void Grammar::AddRecord() {
            "Samples per second on each CPU, 1 to 10000; default 99")
       ->type_name("HZ");
   AddValue(*record_, "--unwind-memory", to.unwind_memory,
-           "Limit on kernel memory for unwind tables, 1MiB to 256MiB; default 64MiB")
+           "Limit on kernel memory for unwind tables, 1MiB to 256MiB; default 64MiB, "
+           "with less than 4GiB of memory a 64th of it")
       ->type_name("SIZE");
   AddValue(*record_, "-o,--output", to.outputs, "Write the profile to this file; may be repeated")
       ->type_name("FILE");

@@ -33,8 +33,8 @@ struct RecordConfig {
   std::optional<std::chrono::nanoseconds> duration;
   Hertz frequency{99};
   bool kernel_stacks = true;
-  size_t unwind_memory = size_t{64} << 20;  // kernel memory for unwind tables, in bytes
-  std::vector<OutputFile> outputs;          // none: the top functions on standard output
+  std::optional<size_t> unwind_memory;  // kernel memory for unwind tables, in bytes
+  std::vector<OutputFile> outputs;      // none: the top functions on standard output
   std::vector<std::pair<std::string, std::string>> labels;
   std::vector<std::string> command;
   bool quiet = false;                // no progress line

@@ -79,7 +79,7 @@ Result<void> KernelEvents::AddCpu(unsigned number) {
   RETURN_IF_ERROR(Watch(epoll_, ring.fd()));
   std::optional<PerfRing> bell;
   Result<PerfRing> opened =
-      PerfRing::Open(number, {.ring_bytes = 0, .wakeup_bytes = 1, .min_pages = 1});
+      PerfRing::Open(number, {.ring_bytes = 0, .wakeup_bytes = 1, .min_bytes = 0});
   if (opened && Watch(any_, opened->fd())) bell = *std::move(opened);
   cpus_.push_back({.ring = std::move(ring), .bell = std::move(bell)});
   return {};

@@ -90,9 +90,10 @@ Result<PerfRing> PerfRing::Open(unsigned cpu, const Options& options) {
   }
   if (!fd) return OpenError(errno, cpu);
   const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  size_t pages = std::bit_ceil(std::max(options.ring_bytes / page, options.min_pages));
+  const size_t min_pages = std::bit_ceil(std::max(options.min_bytes / page, size_t{1}));
+  size_t pages = std::bit_ceil(std::max(options.ring_bytes / page, min_pages));
   Result<Pages> ring = MapRing(fd.get(), pages * page);
-  while (!ring && pages > options.min_pages) {
+  while (!ring && pages > min_pages) {
     pages /= 2;
     ring = MapRing(fd.get(), pages * page);
   }

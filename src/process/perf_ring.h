@@ -22,8 +22,8 @@ class PerfRing {
  public:
   struct Options {
     size_t ring_bytes = 0;
-    uint32_t wakeup_bytes = 0;  // unread bytes at which the fd becomes readable
-    size_t min_pages = 16;      // of the ring; a power of two
+    uint32_t wakeup_bytes = 0;            // unread bytes at which the fd becomes readable
+    size_t min_bytes = size_t{64} << 10;  // of the ring
   };
   struct Tally {
     uint64_t records = 0;

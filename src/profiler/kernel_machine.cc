@@ -9,6 +9,7 @@
 
 #include "base/cpu_list.h"
 #include "base/direct_foreign_files.h"
+#include "profiler/kernel_memory.h"
 
 namespace pyrometer {
 namespace {
@@ -40,15 +41,16 @@ Result<std::vector<TaskRecord>> TasksOf(const MappingTarget& sampler) {
 Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Options& options) {
   RaiseFileLimit();
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(options.procfs));
+  const KernelMemory memory = KernelMemory::For(KernelMemory::Machine::This(cpus),
+                                                options.frequency, options.longest_window);
   ASSIGN_OR_RETURN(
       std::unique_ptr<Sampler> sampler,
       Sampler::Load({.frequency = options.frequency,
                      .kernel_stacks = options.kernel_stacks,
                      .filter = options.filter,
                      .procfs = options.procfs,
-                     .sizes = MapSizes::For(options.frequency, static_cast<uint32_t>(cpus.size()),
-                                            options.longest_window),
-                     .table_budget = options.table_budget}));
+                     .sizes = memory.maps,
+                     .table_budget = options.table_budget.value_or(memory.table_budget)}));
   std::shared_ptr<ForeignFiles> files = options.files;
   if (files == nullptr) files = std::make_shared<DirectForeignFiles>();
   std::unique_ptr<KernelMachine> machine(
@@ -61,6 +63,7 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
   }
   const MappingTarget& tasks = machine->sampler_->mappings();
   const ProcessTracker::Options tracking{.procfs = options.procfs,
+                                         .ring_bytes = memory.event_ring_bytes,
                                          .keep = 2 * options.longest_window,
                                          .log = &machine->log_,
                                          .observer = options.observer,

@@ -55,7 +55,8 @@ class Profiler {
     Hertz frequency{99};
     bool kernel_stacks = true;
     SampleFilter filter{};
-    size_t table_budget = size_t{64} << 20;  // kernel memory for unwind tables, in bytes
+    // Kernel memory for rows of unwind tables, in bytes; nothing: see KernelMemory.
+    std::optional<size_t> table_budget{};
     // The longest window, whatever the periods; ended processes are remembered for twice this.
     std::chrono::nanoseconds longest_window{std::chrono::seconds(10)};
     ProcessObserver* observer = nullptr;  // told of processes and mappings; outlives the profiler

@@ -189,16 +189,32 @@ std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
   return id;
 }
 
+std::vector<FreeRanges> MappingUpload::PartsOf(size_t slots) {
+  std::vector<FreeRanges> parts;
+  for (size_t first = 0; first < slots; first += PYRO_POOL_PART) {
+    parts.emplace_back(static_cast<uint32_t>(std::min<size_t>(slots - first, PYRO_POOL_PART)));
+  }
+  return parts;
+}
+
+std::optional<uint32_t> MappingUpload::TakeFree(uint32_t slots) {
+  for (size_t part = 0; part < free_.size(); ++part) {
+    const std::optional<uint32_t> first = free_[part].Take(slots);
+    if (first) return static_cast<uint32_t>(part * PYRO_POOL_PART) + *first;
+  }
+  return std::nullopt;
+}
+
 std::optional<uint32_t> MappingUpload::TakeRoom(uint32_t slots, MonotonicTime now) {
-  if (const std::optional<uint32_t> first = free_.Take(slots)) return first;
-  if (slots > pool_.size()) return std::nullopt;
+  if (const std::optional<uint32_t> first = TakeFree(slots)) return first;
+  if (slots > std::min<size_t>(pool_.size(), PYRO_POOL_PART)) return std::nullopt;
   RetireIdle(now, {});
   if (retired_slots_ < slots) Evict(slots, now);
   if (retired_.empty() || now < next_wait_) return std::nullopt;
   next_wait_ = After(now, kWaitInterval);
   if (!wait_for_readers_()) return std::nullopt;
   for (const Retired& retired : std::exchange(retired_, {})) Free(retired);
-  return free_.Take(slots);
+  return TakeFree(slots);
 }
 
 // An object that finds no place for a table refers to table 0, which is never there.
@@ -297,7 +313,7 @@ std::vector<Pid> MappingUpload::Evict(uint32_t slots, MonotonicTime now) {
 }
 
 void MappingUpload::Free(const Retired& retired) {
-  free_.GiveBack(retired.first, retired.slots);
+  free_[retired.first / PYRO_POOL_PART].GiveBack(retired.first % PYRO_POOL_PART, retired.slots);
   slots_in_use_ -= retired.slots;
   retired_slots_ -= retired.slots;
 }

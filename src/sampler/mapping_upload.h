@@ -46,7 +46,7 @@ class MappingUpload {
   // Returns when no program runs that ran at the time of the call.
   using WaitForReaders = std::function<Result<void>()>;
 
-  // `pool` is the map's memory, `processes_fd` the map of pyro_process by pid. `tables` must
+  // `pool` is the map's memory, in parts of PYRO_POOL_PART; `processes_fd` the map of pyro_process by pid. `tables` must
   // outlive this.
   MappingUpload(std::span<pyro_mapping> pool, int processes_fd, TableUpload& tables,
                 WaitForReaders wait_for_readers)
@@ -54,7 +54,7 @@ class MappingUpload {
         processes_fd_(processes_fd),
         tables_(tables),
         wait_for_readers_(std::move(wait_for_readers)),
-        free_(static_cast<uint32_t>(pool.size())) {}
+        free_(PartsOf(pool.size())) {}
 
   // `exec_pages`: see pyro_process. False if there is no room in the pool or the process map.
   bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
@@ -104,6 +104,8 @@ class MappingUpload {
 
   std::optional<RegionId> FindOrWrite(std::span<const PublishedMapping> mappings,
                                       MonotonicTime now);
+  static std::vector<FreeRanges> PartsOf(size_t slots);
+  std::optional<uint32_t> TakeFree(uint32_t slots);
   std::optional<uint32_t> TakeRoom(uint32_t slots, MonotonicTime now);
   std::vector<ObjectId> HoldTables(std::span<pyro_mapping> mappings, MonotonicTime now);
   bool Holds(const Region& region, std::span<const PublishedMapping> mappings) const;
@@ -129,7 +131,7 @@ class MappingUpload {
   int processes_fd_;
   TableUpload& tables_;
   WaitForReaders wait_for_readers_;
-  FreeRanges free_;
+  std::vector<FreeRanges> free_;  // by part of the pool
   RegionId next_id_ = 1;
   absl::flat_hash_map<RegionId, Region> regions_;
   absl::flat_hash_map<uint64_t, RegionId> by_hash_;

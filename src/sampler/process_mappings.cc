@@ -18,7 +18,8 @@ namespace pyrometer {
 Result<std::unique_ptr<ProcessMappings>> ProcessMappings::Open(sampler_bpf& skeleton,
                                                                KernelTables& tables) {
   using Pool = MappedArray<pyro_mapping>;
-  ASSIGN_OR_RETURN(Pool pool, Pool::Map(skeleton.maps.mapping_pool, PYRO_MAPPING_POOL));
+  bpf_map* const map = skeleton.maps.mapping_pool;
+  ASSIGN_OR_RETURN(Pool pool, Pool::Map(map, size_t{PYRO_POOL_PART} * bpf_map__max_entries(map)));
   return std::unique_ptr<ProcessMappings>(new ProcessMappings(skeleton, std::move(pool), tables));
 }
 

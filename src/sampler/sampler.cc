@@ -34,8 +34,10 @@ void SetSizes(sampler_bpf& skeleton, const MapSizes& sizes) {
   }
   bpf_map__set_max_entries(maps.processes, sizes.processes);
   bpf_map__set_max_entries(maps.cold_samples, sizes.cold_bytes);
-  bpf_map__set_max_entries(maps.cold_buffers,
-                           static_cast<uint32_t>(libbpf_num_possible_cpus()) * PYRO_EVENT_KINDS);
+  bpf_map__set_max_entries(maps.mapping_pool, sizes.mapping_parts);
+  const uint32_t shipping =
+      sizes.shipping_cpus == 0 ? Sampler::PossibleCpus() : sizes.shipping_cpus;
+  bpf_map__set_max_entries(maps.cold_buffers, shipping * PYRO_EVENT_KINDS);
 }
 
 Result<void> Configure(sampler_bpf& skeleton, const Sampler::Options& options) {
@@ -130,6 +132,10 @@ SamplerCounters Sampler::counters() const {
           .denied_cgroups = windows.denied_cgroups(),
           .sampled_cpus = windows.events().size(),
           .cpu_failures = windows.events().failures()};
+}
+
+uint32_t Sampler::PossibleCpus() {
+  return static_cast<uint32_t>(std::max(libbpf_num_possible_cpus(), 1));
 }
 
 uint32_t Sampler::tick_program_id() const {

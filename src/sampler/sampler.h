@@ -24,7 +24,7 @@ class Sampler {
     bool kernel_stacks = true;
     SampleFilter filter{};
     Procfs procfs{};   // `sys` shows the online CPUs, `root` the highest sample rate
-    MapSizes sizes{};  // see MapSizes::For; fixed, even if the frequency changes
+    MapSizes sizes{};  // fixed, even if the frequency changes
     // Limit on kernel memory for rows of unwind tables, in bytes.
     size_t table_budget = size_t{64} << 20;
     // Limits on samples that user space unwinds, per second: of the machine, and of one process. A
@@ -49,6 +49,9 @@ class Sampler {
 
   // Any thread.
   SamplerCounters counters() const;
+
+  // How many CPUs there may ever be: for each of them the kernel side takes memory when loaded.
+  static uint32_t PossibleCpus();
 
   // Kernel id of the sampling program.
   uint32_t tick_program_id() const;

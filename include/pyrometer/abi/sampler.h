@@ -29,9 +29,11 @@
 #define PYRO_STACK_MEDIUM 128
 #define PYRO_STACK_LARGE 640
 
-/* Executable mappings of all known processes together, and a head for each array of them; a power
- * of two. */
-#define PYRO_MAPPING_POOL 65536
+/* Executable mappings of all known processes, and a head for each array of them, are in a pool of
+ * parts, each of so many; an array lies in one part. (Linux 5.10 allows no map value of more than
+ * 4 MiB, KMALLOC_MAX_SIZE.) */
+#define PYRO_POOL_PART_SHIFT 16
+#define PYRO_POOL_PART (1U << PYRO_POOL_PART_SHIFT)
 
 /* General registers by DWARF number: x86_64 has 16 of them, arm64 31 and the stack pointer. */
 #define PYRO_REGISTERS 32

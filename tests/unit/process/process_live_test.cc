@@ -179,7 +179,7 @@ TEST_F(ProcessLiveTest, ARingOfOnePageRingsForTheNextRecordUntilItIsFull) {
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
   ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
-  Result<PerfRing> bell = PerfRing::Open(cpu, {.ring_bytes = 0, .wakeup_bytes = 1, .min_pages = 1});
+  Result<PerfRing> bell = PerfRing::Open(cpu, {.ring_bytes = 0, .wakeup_bytes = 1, .min_bytes = 0});
   ASSERT_TRUE(bell.has_value()) << bell.error().message();
   const auto rename = [] { ::prctl(PR_SET_NAME, "renamed"); };
   rename();

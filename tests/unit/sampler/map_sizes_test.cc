@@ -8,17 +8,43 @@ namespace {
 
 using std::chrono::seconds;
 
+uint32_t EntriesFor(Hertz frequency, uint32_t cpus, seconds window) {
+  return MapSizes().WithWindows(frequency, cpus, window).counts;
+}
+
 TEST(MapSizes, HoldsAWindowOfTicksThatAllDiffer) {
-  EXPECT_GE(MapSizes::For(Hertz{99}, 4, seconds(5)).counts, 99U * 4 * 5);
+  EXPECT_GE(EntriesFor(Hertz{99}, 4, seconds(5)), 99U * 4 * 5);
 }
 
 TEST(MapSizes, IsNeverTiny) {
-  EXPECT_EQ(MapSizes::For(Hertz{1}, 1, seconds(1)).counts, MapSizes::kMinEntries);
+  EXPECT_EQ(EntriesFor(Hertz{1}, 1, seconds(1)), MapSizes::kMinEntries);
 }
 
 TEST(MapSizes, IsBoundedByOneSecondOfTicksOnLargeMachines) {
-  EXPECT_EQ(MapSizes::For(Hertz{99}, 256, seconds(60)).counts, 99U * 256);
-  EXPECT_EQ(MapSizes::For(Hertz{999}, 2, seconds(60)).counts, MapSizes::kMaxEntries);
+  EXPECT_EQ(EntriesFor(Hertz{99}, 256, seconds(60)), 99U * 256);
+  EXPECT_EQ(EntriesFor(Hertz{999}, 2, seconds(60)), MapSizes::kMaxEntries);
+}
+
+TEST(MapSizes, KeepsWindowsToTheirMemory) {
+  constexpr uint64_t kLittle = 30'000'000;
+  const MapSizes all = MapSizes().WithWindows(Hertz{99}, 256, seconds(60));
+  const MapSizes sizes = all.WithWindowBytes(kLittle, 256);
+  EXPECT_LE(sizes.BytesOfWindows(256), kLittle);
+  EXPECT_GT(sizes.BytesOfWindows(256), kLittle * 9 / 10);
+  EXPECT_EQ(all.WithWindowBytes(0, 256).counts, MapSizes::kMinEntries);
+  EXPECT_EQ(all.WithWindowBytes(1'000'000'000, 256).counts, all.counts);
+}
+
+TEST(MapSizes, HasARingForAQuarterOfASecondWithinItsMemory) {
+  constexpr uint64_t kPlenty = 1'000'000'000;
+  const auto bytes = [](uint32_t hertz, uint64_t most) {
+    return MapSizes().WithColdRing(Hertz{hertz}, 2, most).cold_bytes;
+  };
+  EXPECT_EQ(bytes(99, kPlenty), MapSizes::kMinColdBytes);
+  EXPECT_GE(bytes(999, kPlenty), 999U * 2 / 4 * MapSizes::kUsualColdBytes);
+  EXPECT_EQ(bytes(9999, kPlenty), MapSizes::kMaxColdBytes);
+  EXPECT_EQ(bytes(9999, 10'000'000), 8U << 20) << "a power of two";
+  EXPECT_EQ(bytes(9999, 0), MapSizes::kMinColdBytes);
 }
 
 TEST(MapSizes, SaysHowLongAMapHasRoomAtLeast) {

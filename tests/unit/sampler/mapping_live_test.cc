@@ -149,6 +149,29 @@ TEST_F(SamplerLive, GivesAChildWhatIsKnownOfItsParentAndOfNoEarlierProcess) {
       << "nobody else removes what a child has inherited";
 }
 
+TEST_F(SamplerLive, FindsMappingsInEveryPartOfThePool) {
+  const Child child;
+  Sampler::Options options{.frequency = {999}, .sizes = {.mapping_parts = 2}};
+  options.filter.pids = {child.pid()};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->windows().Start());
+  const ColdSample sample = FirstColdSampleOf(child.pid(), *sampler);
+  std::vector<PublishedMapping> many;
+  for (uint64_t i = 1; i < PYRO_POOL_PART - 1; ++i) {
+    many.push_back({.mapping = {Address(i * 0x2000), Address(i * 0x2000 + 0x1000), {}, 0}});
+  }
+  sampler->mappings().Publish({Pid(4'000'000), StartTime(1)}, ExecId(1), {.count = 1, .slack = 0},
+                              many);
+  const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), {}, 0}};
+  sampler->mappings().Publish(sample.process, sample.exec, {.count = sample.exec_pages, .slack = 0},
+                              std::span(&all, 1));
+  EXPECT_EQ(sampler->counters().mappings.mappings, PYRO_POOL_PART + 2);
+  const uint64_t samples = sampler->windows().accounting().exported;
+  const uint64_t refused = sampler->counters().cold.unknown_process;
+  EXPECT_TRUE(WaitFor([&] { return sampler->windows().accounting().exported > samples + 20; }));
+  EXPECT_LE(sampler->counters().cold.unknown_process, refused + 1) << "one tick may have begun";
+}
+
 TEST_F(SamplerLive, WakesWhoWaitsForTables) {
   const std::unique_ptr<Sampler> sampler = LoadOrFail({});
   ASSERT_TRUE(sampler);

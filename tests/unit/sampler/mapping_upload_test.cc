@@ -164,7 +164,7 @@ TEST_F(MappingUploadTest, TakesNoMappingForAHead) {
 
 class LargeMappingUploadTest : public MappingUploadTest {
  protected:
-  LargeMappingUploadTest() : MappingUploadTest(PYRO_MAPPING_POOL) {}
+  LargeMappingUploadTest() : MappingUploadTest(PYRO_POOL_PART) {}
 };
 
 // Three processes, each of which maps 330 files in 1.5 seconds: 164,000 mappings are published.
