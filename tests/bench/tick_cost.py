@@ -11,7 +11,8 @@ import sys
 import tempfile
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "live"))
+for sibling in ("live", "shared"):
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", sibling))
 
 import kernel  # noqa: E402
 import recorders  # noqa: E402

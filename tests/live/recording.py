@@ -13,10 +13,10 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-for sibling in ("bench", "system"):
+for sibling in ("shared", "system"):
     sys.path.append(os.path.join(ROOT, "tests", sibling))
 
-import kernel  # noqa: E402  (tests/bench)
+import kernel  # noqa: E402  (tests/shared)
 import pprof_reader  # noqa: E402  (tests/system)
 from pyrometer_harness import Accounting  # noqa: E402
 

@@ -139,13 +139,27 @@ def perf_events_of(pid):
     return count
 
 
-def kernel_memory_of(pid):
-    """Bytes that the kernel holds for the process: its BPF maps and its perf event buffers."""
+def _maps_of(pid):
+    """{id: fields of its fdinfo} of the BPF maps that the process holds."""
     maps = {}
     for fd in _descriptors(pid):
         info = _fdinfo(pid, fd)
         if "map_id" in info:
-            maps[info["map_id"]] = int(info["memlock"])
+            maps[int(info["map_id"])] = info
+    return maps
+
+
+def keys_of(pid, name):
+    """The keys, numbers, in the BPF map of that name that the process holds."""
+    own = _maps_of(pid)
+    (map_id,) = [m["id"] for m in _bpftool("map", "show") if m["id"] in own and m.get("name") == name]
+    entries = _bpftool("map", "dump", "id", map_id)
+    return [int.from_bytes(bytes(int(byte, 16) for byte in entry["key"]), "little") for entry in entries]
+
+
+def kernel_memory_of(pid):
+    """Bytes that the kernel holds for the process: its BPF maps and its perf event buffers."""
+    maps = {map_id: int(info["memlock"]) for map_id, info in _maps_of(pid).items()}
     buffers = 0
     with open("/proc/%d/maps" % pid) as file:
         for line in file:
@@ -153,6 +167,12 @@ def kernel_memory_of(pid):
                 start, end = line.split()[0].split("-")
                 buffers += int(end, 16) - int(start, 16)
     return sum(maps.values()) + buffers
+
+
+def bytes_of_maps_of(pid, value_size):
+    """Of kernel_memory_of() the part that is arrays of one value of this size."""
+    maps = [info for info in _maps_of(pid).values() if int(info["value_size"]) == value_size]
+    return sum(int(info["memlock"]) for info in maps if int(info["max_entries"]) == 1)
 
 
 def peak_resident_of(pid):
@@ -178,7 +198,7 @@ def mapped_kernel_memory_of(pid):
 
 def bpf_maps_of(pid):
     """Number of BPF maps that the process holds."""
-    return sum("map_id" in _fdinfo(pid, fd) for fd in _descriptors(pid))
+    return len(_maps_of(pid))
 
 
 def files_of(pid):

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel side holds for the recorder, and loses: as little as is promised."""
+
+import os
+import signal
+
+from pyrometer_harness import (
+    CPUS, BpfTestCase, Running, count_where, describe, main, program, wait_for,
+)
+import kernel
+
+BYTES_OF_ROWS = 65536 * 4  # in one map of unwind rows; these are made as they are needed
+FORKS = 15_000
+
+
+def limit():
+    """In bytes, of all that is taken at the start."""
+    of_cpus = 40_000_000 + 110_000_000 * (max(CPUS, 2) - 2) // 254
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(of_cpus, max(memory // 32, 20_000_000))
+
+
+def dead_among(pids):
+    return {pid for pid in pids if not os.path.exists("/proc/%d" % pid)}
+
+
+class KernelSide(BpfTestCase):
+    def test_memory(self):
+        for hertz in (99, 999, 4999):
+            recorder = self.start_recording(hertz=hertz)
+            pid = recorder.process.pid
+
+            def held():
+                rows = kernel.bytes_of_maps_of(pid, BYTES_OF_ROWS)
+                return kernel.kernel_memory_of(pid) - rows, rows
+
+            before, _ = held()
+            with Running(program("shares"), "60", "0") as busy:
+                self.wait_for_cpu_time([busy], 0.5)
+                after, rows = held()
+            self.assertEqual(recorder.interrupt().finish().status, 0)
+            print("at %d Hz: %.1f MB, and %.1f MB of rows" % (hertz, after / 1e6, rows / 1e6))
+            self.assertLessEqual(after, limit(), "at %d Hz" % hertz)
+            self.assertEqual(after, before, "at %d Hz" % hertz)
+
+    def test_forks_while_the_recorder_stands_still(self):
+        recorder = self.start_recording(hertz=99)
+        pid = recorder.process.pid
+        with Running(program("fork_storm"), str(FORKS)) as parent:
+            wait_for(lambda: parent.pid in kernel.keys_of(pid, "processes"), "it to be known")
+            recorder.process.send_signal(signal.SIGSTOP)
+            os.kill(parent.pid, signal.SIGUSR1)
+            self.assertEqual(parent.process.stdout.readline(), "DONE\n")
+            recorder.process.send_signal(signal.SIGCONT)
+
+            # Twice: what it still read of them, it may have told the kernel side by the second time.
+            for _ in range(2):
+                self.wait_for_cpu_time([parent], 0.5)
+                dead = dead_among(kernel.keys_of(pid, "processes"))
+                wait_for(
+                    lambda dead=dead: not dead.intersection(kernel.keys_of(pid, "processes")),
+                    "%d dead to be forgotten" % len(dead),
+                )
+            self.assertIn(parent.pid, kernel.keys_of(pid, "processes"))
+        recording = recorder.interrupt().finish()
+        self.assertEqual(recording.status, 0, recording.stderr)
+
+    def test_deep_stacks_at_5_khz(self):
+        commands = [program("deep_paths"), "300", "0"]
+        with Running(*commands) as one, Running(*commands) as other:
+            recorder = self.start_recording(hertz=4999)
+            self.wait_for_cpu_time([one, other], 0.3)
+            recording = recorder.interrupt().finish()
+        # None at all, but for a reader of the ring that gets no CPU (11 % before there was a ring).
+        lost = recording.accounting.lost
+        self.assertLessEqual(lost, 0.001 * recording.accounting.ticks(), recording.stderr)
+        deep = [s for s in recording.of_comm("deep_paths") if len(s.user_frames()) >= 300]
+        all_of_them = count_where(recording.of_comm("deep_paths"), lambda s: True)
+        self.assertGreater(count_where(deep, lambda s: True), 0.9 * all_of_them, describe(deep))
+        self.assertGreater(len(deep), 0.5 * all_of_them, "stacks that are alike")
+
+
+if __name__ == "__main__":
+    main()
