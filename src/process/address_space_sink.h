@@ -31,8 +31,8 @@ namespace pyrometer {
 //   memory that goes makes no range shifting: a JIT that keeps code either writable or executable
 //   does that all the time, and the kernel names nothing there.
 //
-// Called with the tracker's lock held, on its thread or a caller's, one call at a time: it must not
-// call the tracker back.
+// Called with the tracker's lock held, on its thread or a caller's, one call at a time, except for
+// AwaitRoom(): it must not call the tracker back.
 class AddressSpaceSink {
  public:
   virtual ~AddressSpaceSink() = default;
@@ -59,6 +59,10 @@ class AddressSpaceSink {
   // Processes of which what was published had no room, or has no longer, and is missed: they should
   // be published again. Called about every second.
   virtual std::vector<Pid> TakeMissed() = 0;
+
+  // Called often, on the tracker's thread and without its lock: may wait until there is room for a
+  // process that found none. True: TakeMissed() names it now.
+  virtual bool AwaitRoom() { return false; }
 };
 
 }  // namespace pyrometer

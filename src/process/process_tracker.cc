@@ -54,6 +54,7 @@ class ProcessTracker::State {
   State(const Options& options, KernelEvents events, UniqueFd stop,
         std::shared_ptr<ObjectInspector> inspector, AddressSpaceSink& sink, TaskSnapshot snapshot)
       : snapshot_(std::move(snapshot)),
+        sink_(sink),
         log_(options.log),
         stop_(std::move(stop)),
         events_(std::move(events)),
@@ -175,10 +176,18 @@ class ProcessTracker::State {
     while (!stop.stop_requested()) {
       const bool rung = Wait(happened, rescan);
       if (Pump() || rung) happened = Clock::now();  // what rings may not be in its ring yet
+      MakeRoom();
       if (Clock::now() < rescan) continue;
       KeepUp();
       rescan = Clock::now() + kRescanInterval;
     }
+  }
+
+  // Without the lock while it waits, for the kernel's programs: on a large machine that takes long.
+  void MakeRoom() {
+    if (!sink_.AwaitRoom()) return;
+    const absl::MutexLock lock(&mutex_);
+    history_.PublishMissed();
   }
 
   // When something has just happened, for what else comes with it; later for the next thing that
@@ -228,6 +237,7 @@ class ProcessTracker::State {
   }
 
   const TaskSnapshot snapshot_;
+  AddressSpaceSink& sink_;
   Log* const log_;  // null: nobody wants to know
   const UniqueFd stop_;
   absl::Mutex mutex_;

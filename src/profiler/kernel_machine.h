@@ -42,6 +42,7 @@ class KernelMachine {
     void ReleaseWithdrawn() override { target_.ReleaseWithdrawn(); }
     void Sweep(std::span<const Pid> living) override { target_.Sweep(living); }
     std::vector<Pid> TakeMissed() override { return target_.TakeMissed(); }
+    bool AwaitRoom() override { return target_.AwaitRoom(); }
 
    private:
     MappingTarget& target_;

@@ -70,7 +70,8 @@ class WindowSource {
   virtual Accounting accounting() const = 0;
 };
 
-// Passes what every process has mapped to the kernel side. One call at a time.
+// Passes what every process has mapped to the kernel side. One call at a time, except for
+// AwaitRoom().
 class MappingTarget {
  public:
   virtual ~MappingTarget() = default;
@@ -91,6 +92,10 @@ class MappingTarget {
   // Processes that found no room, or made it for others, and that ticks hit since: to be published
   // again. Call it about every second.
   virtual std::vector<Pid> TakeMissed() = 0;
+
+  // If a process found no room for want of time, because what others had may still be read, waits
+  // for that, some 10 ms or more: true if TakeMissed() now names it. One thread, beside any other.
+  virtual bool AwaitRoom() = 0;
 
   // All tasks, with their exec ids, which /proc does not show.
   virtual Result<std::vector<pyro_task_record>> ListTasks() const = 0;

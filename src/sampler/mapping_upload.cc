@@ -99,7 +99,8 @@ void MappingUpload::LeaveUnplaced(Pid pid, pyro_process entry, MonotonicTime now
   if (bpf_map_update_elem(processes_fd_, &key, &entry, BPF_ANY) != 0) {
     bpf_map_delete_elem(processes_fd_, &key);
   }
-  unplaced_[pid] = After(now, kRetryInterval);
+  unplaced_[pid] = {.not_before = After(now, kRetryInterval),
+                    .room_after = lacks_room_ ? room_.given_back() : 0};
   ++refused_;
   UpdateCounts();
 }
@@ -132,7 +133,7 @@ void MappingUpload::Sweep(std::span<const Pid> living, MonotonicTime now) {
   for (const auto& [pid, region] : of_process_) {
     if (!stay.contains(pid)) gone.push_back(pid);
   }
-  for (const auto& [pid, not_before] : unplaced_) {
+  for (const auto& [pid, unplaced] : unplaced_) {
     if (!stay.contains(pid)) gone.push_back(pid);
   }
   for (const Pid pid : gone) Withdraw(pid, now);
@@ -140,23 +141,35 @@ void MappingUpload::Sweep(std::span<const Pid> living, MonotonicTime now) {
 
 std::vector<Pid> MappingUpload::TakeMissed(MonotonicTime now) {
   std::vector<std::pair<MonotonicTime, Pid>> missed;
-  for (const auto& [pid, not_before] : unplaced_) {
-    if (now < not_before) continue;
+  for (const auto& [pid, unplaced] : unplaced_) {
+    if (unplaced.room_after != 0 && unplaced.room_after <= room_.unread()) {
+      missed.emplace_back(unplaced.not_before, pid);
+      continue;
+    }
+    if (now < unplaced.not_before) continue;
     const uint32_t key = pid.value();
     pyro_process entry{};
     const bool has_entry = bpf_map_lookup_elem(processes_fd_, &key, &entry) == 0;
     // One that found no room for an entry either cannot be missed.
-    if (!has_entry || entry.missed != 0) missed.emplace_back(not_before, pid);
+    if (!has_entry || entry.missed != 0) missed.emplace_back(unplaced.not_before, pid);
   }
   std::ranges::sort(missed);
   if (missed.size() > kMostRetries) missed.resize(kMostRetries);
   std::vector<Pid> pids;
   pids.reserve(missed.size());
   for (const auto& [not_before, pid] : missed) {
-    unplaced_[pid] = After(now, kRetryInterval);
+    unplaced_[pid] = {.not_before = After(now, kRetryInterval)};
     pids.push_back(pid);
   }
   return pids;
+}
+
+bool MappingUpload::AwaitRoom(MonotonicTime now) {
+  if (!lacks_room_ || now < next_wait_) return false;
+  next_wait_ = After(now, kWaitInterval);
+  lacks_room_ = false;
+  // If this fails, regions rest for kReaderQuarantine, and whoever is missed is tried again.
+  return room_.AwaitUnread().has_value();
 }
 
 std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
@@ -170,7 +183,6 @@ std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
   const uint32_t slots = (count + 2) & ~1U;
   const std::optional<uint32_t> first = TakeRoom(slots, now);
   if (!first) return std::nullopt;
-  slots_in_use_ += slots;
   const std::span<pyro_mapping> written = pool_.subspan(*first + 1, count);
   std::ranges::transform(mappings, written.begin(), ToAbi);
   const RegionId id = next_id_++;
@@ -189,32 +201,13 @@ std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
   return id;
 }
 
-std::vector<FreeRanges> MappingUpload::PartsOf(size_t slots) {
-  std::vector<FreeRanges> parts;
-  for (size_t first = 0; first < slots; first += PYRO_POOL_PART) {
-    parts.emplace_back(static_cast<uint32_t>(std::min<size_t>(slots - first, PYRO_POOL_PART)));
-  }
-  return parts;
-}
-
-std::optional<uint32_t> MappingUpload::TakeFree(uint32_t slots) {
-  for (size_t part = 0; part < free_.size(); ++part) {
-    const std::optional<uint32_t> first = free_[part].Take(slots);
-    if (first) return static_cast<uint32_t>(part * PYRO_POOL_PART) + *first;
-  }
-  return std::nullopt;
-}
-
 std::optional<uint32_t> MappingUpload::TakeRoom(uint32_t slots, MonotonicTime now) {
-  if (const std::optional<uint32_t> first = TakeFree(slots)) return first;
-  if (slots > std::min<size_t>(pool_.size(), PYRO_POOL_PART)) return std::nullopt;
+  if (const std::optional<uint32_t> first = room_.Take(slots)) return first;
+  if (!room_.MayHave(slots)) return std::nullopt;
   RetireIdle(now, {});
-  if (retired_slots_ < slots) Evict(slots, now);
-  if (retired_.empty() || now < next_wait_) return std::nullopt;
-  next_wait_ = After(now, kWaitInterval);
-  if (!wait_for_readers_()) return std::nullopt;
-  for (const Retired& retired : std::exchange(retired_, {})) Free(retired);
-  return TakeFree(slots);
+  if (room_.resting() < slots) Evict(slots, now);
+  if (room_.resting() > 0) lacks_room_ = true;
+  return std::nullopt;
 }
 
 // An object that finds no place for a table refers to table 0, which is never there.
@@ -259,8 +252,7 @@ void MappingUpload::Retire(RegionId id, MonotonicTime now) {
   for (const ObjectId object : region.objects) tables_.Release(object, now);
   const auto hashed = by_hash_.find(region.hash);
   if (hashed != by_hash_.end() && hashed->second == id) by_hash_.erase(hashed);
-  retired_.push_back({.when = now, .first = region.first, .slots = region.slots});
-  retired_slots_ += region.slots;
+  room_.GiveBack(region.first, region.slots, now);
   regions_.erase(it);
 }
 
@@ -306,24 +298,15 @@ std::vector<Pid> MappingUpload::Evict(uint32_t slots, MonotonicTime now) {
     pids.push_back(of.first);
     return true;
   });
-  for (const Pid pid : pids) unplaced_[pid] = After(now, kRetryInterval);
+  for (const Pid pid : pids) unplaced_[pid] = {.not_before = After(now, kRetryInterval)};
   for (const RegionId region : unused) Retire(region, now);
   evicted_ += pids.size();
   return pids;
 }
 
-void MappingUpload::Free(const Retired& retired) {
-  free_[retired.first / PYRO_POOL_PART].GiveBack(retired.first % PYRO_POOL_PART, retired.slots);
-  slots_in_use_ -= retired.slots;
-  retired_slots_ -= retired.slots;
-}
-
 void MappingUpload::ReleaseWithdrawn(MonotonicTime now) {
   RetireIdle(now, kIdleMappings);
-  while (!retired_.empty() && IsOver(kReaderQuarantine, retired_.front().when, now)) {
-    Free(retired_.front());
-    retired_.pop_front();
-  }
+  room_.Reuse(now);
 }
 
 void MappingUpload::UpdateCounts() {
@@ -332,7 +315,7 @@ void MappingUpload::UpdateCounts() {
 }
 
 MappingUpload::Counters MappingUpload::counters() const {
-  return {.mappings = slots_in_use_,
+  return {.mappings = room_.taken(),
           .room = pool_.size(),
           .processes = known_processes_,
           .unplaced = unplaced_processes_,

@@ -4,18 +4,16 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "base/free_ranges.h"
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
-#include "pyrometer/result.h"
+#include "sampler/pool_room.h"
 #include "sampler/table_upload.h"
 
 namespace pyrometer {
@@ -27,11 +25,11 @@ namespace pyrometer {
 // reference leads to it any more, and its memory is used again when no program can be reading it:
 // after kReaderQuarantine.
 //
-// Without room all that happens at once: idle regions end, then those of processes that no tick has
-// used lately, and the kernel is asked to wait for its readers. Processes that have no place all
-// the same, or lost it, are unknown to the kernel side until TakeMissed() and another Publish().
+// Without room idle regions end at once, then those of processes that no tick has used lately, and
+// AwaitRoom() asks the kernel to wait for its readers. Processes that have no place meanwhile, or
+// lost it, are unknown to the kernel side until TakeMissed() and another Publish().
 //
-// One call at a time; counters(): any thread.
+// One call at a time; but AwaitRoom() beside others, and counters() on any thread.
 class MappingUpload {
  public:
   struct Counters {
@@ -43,18 +41,14 @@ class MappingUpload {
     uint64_t evicted = 0;    // processes that made room for others, likewise
     uint64_t swept = 0;      // entries of processes whose ends went unnoticed, likewise
   };
-  // Returns when no program runs that ran at the time of the call.
-  using WaitForReaders = std::function<Result<void>()>;
-
-  // `pool` is the map's memory, in parts of PYRO_POOL_PART; `processes_fd` the map of pyro_process by pid. `tables` must
-  // outlive this.
+  // `pool` is the map's memory, in parts of PYRO_POOL_PART; `processes_fd` the map of pyro_process
+  // by pid. `tables` must outlive this.
   MappingUpload(std::span<pyro_mapping> pool, int processes_fd, TableUpload& tables,
-                WaitForReaders wait_for_readers)
+                PoolRoom::WaitForReaders wait_for_readers)
       : pool_(pool),
         processes_fd_(processes_fd),
         tables_(tables),
-        wait_for_readers_(std::move(wait_for_readers)),
-        free_(PartsOf(pool.size())) {}
+        room_(pool.size(), std::move(wait_for_readers)) {}
 
   // `exec_pages`: see pyro_process. False if there is no room in the pool or the process map.
   bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
@@ -68,9 +62,14 @@ class MappingUpload {
   // published.
   void Sweep(std::span<const Pid> living, MonotonicTime now);
 
-  // Processes that ticks have found without their mappings: they should be published again. Each at
-  // most every kRetryInterval, and at most kMostRetries of them.
+  // Processes that should be published again: those for which AwaitRoom() made room, and those that
+  // ticks have found without their mappings, each of these at most every kRetryInterval. At most
+  // kMostRetries of them.
   std::vector<Pid> TakeMissed(MonotonicTime now);
+
+  // If a process found no room that mappings taken back before would have left, waits until no
+  // program can be reading those. False if nobody needs it, or too early after the last time.
+  bool AwaitRoom(MonotonicTime now);
 
   Counters counters() const;
 
@@ -91,10 +90,9 @@ class MappingUpload {
     MonotonicTime idle_since;
     std::vector<ObjectId> objects;  // whose tables it holds
   };
-  struct Retired {
-    MonotonicTime when;
-    uint32_t first = 0;
-    uint32_t slots = 0;
+  struct Unplaced {
+    MonotonicTime not_before;  // it is tried again
+    uint64_t room_after = 0;   // sooner when PoolRoom::unread() is as much; 0: that does not help
   };
   using RegionId = uint64_t;
   struct Idle {
@@ -104,8 +102,6 @@ class MappingUpload {
 
   std::optional<RegionId> FindOrWrite(std::span<const PublishedMapping> mappings,
                                       MonotonicTime now);
-  static std::vector<FreeRanges> PartsOf(size_t slots);
-  std::optional<uint32_t> TakeFree(uint32_t slots);
   std::optional<uint32_t> TakeRoom(uint32_t slots, MonotonicTime now);
   std::vector<ObjectId> HoldTables(std::span<pyro_mapping> mappings, MonotonicTime now);
   bool Holds(const Region& region, std::span<const PublishedMapping> mappings) const;
@@ -117,7 +113,6 @@ class MappingUpload {
   void RetireIdle(MonotonicTime now, std::chrono::nanoseconds after);
   std::vector<Pid> Evict(uint32_t slots, MonotonicTime now);
   std::vector<RegionId> Unused(uint32_t slots, MonotonicTime now);
-  void Free(const Retired& retired);
   void UpdateCounts();
 
   std::atomic_ref<uint32_t> GenerationOf(const Region& region) const {
@@ -130,19 +125,16 @@ class MappingUpload {
   std::span<pyro_mapping> pool_;
   int processes_fd_;
   TableUpload& tables_;
-  WaitForReaders wait_for_readers_;
-  std::vector<FreeRanges> free_;  // by part of the pool
+  PoolRoom room_;
   RegionId next_id_ = 1;
   absl::flat_hash_map<RegionId, Region> regions_;
   absl::flat_hash_map<uint64_t, RegionId> by_hash_;
   absl::flat_hash_map<Pid, RegionId> of_process_;
-  absl::flat_hash_map<Pid, MonotonicTime> unplaced_;  // and when they may be tried again
-  std::deque<Idle> idle_;        // regions that had no references then; some have by now
-  std::deque<Retired> retired_;  // without a generation, perhaps still being read
-  uint32_t retired_slots_ = 0;
-  MonotonicTime next_wait_;
+  absl::flat_hash_map<Pid, Unplaced> unplaced_;
+  std::deque<Idle> idle_;                 // regions that had no references then; some have by now
+  std::atomic<bool> lacks_room_ = false;  // somebody does, for whom it helps to wait for readers
+  MonotonicTime next_wait_;               // AwaitRoom()'s
   MonotonicTime next_eviction_;
-  std::atomic<uint64_t> slots_in_use_ = 0;
   std::atomic<uint64_t> known_processes_ = 0;
   std::atomic<uint64_t> unplaced_processes_ = 0;
   std::atomic<uint64_t> refused_ = 0;

@@ -26,6 +26,7 @@ class ProcessMappings : public MappingTarget {
   void ReleaseWithdrawn() override;
   void Sweep(std::span<const Pid> living) override { upload_.Sweep(living, MonotonicNow()); }
   std::vector<Pid> TakeMissed() override;
+  bool AwaitRoom() override { return upload_.AwaitRoom(MonotonicNow()); }
   Result<std::vector<pyro_task_record>> ListTasks() const override;
 
   MappingUpload::Counters counters() const { return upload_.counters(); }

@@ -124,6 +124,7 @@ void Engine::Pump(MonotonicTime when) {
   clock_.MoveTo(when);
   const std::vector<ProcessEvent> events = merger_.Release(when);
   history_.Apply(events);
+  if (kernel_.AwaitRoom()) history_.PublishMissed();
   loader_.LoadAll(std::chrono::hours(1));
   spent_.events += events.size();
   spent_.on_events += CpuSeconds() - before;

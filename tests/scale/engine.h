@@ -55,6 +55,7 @@ class KernelSide final : public AddressSpaceSink, public TableTarget {
   void ReleaseWithdrawn() override;
   void Sweep(std::span<const Pid> living) override { mappings_.Sweep(living, clock_.Now()); }
   std::vector<Pid> TakeMissed() override;
+  bool AwaitRoom() override { return mappings_.AwaitRoom(clock_.Now()); }
 
   std::vector<ObjectId> TakeWanted() override { return tables_.TakeWanted(clock_.Now()); }
   bool Load(ObjectId object, const UnwindTable& table) override {

@@ -16,12 +16,16 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -163,6 +167,59 @@ TEST_F(ProcessLiveTest, LooksAtProcAgainWhenItsRingsOverflowed) {
   }));
   Kill(last);
   EXPECT_TRUE(WaitFor([&] { return sink_.Of(last).withdrawn; }));
+}
+
+// Has no room until the test lets it, or for so long that the test has failed.
+class RoomlessSink : public TimingSink {
+ public:
+  bool AwaitRoom() override {
+    std::unique_lock lock(mutex_);
+    if (has_room_) return false;
+    awaited_ = true;
+    gave_up_ = !changed_.wait_for(lock, std::chrono::seconds(20), [this] { return has_room_; });
+    has_room_ = true;
+    return true;
+  }
+  std::vector<Pid> TakeMissed() override {
+    const std::lock_guard lock(mutex_);
+    return has_room_ ? std::exchange(missed_, {}) : std::vector<Pid>();
+  }
+
+  bool awaited() {
+    const std::lock_guard lock(mutex_);
+    return awaited_;
+  }
+  // False if nobody was waiting any more.
+  bool MakeRoomFor(Pid pid) {
+    const std::lock_guard lock(mutex_);
+    has_room_ = true;
+    missed_ = {pid};
+    changed_.notify_all();
+    return !gave_up_;
+  }
+  bool HasTakenMissed() {
+    const std::lock_guard lock(mutex_);
+    return missed_.empty();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool awaited_ = false;
+  bool has_room_ = false;
+  bool gave_up_ = false;
+  std::vector<Pid> missed_;
+};
+
+TEST_F(ProcessLiveTest, AnswersWhileItWaitsForRoomInTheKernel) {
+  RoomlessSink sink;
+  tracker_ = *ProcessTracker::Start({}, inspector_, sink, AllInProgramOne);
+  EXPECT_TRUE(WaitFor([&] { return sink.awaited(); }));
+  const uint64_t publishes = tracker_->counters().publishes;
+  EXPECT_TRUE(sink.MakeRoomFor(Self())) << "who asked had to wait as long";
+  EXPECT_TRUE(WaitFor([&] { return sink.HasTakenMissed(); }));
+  EXPECT_TRUE(WaitFor([&] { return tracker_->counters().publishes > publishes; }));
+  tracker_.reset();
 }
 
 // True if the ring says that there is something new.
