@@ -3,6 +3,11 @@
 
 #include <absl/container/btree_map.h>
 
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "process/user_share.h"
 #include "pyrometer/ids.h"
 
 namespace pyrometer {
@@ -12,6 +17,11 @@ namespace pyrometer {
 // Thread-compatible.
 class AddressRanges {
  public:
+  AddressRanges() = default;
+  // The same ranges, charged to `share` if there is one.
+  AddressRanges(const AddressRanges& other, std::shared_ptr<UserShare> share)
+      : ranges_(other.ranges_, Allocator(std::move(share))) {}
+
   // `end` is exclusive; does nothing if it is not above `start`.
   void Add(Address start, Address end);
 
@@ -25,9 +35,11 @@ class AddressRanges {
   bool empty() const { return ranges_.empty(); }
 
  private:
+  using Allocator = Charged<std::pair<const Address, Address>>;
+
   void MergeNearest();
 
-  absl::btree_map<Address, Address> ranges_;  // start -> end
+  absl::btree_map<Address, Address, std::less<Address>, Allocator> ranges_;  // start -> end
 };
 
 }  // namespace pyrometer

@@ -57,6 +57,15 @@ AddressSpace::Picture PictureOf(const std::vector<CodeMapping>& codes) {
 
 }  // namespace
 
+AddressSpace::AddressSpace(std::shared_ptr<UserShare> share)
+    : current_(share), past_(Charged<PastSpan>(share)), shifting_({}, std::move(share)) {}
+
+void AddressSpace::ChargeTo(const std::shared_ptr<UserShare>& share) {
+  current_.ChargeTo(share);
+  past_ = Past(past_, Charged<PastSpan>(share));
+  shifting_ = AddressRanges(shifting_, share);
+}
+
 bool AddressSpace::Map(const CodeMapping& mapping, MonotonicTime when) {
   const auto [start, end] = std::pair(mapping.mapping.start, mapping.mapping.end);
   if (end <= start) return false;
@@ -234,7 +243,7 @@ bool AddressSpace::Reinterpret(const Meaning& meaning, Replaced& replaced) {
 }
 
 bool AddressSpace::ReinterpretPast(const Meaning& meaning) {
-  Past past;
+  Past past(past_.get_allocator());
   bool changed = false;
   for (const PastSpan& span : past_) {
     const auto parts = meaning(span.code.mapping);
@@ -252,13 +261,14 @@ bool AddressSpace::ReinterpretPast(const Meaning& meaning) {
   return changed;
 }
 
-AddressSpace AddressSpace::Fork(MonotonicTime when) const {
-  AddressSpace child;
+AddressSpace AddressSpace::Fork(MonotonicTime when, std::shared_ptr<UserShare> share) const {
+  AddressSpace child(share);
   child.current_ = current_;
+  child.current_.ChargeTo(share);
   for (auto it = FirstOutdated({when, when}); it != past_.end(); ++it) {
     child.past_.push_back({.code = it->code, .since = it->since, .until = it->until});
   }
-  child.shifting_ = shifting_;
+  child.shifting_ = AddressRanges(shifting_, std::move(share));
   child.latest_ = latest_;
   return child;
 }
@@ -270,6 +280,7 @@ void AddressSpace::AddObjects(absl::flat_hash_set<ObjectId>& objects) const {
 
 void AddressSpace::Forget(MonotonicTime horizon) {
   past_.erase(past_.begin(), FirstAlive(horizon));
+  if (past_.capacity() > 4 * past_.size()) past_.shrink_to_fit();
 }
 
 }  // namespace pyrometer

@@ -13,6 +13,7 @@
 
 #include "process/address_ranges.h"
 #include "process/span_map.h"
+#include "process/user_share.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
 
@@ -38,6 +39,13 @@ struct AddressContent {
 // its place, or until all mappings are read again. Thread-compatible.
 class AddressSpace {
  public:
+  // What it remembers is charged to `share`, if there is one.
+  explicit AddressSpace(std::shared_ptr<UserShare> share);
+  AddressSpace() : AddressSpace(nullptr) {}
+
+  // Charges `share` instead, but not for what is shared with forked children and parents.
+  void ChargeTo(const std::shared_ptr<UserShare>& share);
+
   // `mapping` replaced whatever lay in its range at `when`; older mappings keep what lies outside
   // of it. A `when` before an earlier call's counts as that call's. Empty mappings are ignored.
   // False if it changed nothing.
@@ -100,10 +108,10 @@ class AddressSpace {
   // Forgets shifting(): what happened until now was another program's doing.
   void ForgetShifting() { shifting_.Clear(); }
 
-  // What a child gets at fork: the present mappings, and those past ones whose end the kernel side
-  // had not been told of at `when`, which the child inherits as well. Nearly free until one of the
-  // two changes.
-  AddressSpace Fork(MonotonicTime when) const;
+  // What a child of the user of `share` gets at fork: the present mappings, and those past ones
+  // whose end the kernel side had not been told of at `when`, which the child inherits as well.
+  // Nearly free until one of the two changes.
+  AddressSpace Fork(MonotonicTime when, std::shared_ptr<UserShare> share = nullptr) const;
 
   // Drops what no sample taken at or after `horizon` can need.
   void Forget(MonotonicTime horizon);
@@ -119,7 +127,7 @@ class AddressSpace {
     MonotonicTime until;            // ascending in past_, as is the next
     MonotonicTime told = kNotTold;  // from then on no tick can have used it
   };
-  using Past = std::vector<PastSpan>;  // nearly always empty
+  using Past = std::vector<PastSpan, Charged<PastSpan>>;  // nearly always empty
 
   bool Unmap(Address start, Address end);
   void Cut(const MappedSpan& span, Address start, Address end);

@@ -75,6 +75,8 @@ class FileInspections {
 
   void BeginBurst() { BeginBurst(options_.patience_in_all); }
   void BeginBurst(std::chrono::nanoseconds patience_in_all) { left_ = patience_in_all; }
+  // What is left of the patience of this burst.
+  std::chrono::nanoseconds left() const { return left_; }
 
   // The answer will come under that ticket, once. Nothing: refused.
   std::optional<Ticket> Ask(FileQuestion question);

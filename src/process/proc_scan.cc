@@ -14,9 +14,8 @@
 #include "base/system_error.h"
 
 namespace pyrometer {
-namespace {
 
-Result<std::vector<Pid>> ListPids(const Procfs& procfs) {
+Result<std::vector<Pid>> ListProcesses(const Procfs& procfs) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(procfs.root.c_str()), &::closedir);
   if (!directory) return SystemError(errno, procfs.root);
   std::vector<Pid> pids;
@@ -35,8 +34,6 @@ Result<std::vector<Pid>> ListPids(const Procfs& procfs) {
   return pids;
 }
 
-}  // namespace
-
 Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid) {
   ScannedProcess process;
   process.read_at = MonotonicNow();
@@ -51,29 +48,15 @@ Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid) {
   process.comm = std::move(stat.comm);
   process.kernel_thread = stat.kernel_thread;
   if (process.kernel_thread) {
+    process.user = UserId(0);
     process.maps.emplace();
     return process;
   }
+  if (const auto status = directory.Status()) process.user = UserId(status->user);
   Result<ProcMaps> maps = directory.Mappings();
   if (!maps && IsGone(maps.error())) return maps.error();
   if (maps) process.maps = *std::move(maps);
   return process;
-}
-
-Result<std::vector<Pid>> ScanProcesses(const Procfs& procfs, const ScanVisitor& visit) {
-  ASSIGN_OR_RETURN(const std::vector<Pid> pids, ListPids(procfs));
-  std::vector<Pid> unreadable;
-  for (const Pid pid : pids) {
-    const Result<ProcessDirectory> directory = ProcessDirectory::Open(procfs, pid);
-    Result<ScannedProcess> process =
-        directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
-    if (process) {
-      visit(*std::move(process), *directory);
-    } else if (!IsGone(process.error())) {
-      unreadable.push_back(pid);
-    }
-  }
-  return unreadable;
 }
 
 }  // namespace pyrometer

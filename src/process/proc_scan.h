@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "base/procfs.h"
 #include "process/proc_maps.h"
 #include "process/process_directory.h"
+#include "process/user_share.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
@@ -21,6 +21,7 @@ struct ScannedProcess {
   MonotonicTime read_at;
   std::string comm;
   bool kernel_thread = false;
+  UserId user = kUnknownUser;
   std::vector<Tid> threads;
   std::optional<ProcMaps> maps;  // nothing: unreadable now
 };
@@ -29,10 +30,7 @@ struct ScannedProcess {
 // now.
 Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid);
 
-// Reads every process of `procfs`, ascending, and passes each to `visit` while its directory is
-// open. Processes that vanish meanwhile are left out. Returns those that live but could not be
-// read. Errors: those of the listing itself.
-using ScanVisitor = std::function<void(ScannedProcess process, const ProcessDirectory& directory)>;
-Result<std::vector<Pid>> ScanProcesses(const Procfs& procfs, const ScanVisitor& visit);
+// Every process of `procfs`, ascending. Errors: those of the listing.
+Result<std::vector<Pid>> ListProcesses(const Procfs& procfs);
 
 }  // namespace pyrometer

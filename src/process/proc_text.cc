@@ -55,7 +55,8 @@ Result<ProcStatus> ParseProcStatus(std::string_view status) {
       has_pid = true;
     } else if (line.starts_with("Uid:") && ParseNumber(last, value)) {
       result.owner = value;
-      has_owner = true;
+      TextFields users(line.substr(line.find('\t') + 1));
+      has_owner = ParseNumber(users.Next('\t'), result.user);
     }
   }
   if (!has_pid || !has_owner) return Fail(ErrorCode::kMalformed, "not the status of a process");

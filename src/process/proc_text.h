@@ -26,6 +26,7 @@ Result<ProcStat> ParseProcStat(std::string_view stat);
 // Of /proc/PID/status.
 struct ProcStatus {
   Pid namespace_pid;   // the pid in the innermost pid namespace
+  uint32_t user = 0;   // real user id
   uint32_t owner = 0;  // user id that files it creates belong to
 };
 // Errors: kMalformed.

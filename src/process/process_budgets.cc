@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of ProcessHistory that bounds what one program may cost.
+// The part of ProcessHistory that bounds what one program, process or user may cost.
 #include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "base/printable.h"
 #include "process/process_history.h"
@@ -14,7 +19,9 @@ constexpr size_t kMaxNotices = 16;
 
 void ProcessHistory::NoteRead(Process& process, const ProcMaps& maps,
                               const std::vector<CodeMapping>& code) {
-  if (!maps.complete || code.size() >= kMaxProgramMappings) {
+  const bool has_room = code.empty() || processes_.MakeRoom(*process.share);
+  if (!has_room) process.program().space = AddressSpace(process.share);
+  if (!has_room || !maps.complete || code.size() >= kMaxProgramMappings) {
     NoteOverBudget(process);
     return;
   }
@@ -29,12 +36,83 @@ void ProcessHistory::NoteOverBudget(Process& process) {
   program.over_budget = true;
   changed_.insert(process.key.pid);
   ++counters_.programs_over_budget;
+  if (!processes_.MakeRoom(*process.share)) {
+    NoteOverShare(*process.share);
+    return;
+  }
   if (notices_.size() >= kMaxNotices) return;
   notices_.push_back(
       {"keeping up with all that is mapped executable",
        fmt::format("process {} ({}) has more than a program may: its frames stay "
                    "addresses where that is unknown; see /proc/{}/maps",
                    process.key.pid.value(), Printable(program.comm), process.key.pid.value())});
+}
+
+bool ProcessHistory::NoteRecord(Process& process) {
+  ++process.share->records;
+  if (processes_.shares().IsLarge(*process.share)) LearnUser(process);
+  return processes_.MakeRoom(*process.share);
+}
+
+// Only root becomes another user, as do those whose parents nobody knew. Who runs what makes him
+// root stays who he was.
+void ProcessHistory::LearnUser(Process& process) {
+  const UserId thought = process.share->user();
+  if (process.user_is_own || (thought != UserId(0) && thought != kUnknownUser)) return;
+  const ProcessDirectory* const directory = DirectoryOf(process);
+  if (directory == nullptr) return;
+  if (const auto status = directory->Status()) processes_.SetUser(process, UserId(status->user));
+}
+
+void ProcessHistory::NoteOverShare(UserShare& share) {
+  if (std::exchange(share.told, true)) return;
+  ++counters_.users_over_share;
+  if (notices_.size() >= kMaxNotices) return;
+  const std::string who =
+      share.user() == kUnknownUser ? "unknown users" : fmt::format("user {}", share.user().value());
+  notices_.push_back({"keeping up with all processes",
+                      fmt::format("those of {} take more memory here than their share, {} MiB: "
+                                  "frames of new ones stay addresses",
+                                  who, share.own().bytes >> 20)});
+}
+
+bool ProcessHistory::MayRecheck(Process& process, MonotonicTime now) {
+  if (!process.rechecks.Take(now)) {
+    ++counters_.rechecks_refused;
+    return false;
+  }
+  if (process.share->rechecks.Take(now)) return true;
+  // Whose are they really?
+  UserShare* const thought = process.share.get();
+  LearnUser(process);
+  if (process.share.get() != thought && process.share->rechecks.Take(now)) return true;
+  ++counters_.rechecks_refused;
+  return false;
+}
+
+void ProcessHistory::PassOver(const ScannedProcess& scanned, const TaskRecord* task) {
+  const std::shared_ptr<UserShare> share = processes_.ShareOf(scanned.user);
+  std::optional<ExecId> exec;
+  if (task != nullptr && task->start == scanned.key.start_time) exec = task->exec;
+  processes_.PassOver(scanned.key.pid, {share, exec, scanned.read_at});
+  NoteOverShare(*share);
+  Withdraw(scanned.key.pid);
+}
+
+Process* ProcessHistory::AdoptPassedOver(Pid pid) {
+  const ProcessTable::PassedOver passed_over = *processes_.FindPassedOver(pid);
+  if (!processes_.MakeRoom(*passed_over.share)) return nullptr;
+  const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
+  const Result<ScannedProcess> scanned =
+      directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
+  if (!scanned) {
+    NoteUnreadable(scanned.error());
+    return nullptr;
+  }
+  TaskRecord task{pid, Tid(pid.value()), scanned->key.start_time, ExecId(0), passed_over.since};
+  if (passed_over.exec) task.exec = *passed_over.exec;
+  AddScanned(*scanned, *directory, passed_over.exec ? &task : nullptr);
+  return processes_.Living(pid);
 }
 
 // The file is not even looked for, but what was there has gone.

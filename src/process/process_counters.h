@@ -23,15 +23,22 @@ struct ProcessCounters {
   uint64_t snapshots_failed = 0;      // of tasks and their exec ids; tried again
   uint64_t cpu_rescans_failed = 0;    // looks for CPUs that came or went; tried again
   uint64_t resyncs = 0;               // scans because records were lost
+  uint64_t resyncs_put_off = 0;       // of these: later, so soon after another
   uint64_t processes_unreadable = 0;  // failures to read a living process
   uint64_t publishes = 0;
   uint64_t publishes_put_off = 0;  // changes of processes published often lately; done together
   uint64_t rechecks = 0;           // of one process's mappings, because the kernel disagreed
   uint64_t rechecks_changed = 0;   // of these: the kernel was right
-  uint64_t rechecks_refused = 0;   // too many of that process
+  uint64_t rechecks_refused = 0;   // too many of that process, or of its user
 
   uint64_t programs_over_budget = 0;  // with more executable mappings than are kept
   uint64_t mappings_passed_over = 0;  // new ones of these programs
+  // Fairness between users; see UserShares.
+  uint64_t remembered_bytes = 0;           // now, of all processes and what they have mapped
+  uint64_t remembered_ended = 0;           // now; processes
+  uint64_t processes_forgotten_early = 0;  // of users with more than their share
+  uint64_t processes_passed_over = 0;      // living ones, likewise
+  uint64_t users_over_share = 0;
 
   uint64_t objects = 0;
   uint64_t objects_unopened = 0;        // the file was gone, unreadable or a different one

@@ -41,7 +41,8 @@ ProcessHistory::ProcessHistory(Options options, std::shared_ptr<ObjectInspector>
           options_.inspections,
           options_.files == nullptr ? std::make_shared<DirectForeignFiles>() : options_.files,
           std::move(inspector)),
-      objects_({.held_files = options_.held_files}, inspections_) {}
+      objects_({.held_files = options_.held_files}, inspections_),
+      processes_(options_.remembered) {}
 
 std::vector<CodeMapping> ProcessHistory::ToCode(const ProcMaps& maps, const RootIdentity& root,
                                                 const ProcessDirectory& directory,
@@ -97,10 +98,15 @@ void ProcessHistory::Apply(std::span<const ProcessEvent> events) {
 void ProcessHistory::On(const MappingEvent& event) {
   ++counters_.mmap_records;
   Process* process = processes_.Living(event.pid);
+  if (process == nullptr && processes_.FindPassedOver(event.pid) != nullptr) {
+    ++counters_.mappings_passed_over;
+    return;
+  }
   if (process == nullptr) process = Adopt(event.pid);
   if (process == nullptr || event.when <= process->scanned_at) return;
+  const bool has_room = NoteRecord(*process);
   const Program& program = process->program();
-  if (program.over_budget || program.space.size() >= kMaxProgramMappings) {
+  if (!has_room || program.over_budget || program.space.size() >= kMaxProgramMappings) {
     PassOver(*process, event);
     return;
   }
@@ -117,7 +123,16 @@ void ProcessHistory::On(const MappingEvent& event) {
 
 void ProcessHistory::On(const ForkEvent& event) {
   ++counters_.fork_records;
+  const bool is_process = event.pid != event.parent;
+  if (is_process && scan_) AdoptParent(event);
+  Process* const parent = is_process ? processes_.Living(event.parent) : nullptr;
+  if (parent != nullptr) NoteRecord(*parent);
   const Process* const child = processes_.Apply(event);
+  if (const auto* const passed_over = processes_.FindPassedOver(event.pid);
+      is_process && passed_over != nullptr) {
+    NoteOverShare(*passed_over->share);
+    Withdraw(event.pid);
+  }
   if (child == nullptr) return;
   const Program& program = child->program();
   if (!program.complete && !program.over_budget && !child->kernel_thread) Adopt(event.pid);
@@ -132,7 +147,14 @@ void ProcessHistory::On(const ExitEvent& event) {
 void ProcessHistory::On(const CommEvent& event) {
   ++counters_.comm_records;
   if (event.exec) ++counters_.exec_records;
-  if (processes_.Apply(event) != nullptr) changed_.insert(event.pid);
+  if (event.exec && scan_) scan_->NoteExec(event);
+  Process* const process = processes_.Apply(event);
+  if (process != nullptr) {
+    NoteRecord(*process);
+    changed_.insert(event.pid);
+  } else if (event.exec && processes_.FindPassedOver(event.pid) != nullptr) {
+    AdoptPassedOver(event.pid);
+  }
 }
 
 void ProcessHistory::On(const SymbolEvent& event) {
@@ -196,6 +218,10 @@ std::optional<ProgramMappings> ProcessHistory::MappingsAt(const ProcessKey& key,
 
 ProcessCounters ProcessHistory::counters() const {
   ProcessCounters all = counters_;
+  all.remembered_bytes = processes_.shares().all().bytes;
+  all.remembered_ended = processes_.shares().all().ended;
+  all.processes_forgotten_early = processes_.forgotten_early();
+  all.processes_passed_over = processes_.passed_over();
   all.objects = objects_.size();
   all.objects_unopened = objects_.unopened();
   all.objects_refused = objects_.refused();

@@ -26,7 +26,9 @@
 #include "process/process_knowledge.h"
 #include "process/process_observer.h"
 #include "process/process_table.h"
+#include "process/scan_progress.h"
 #include "process/task_record.h"
+#include "process/user_share.h"
 #include "process/window_resolver.h"
 #include "pyrometer/result.h"
 #include "pyrometer/sample.h"
@@ -41,6 +43,7 @@ class ProcessHistory final : public ProcessKnowledge {
     Procfs procfs;
     std::chrono::nanoseconds keep = std::chrono::seconds(20);
     size_t held_files = 1024;
+    UserShares::Limits remembered = {};
     ProcessObserver* observer = nullptr;            // optional
     std::shared_ptr<ForeignFiles> files = nullptr;  // null: DirectForeignFiles
     FileInspections::Options inspections = {};
@@ -54,6 +57,12 @@ class ProcessHistory final : public ProcessKnowledge {
   // event since before `tasks` was read. Errors: /proc cannot be listed; then nothing has changed,
   // and TakeLost() says that another Scan() is due.
   Result<void> Scan(std::span<const TaskRecord> tasks);
+
+  // The same in slices of about that length, and events may be applied in between. What is read
+  // last are the processes of those users about whom there were the most records of late: theirs
+  // is the loss that makes it necessary. True while there is more to read.
+  Result<void> BeginScan(std::span<const TaskRecord> tasks);
+  bool ContinueScan(std::chrono::nanoseconds most);
 
   // Applies a burst of events, in order of time. Publishes each changed process once, now or, if
   // that happens often, at a later PublishDue().
@@ -112,6 +121,12 @@ class ProcessHistory final : public ProcessKnowledge {
                   const TaskRecord* task);
   // Adds a living process that no event reported.
   Process* Adopt(Pid pid);
+  // The same of one that was passed over. Null also if there is no room for it yet.
+  Process* AdoptPassedOver(Pid pid);
+  void AdoptParent(const ForkEvent& event);
+  std::vector<Pid> InOrderOfRecords(std::vector<Pid> pids);
+  void ScanNext();
+  void EndScan();
   // ObjectId(0): anonymous memory.
   ObjectId Identify(const FileMapping& range, const MappedFile& file, const RootIdentity& root,
                     const ProcessDirectory* directory);
@@ -126,7 +141,15 @@ class ProcessHistory final : public ProcessKnowledge {
   // `code` is what `maps` shows.
   void NoteRead(Process& process, const ProcMaps& maps, const std::vector<CodeMapping>& code);
   void NoteOverBudget(Process& process);
+  // Something about `process` happened, which may take more memory; false: there is no more for
+  // its user.
+  bool NoteRecord(Process& process);
+  // To be called where a process may no longer be its parent's user's.
+  void LearnUser(Process& process);
+  void NoteOverShare(UserShare& share);
+  bool MayRecheck(Process& process, MonotonicTime now);
   void PassOver(Process& process, const MappingEvent& event);
+  void PassOver(const ScannedProcess& scanned, const TaskRecord* task);
   // Gives placeholders their meaning whose files have been read. PublishChanged() is to follow.
   void TakeIdentified();
   // The same place in the object that a placeholder turned out to be.
@@ -179,6 +202,7 @@ class ProcessHistory final : public ProcessKnowledge {
   FileInspections inspections_;
   ObjectTable objects_;
   ProcessTable processes_;
+  std::optional<ScanProgress> scan_;
   absl::flat_hash_set<Pid> changed_;                  // to publish at the end of the burst
   absl::flat_hash_set<Pid> put_off_;                  // to publish later
   absl::flat_hash_map<RootIdentity, Pid> witnesses_;  // a living process with that root

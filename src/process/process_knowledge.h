@@ -41,8 +41,9 @@ class ProcessKnowledge {
 
   // To be called when the kernel side found that `process` has other executable memory than was
   // published. Applies all events up to now, reads its /proc/PID/maps and publishes it again.
-  // Allows each process a burst of 20, then one a second; more are refused and counted. Does
-  // nothing if the process is unknown or gone, or its pid belongs to another by now.
+  // Allows each process a burst of 20, then one a second, and all of a user a burst of 500, then
+  // 100 a second; more are refused and counted. Does nothing if the process is unknown or gone, or
+  // its pid belongs to another by now.
   virtual void Recheck(const ProcessKey& process) = 0;
 
   // Nothing if there is no such object.

@@ -17,9 +17,6 @@ constexpr uint64_t kMostDrift = 16;
 // One that reads more of /proc/PID/maps, some 2,000 lines, counts as several.
 constexpr uint64_t kBytesOfRecheck = uint64_t{256} << 10;
 
-// For all files of the machine; those that take longer are known a little later.
-constexpr std::chrono::nanoseconds kScanPatience = std::chrono::seconds(2);
-
 std::vector<ObjectMapping> FilesIn(const AddressSpace::Picture& picture) {
   std::vector<ObjectMapping> files;
   std::ranges::copy_if(picture.mappings, std::back_inserter(files),
@@ -29,40 +26,14 @@ std::vector<ObjectMapping> FilesIn(const AddressSpace::Picture& picture) {
 
 }  // namespace
 
-Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
-  const MonotonicTime begin = MonotonicNow();
-  processes_.set_clock(BootClock::Now());
-  inspections_.BeginBurst(kScanPatience);
-  TakeIdentified();
-  absl::flat_hash_map<Pid, const TaskRecord*> task_of;  // threads of a process agree on the exec
-  for (const TaskRecord& task : tasks) task_of[task.pid] = &task;
-  absl::flat_hash_set<Pid> seen;
-  const Result<std::vector<Pid>> unreadable = ScanProcesses(
-      options_.procfs, [&](const ScannedProcess& scanned, const ProcessDirectory& directory) {
-        const auto task = task_of.find(scanned.key.pid);
-        AddScanned(scanned, directory, task == task_of.end() ? nullptr : task->second);
-        seen.insert(scanned.key.pid);
-      });
-  if (!unreadable) {
-    ++counters_.scans_failed;
-    lost_ = true;
-    return unreadable.error();
-  }
-  seen.insert(unreadable->begin(), unreadable->end());
-  counters_.processes_unreadable += unreadable->size();
-  for (const Pid gone : processes_.EndMissing(begin, [&](Pid pid) { return seen.contains(pid); })) {
-    Withdraw(gone);
-  }
-  processes_.ForEachLiving([&](const Process& process) { seen.insert(process.key.pid); });
-  sink_.Sweep(std::vector<Pid>(seen.begin(), seen.end()));
-  ++counters_.scans;
-  PublishChanged();
-  return {};
-}
-
 void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory,
                                 const TaskRecord* task) {
+  if (scan_) scan_->seen.insert(scanned.key.pid);
   const Process* const known = processes_.Living(scanned.key.pid);
+  if (known == nullptr && !processes_.MakeRoom(*processes_.ShareOf(scanned.user))) {
+    PassOver(scanned, task);
+    return;
+  }
   if (!scanned.maps) {
     ++counters_.processes_unreadable;
     if (known != nullptr && known->StartedAt(scanned.key.start_time)) return;
@@ -90,6 +61,7 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
 }
 
 Process* ProcessHistory::Adopt(Pid pid) {
+  if (processes_.FindPassedOver(pid) != nullptr) return AdoptPassedOver(pid);
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
   const Result<ScannedProcess> scanned =
       directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
@@ -97,7 +69,7 @@ Process* ProcessHistory::Adopt(Pid pid) {
     NoteUnreadable(scanned.error());
     return nullptr;
   }
-  AddScanned(*scanned, *directory, nullptr);
+  AddScanned(*scanned, *directory, scan_ ? scan_->TaskOf(pid) : nullptr);
   return processes_.Living(pid);
 }
 
@@ -109,10 +81,7 @@ void ProcessHistory::Recheck(const ProcessKey& key) {
   Process* const process = processes_.Living(key.pid);
   if (process == nullptr || !process->StartedAt(key.start_time)) return;
   const MonotonicTime begin = MonotonicNow();
-  if (!process->rechecks.Take(begin)) {
-    ++counters_.rechecks_refused;
-    return;
-  }
+  if (!MayRecheck(*process, begin)) return;
   inspections_.BeginBurst();
   TakeIdentified();
   ++counters_.rechecks;
@@ -128,7 +97,11 @@ bool ProcessHistory::ReadAgain(Process& process, MonotonicTime now) {
   LearnRoot(process);
   const Result<ProcMaps> maps = directory->Mappings();
   if (!maps) NoteUnreadable(maps.error());
-  if (maps) process.rechecks.Charge(static_cast<uint32_t>(maps->bytes / kBytesOfRecheck));
+  if (maps) {
+    const auto more = static_cast<uint32_t>(maps->bytes / kBytesOfRecheck);
+    process.rechecks.Charge(more);
+    process.share->rechecks.Charge(more);
+  }
   if (!maps || maps->mappings.empty()) return false;
   Program& program = process.program();
   const auto code = ToCode(*maps, program.root, *directory, &process);

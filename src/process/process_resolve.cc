@@ -72,7 +72,7 @@ void ProcessHistory::NoteOverwritten(Window& window) {
     const std::vector<ObjectMapping> mappings = process.program().space.Current().mappings;
     const bool maps_one = std::ranges::any_of(
         mappings, [&](const ObjectMapping& m) { return overwritten.contains(m.object); });
-    if (maps_one) ReadAgain(process, now);
+    if (maps_one && MayRecheck(process, now)) ReadAgain(process, now);
   });
   PublishChanged();
 }

@@ -7,9 +7,6 @@
 namespace pyrometer {
 namespace {
 
-// A fork bomb must not make us remember it all: beyond this the longest ended are forgotten early.
-constexpr size_t kMaxEnded = 32768;
-
 // In clock ticks: what may pass from the moment that counts as a process's start to the report of
 // its fork. Usually 20 us; a virtual CPU may stand still in between.
 constexpr uint64_t kLongestFork = 100;
@@ -37,8 +34,8 @@ Process* ProcessTable::Living(Pid pid) {
   return it->second.back().get();
 }
 
-Process& ProcessTable::Bear(Pid pid, MonotonicTime when) {
-  auto process = std::make_unique<Process>();
+Process& ProcessTable::Bear(Pid pid, MonotonicTime when, const std::shared_ptr<UserShare>& share) {
+  auto process = std::allocate_shared<Process>(Charged<Process>(share), share);
   process->key = {pid, clock_.ToStartTime(when)};
   process->born = when;
   ++living_;
@@ -48,12 +45,20 @@ Process& ProcessTable::Bear(Pid pid, MonotonicTime when) {
 }
 
 void ProcessTable::End(Process& process, MonotonicTime when) {
-  // Never before an earlier grave's: then graves_ stays sorted.
-  process.ended = graves_.empty() ? when : std::max(when, graves_.back().ended);
+  // Never before an earlier end: then graves stay sorted.
+  process.ended = last_end_ = std::max(when, last_end_);
   process.threads.clear();
   --living_;
-  graves_.push_back({process.ended, process.key.pid});
-  if (graves_.size() > kMaxEnded) ForgetOldest();
+  const std::shared_ptr<UserShare> share = process.share;
+  share->Bury({process.ended, process.key.pid});
+  MakeRoom(*share);  // may forget the process itself
+}
+
+Program ProcessTable::NewProgram(const Process& process, MonotonicTime since) {
+  Program program;
+  program.since = since;
+  program.space = AddressSpace(process.share);
+  return program;
 }
 
 Process* ProcessTable::Apply(const ForkEvent& event) {
@@ -73,13 +78,15 @@ Process* ProcessTable::Apply(const ForkEvent& event) {
     return known;
   }
   if (known != nullptr) End(*known, event.when);  // its exit was lost
-  Process& child = Bear(event.pid, event.when);
+  if (PassOverChild(event, parent)) return nullptr;
+  const auto share = parent != nullptr ? parent->share : shares_.Of(kUnknownUser);
+  Process& child = Bear(event.pid, event.when, share);
   child.threads.insert(event.tid);
   child.exec_learnt_at = event.when;
   Program program;
   if (parent != nullptr) {
     const Program& image = parent->program();
-    program = {image.exec,     event.when,        image.comm,   image.space.Fork(event.when),
+    program = {image.exec,     event.when,        image.comm,   image.space.Fork(event.when, share),
                image.complete, image.over_budget, image.drifts, image.drift_pages,
                image.code,     image.root,        false};
     child.kernel_thread = parent->kernel_thread;
@@ -87,12 +94,30 @@ Process* ProcessTable::Apply(const ForkEvent& event) {
     if (!parent->shown) child.unshown_parent = event.parent;
     child.has_anonymous_code = parent->has_anonymous_code;
   }
-  program.since = event.when;
+  if (parent == nullptr) program = NewProgram(child, event.when);
   child.programs.push_back(std::move(program));
   return &child;
 }
 
+bool ProcessTable::PassOverChild(const ForkEvent& event, const Process* parent) {
+  passed_over_.erase(event.pid);
+  PassedOver child{.share = nullptr, .exec = std::nullopt, .since = event.when};
+  if (parent != nullptr) {
+    child.share = parent->share;
+    child.exec = parent->program().exec;
+  } else if (const PassedOver* const passed_over = FindPassedOver(event.parent)) {
+    child.share = passed_over->share;
+    child.exec = passed_over->exec;
+  } else {
+    child.share = shares_.Of(kUnknownUser);
+  }
+  if (MakeRoom(*child.share)) return false;
+  PassOver(event.pid, std::move(child));
+  return true;
+}
+
 bool ProcessTable::Apply(const ExitEvent& event) {
+  if (event.pid.value() == event.tid.value()) passed_over_.erase(event.pid);
   Process* const process = Living(event.pid);
   if (process == nullptr || event.when < process->born) return false;
   process->threads.erase(event.tid);
@@ -103,7 +128,14 @@ bool ProcessTable::Apply(const ExitEvent& event) {
 
 Process* ProcessTable::Apply(const CommEvent& event) {
   Process* const process = Living(event.pid);
-  if (process == nullptr) return nullptr;
+  if (process == nullptr) {
+    const auto passed_over = passed_over_.find(event.pid);
+    if (event.exec && passed_over != passed_over_.end() && passed_over->second.since < event.when) {
+      passed_over->second.exec = Next(passed_over->second.exec);
+      passed_over->second.since = event.when;
+    }
+    return nullptr;
+  }
   Program& program = process->program();
   const bool scanned = event.when <= process->scanned_at;
   if (!event.exec) {
@@ -120,20 +152,23 @@ Process* ProcessTable::Apply(const CommEvent& event) {
     process->exec_learnt_at = event.when;
     return process;
   }
-  Program next;
+  Program next = NewProgram(*process, event.when);
   next.exec = Next(program.exec);
-  next.since = event.when;
   next.comm = event.comm;
   next.complete = true;
   next.root = program.root;
   process->exec_learnt_at = event.when;
   process->kernel_thread = false;
   process->shown = false;
+  process->user_is_own = false;
   process->has_anonymous_code = false;
   process->perf_map.reset();
   // Every other thread has ended, and the one that called exec has the leader's id now.
   process->threads = {Tid(event.pid.value())};
   process->programs.push_back(std::move(next));
+  if (!MakeRoom(*process->share)) {
+    process->programs.erase(process->programs.begin(), process->programs.end() - 1);
+  }
   return process;
 }
 
@@ -146,9 +181,11 @@ Process& ProcessTable::Add(const ScannedProcess& scanned, const std::vector<Code
   }
   const bool is_new = process == nullptr;
   if (is_new) {
-    process = &Bear(scanned.key.pid, MonotonicTime(0));
-    process->programs.emplace_back();
+    passed_over_.erase(scanned.key.pid);
+    process = &Bear(scanned.key.pid, MonotonicTime(0), shares_.Of(scanned.user));
+    process->programs.push_back(NewProgram(*process, MonotonicTime(0)));
   }
+  if (scanned.user != kUnknownUser) SetUser(*process, scanned.user);
   process->key = scanned.key;
   process->start_is_exact = true;
   process->kernel_thread = scanned.kernel_thread;
@@ -156,8 +193,7 @@ Process& ProcessTable::Add(const ScannedProcess& scanned, const std::vector<Code
   process->scanned_at = scanned.read_at;
   if (task != nullptr && task->start == scanned.key.start_time) {
     if (!is_new && process->program().exec && process->program().exec != task->exec) {
-      Program next;  // its exec was lost
-      next.since = scanned.read_at;
+      Program next = NewProgram(*process, scanned.read_at);  // its exec was lost
       next.root = process->program().root;
       process->programs.push_back(std::move(next));
       process->shown = false;
@@ -183,6 +219,8 @@ std::vector<Pid> ProcessTable::EndMissing(MonotonicTime when,
     pids.push_back(process->key.pid);
     End(*process, when);
   }
+  absl::erase_if(passed_over_,
+                 [&](const auto& p) { return p.second.since < when && !seen(p.first); });
   return pids;
 }
 
@@ -217,7 +255,7 @@ const Process* ProcessTable::At(Pid pid, MonotonicTime when) const {
 const Program* ProcessTable::Find(const ProcessKey& key, ExecId exec, MonotonicTime when) const {
   const Process* const process = Find(key, when);
   if (process == nullptr) return nullptr;
-  const std::vector<Program>& programs = process->programs;
+  const Programs& programs = process->programs;
   for (auto program = programs.rbegin(); program != programs.rend(); ++program) {
     if (program->exec == exec) return &*program;
   }
@@ -225,6 +263,10 @@ const Program* ProcessTable::Find(const ProcessKey& key, ExecId exec, MonotonicT
     if (program->since <= when) return program->exec ? nullptr : &*program;
   }
   return nullptr;
+}
+
+void ProcessTable::HalveRecords() {
+  shares_.ForEach([](UserShare& share) { share.records /= 2; });
 }
 
 bool ProcessTable::LearnStart(const ProcessKey& key, MonotonicTime when) {
@@ -237,7 +279,7 @@ bool ProcessTable::LearnStart(const ProcessKey& key, MonotonicTime when) {
 
 void ProcessTable::ForEach(const std::function<void(Process&)>& visit) {
   for (auto& [pid, lives] : processes_) {
-    for (const std::unique_ptr<Process>& process : lives) visit(*process);
+    for (const std::shared_ptr<Process>& process : lives) visit(*process);
   }
 }
 
@@ -247,22 +289,50 @@ void ProcessTable::ForEachLiving(const std::function<void(Process&)>& visit) {
   }
 }
 
-void ProcessTable::ForgetOldest() {
-  const Grave grave = graves_.front();
-  graves_.pop_front();
+void ProcessTable::PassOver(Pid pid, PassedOver process) {
+  const bool is_new = passed_over_.insert_or_assign(pid, std::move(process)).second;
+  if (is_new) ++passed_over_count_;
+}
+
+const ProcessTable::PassedOver* ProcessTable::FindPassedOver(Pid pid) const {
+  const auto found = passed_over_.find(pid);
+  return found == passed_over_.end() ? nullptr : &found->second;
+}
+
+bool ProcessTable::SetUser(Process& process, UserId user) {
+  process.user_is_own = true;
+  if (process.share->user() == user) return false;
+  process.share = shares_.Of(user);
+  process.program().space.ChargeTo(process.share);
+  return true;
+}
+
+bool ProcessTable::MakeRoom(UserShare& share) {
+  while (shares_.IsOver(share) && !share.graves().empty()) {
+    ForgetOldest(share);
+    ++forgotten_early_;
+  }
+  return !shares_.IsOverBytes(share);
+}
+
+void ProcessTable::ForgetOldest(UserShare& share) {
+  const UserShare::Grave grave = share.Unearth();
   const auto it = processes_.find(grave.pid);
   if (it == processes_.end()) return;
   Lives& lives = it->second;
-  const auto dead =
-      std::find_if(lives.begin(), lives.end(), [](const auto& p) { return !p->alive(); });
+  const auto dead = std::ranges::find_if(
+      lives, [&](const auto& p) { return p->ended == grave.ended && p->share.get() == &share; });
   if (dead != lives.end()) lives.erase(dead);
   if (lives.empty()) processes_.erase(it);
 }
 
 void ProcessTable::Forget(MonotonicTime horizon) {
-  while (!graves_.empty() && graves_.front().ended < horizon) ForgetOldest();
+  shares_.ForEach([&](UserShare& share) {
+    while (!share.graves().empty() && share.graves().front().ended < horizon) ForgetOldest(share);
+    if (!shares_.IsLarge(share)) share.told = false;
+  });
   ForEachLiving([&](Process& process) {
-    std::vector<Program>& programs = process.programs;
+    Programs& programs = process.programs;
     // A program lasted until the next one began.
     while (programs.size() > 1 && programs[1].since < horizon) programs.erase(programs.begin());
     process.program().space.Forget(horizon);

@@ -4,92 +4,36 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "process/address_space.h"
 #include "process/boot_clock.h"
-#include "process/perf_map_directory.h"
 #include "process/proc_scan.h"
-#include "process/process_directory.h"
+#include "process/process.h"
 #include "process/process_event.h"
 #include "process/task_record.h"
-#include "process/token_bucket.h"
+#include "process/user_share.h"
 #include "pyrometer/ids.h"
-#include "pyrometer/labels.h"
 
 namespace pyrometer {
 
-inline constexpr MonotonicTime kForever{UINT64_MAX};
-// Executable mappings of one program that are kept; MongoDB or a browser has a few hundred.
-inline constexpr size_t kMaxProgramMappings = 8192;
-
-// What a process runs from one exec to the next.
-struct Program {
-  std::optional<ExecId> exec;  // nothing: never learnt
-  MonotonicTime since;         // 0: before anybody looked
-  std::string comm;
-  AddressSpace space;
-  bool complete = false;     // all its executable mappings are known
-  bool over_budget = false;  // it has more than are kept; new ones are passed over
-  // So often, and at most so much, anonymous code was seen to come or go without a report.
-  uint32_t drifts = 0;
-  uint64_t drift_pages = 0;
-  Address code;  // in the executable; learnt with drift_pages
-  RootIdentity root;
-  bool root_is_own = false;                  // else inherited
-  absl::flat_hash_set<ObjectId> shown = {};  // to the observer
-  // Of a program that maps one file after another each publish has all of them once more. ld.so's
-  // first ones go out at once, since most programs end soon.
-  TokenBucket publishes{4, std::chrono::milliseconds(50)};
-};
-
-// One life of a pid, from fork to the exit of the last thread.
-struct Process {
-  ProcessKey key;
-  bool start_is_exact = false;  // else derived from the fork's report: never early, seldom late
-  bool kernel_thread = false;
-  MonotonicTime born;
-  MonotonicTime ended = kForever;
-  MonotonicTime scanned_at;      // events up to then are in its mappings already
-  MonotonicTime exec_learnt_at;  // and in its exec id
-  absl::flat_hash_set<Tid> threads;
-  LabelSet labels;     // at first its parent's
-  bool shown = false;  // to the observer, as what it runs now
-  // Whose labels it has yet to inherit: its parent, which was not shown either when it was born.
-  std::optional<Pid> unshown_parent;
-  std::vector<Program> programs;    // oldest first; at least one
-  bool has_anonymous_code = false;  // code that is in no file
-  // Held for its windows after its end, if it had such code and there was room.
-  std::shared_ptr<const PerfMapDirectory> perf_map;
-  // Limits rechecks of its mappings, each of which costs up to 0.1 to 1 ms.
-  TokenBucket rechecks{20, std::chrono::seconds(1)};
-
-  Program& program() { return programs.back(); }
-  const Program& program() const { return programs.back(); }
-  bool alive() const { return ended == kForever; }
-  // True if `start` can be this process's. One that was derived from a fork record may be a tick
-  // late; later still only if a virtual CPU stood still in the middle of the fork, and then the
-  // kernel side does not know the process until its first sample tells its true start.
-  bool StartedAt(StartTime start) const;
-};
-
-// Every process that lives or ended recently. Pure bookkeeping: the caller reads /proc. Events must
-// come in order of time; those older than the scan of their process are already in it.
-// Thread-compatible.
+// Every process that lives or ended recently, except for those of users who have more than their
+// share already. Pure bookkeeping: the caller reads /proc. Events must come in order of time; those
+// older than the scan of their process are already in it. Thread-compatible.
 class ProcessTable {
  public:
+  explicit ProcessTable(const UserShares::Limits& limits = {}) : shares_(limits) {}
+
   // How fork times become start times.
   void set_clock(const BootClock& clock) { clock_ = clock; }
 
-  // Returns the process that was born or whose program became known; null for a mere thread.
+  // Returns the process that was born or whose program became known; null for a mere thread, and
+  // for a process that is passed over.
   Process* Apply(const ForkEvent& event);
   // True if that was the process's last thread.
   bool Apply(const ExitEvent& event);
@@ -101,6 +45,25 @@ class ProcessTable {
   // had this pid.
   Process& Add(const ScannedProcess& scanned, const std::vector<CodeMapping>& mappings,
                const TaskRecord* task);
+
+  // A living process that is not remembered, for its user has more than their share.
+  struct PassedOver {
+    std::shared_ptr<UserShare> share;
+    std::optional<ExecId> exec;
+    MonotonicTime since;  // its birth or last exec
+  };
+  void PassOver(Pid pid, PassedOver process);
+  // Null if the process is remembered, or unknown.
+  const PassedOver* FindPassedOver(Pid pid) const;
+
+  std::shared_ptr<UserShare> ShareOf(UserId user) { return shares_.Of(user); }
+  const UserShares& shares() const { return shares_; }
+  // It is known by now whose this living process is. True if that is another than was thought.
+  bool SetUser(Process& process, UserId user);
+  // Forgets the longest ended processes of a user who has more than their share. False if there are
+  // still too many bytes: then no more of theirs is to be remembered.
+  bool MakeRoom(UserShare& share);
+  void HalveRecords();
 
   // Ends living processes that were born before `when` and for which `seen` is false.
   std::vector<Pid> EndMissing(MonotonicTime when, const std::function<bool(Pid)>& seen);
@@ -130,22 +93,28 @@ class ProcessTable {
   absl::flat_hash_set<ObjectId> Objects() const;
 
   size_t living_count() const { return living_; }
+  uint64_t forgotten_early() const { return forgotten_early_; }
+  uint64_t passed_over() const { return passed_over_count_; }
 
  private:
-  using Lives = std::vector<std::unique_ptr<Process>>;  // of one pid, oldest first
-  struct Grave {
-    MonotonicTime ended;
-    Pid pid;
-  };
+  using Lives = std::vector<std::shared_ptr<Process>>;  // of one pid, oldest first
 
-  Process& Bear(Pid pid, MonotonicTime when);
+  Process& Bear(Pid pid, MonotonicTime when, const std::shared_ptr<UserShare>& share);
+  // A program of that process that inherits nothing.
+  static Program NewProgram(const Process& process, MonotonicTime since);
+  // True if there is no room for it. `parent` may be null.
+  bool PassOverChild(const ForkEvent& event, const Process* parent);
   void End(Process& process, MonotonicTime when);
-  void ForgetOldest();
+  void ForgetOldest(UserShare& share);
 
+  UserShares shares_;
   BootClock clock_;
   absl::flat_hash_map<Pid, Lives> processes_;
-  std::deque<Grave> graves_;  // in the order of their ends
+  absl::flat_hash_map<Pid, PassedOver> passed_over_;
+  MonotonicTime last_end_;
   size_t living_ = 0;
+  uint64_t forgotten_early_ = 0;
+  uint64_t passed_over_count_ = 0;
 };
 
 }  // namespace pyrometer

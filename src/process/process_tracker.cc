@@ -19,6 +19,7 @@
 #include "base/system_error.h"
 #include "process/kernel_events.h"
 #include "process/process_history.h"
+#include "process/resync_schedule.h"
 
 namespace pyrometer {
 namespace {
@@ -35,6 +36,10 @@ constexpr std::chrono::milliseconds kBusyInterval(10);
 // 200 processes a second.
 constexpr std::chrono::milliseconds kCalm(200);
 constexpr auto kRescanInterval = std::chrono::seconds(1);
+// For so long the lock is held while all of /proc is read, and for so long nothing of it is read
+// then unless events come: they are read in between, and others need the lock too.
+constexpr std::chrono::milliseconds kScanSlice(4);
+constexpr std::chrono::milliseconds kScanPause(4);
 constexpr size_t kMaxHeldFiles = 2048;
 
 size_t HeldFilesBudget(size_t wanted) {
@@ -47,7 +52,7 @@ size_t HeldFilesBudget(size_t wanted) {
 }  // namespace
 
 // One mutex guards everything. The tracker's thread takes it for each burst of events and each
-// scan; the drain thread for a window. Who holds it waits for no file system longer than
+// slice of a scan; the drain thread for a window. Who holds it waits for no file system longer than
 // FileInspections does.
 class ProcessTracker::State {
  public:
@@ -73,8 +78,10 @@ class ProcessTracker::State {
   }
 
   Result<void> Begin() {
-    RETURN_IF_ERROR(ScanAll());
+    RETURN_IF_ERROR(BeginScan());
+    while (ContinueScan()) Pump();
     Pump();
+    resync_ = ResyncSchedule();
     thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
     return {};
   }
@@ -110,6 +117,7 @@ class ProcessTracker::State {
     all.malformed_records = malformed_;
     all.late_records = events_.late();
     all.resyncs = resyncs_;
+    all.resyncs_put_off = resyncs_put_off_;
     all.snapshots_failed = snapshots_failed_;
     all.cpu_rescans_failed = cpu_rescans_failed_;
     return all;
@@ -129,19 +137,35 @@ class ProcessTracker::State {
     return std::nullopt;
   }
 
-  Result<void> ScanAll() {
+  Result<void> BeginScan() {
     std::vector<TaskRecord> tasks;
     if (snapshot_) tasks = TakeSnapshot().value_or(std::vector<TaskRecord>());
+    return BeginScan(tasks);
+  }
+
+  Result<void> BeginScan(const std::vector<TaskRecord>& tasks) {
     const absl::MutexLock lock(&mutex_);
-    return history_.Scan(tasks);
+    RETURN_IF_ERROR(history_.BeginScan(tasks));
+    resync_.Begin(MonotonicNow());
+    return {};
+  }
+
+  // The next slice, if all of /proc is being read. True if more is to come.
+  bool ContinueScan() {
+    if (!resync_.is_under_way()) return false;
+    bool more = false;
+    {
+      const absl::MutexLock lock(&mutex_);
+      more = history_.ContinueScan(kScanSlice);
+    }
+    if (!more) resync_.End(MonotonicNow());
+    return more;
   }
 
   // Without reading all of /proc again as long as that would bring nothing new.
   void RetrySnapshot() {
     const std::optional<std::vector<TaskRecord>> tasks = TakeSnapshot();
-    if (!tasks) return;
-    const absl::MutexLock lock(&mutex_);
-    history_.Scan(*tasks).has_value();  // see KeepUp()
+    if (tasks) BeginScan(*tasks).has_value();  // see KeepUp()
   }
 
   // Applies what is there up to a moment after the call began.
@@ -177,6 +201,7 @@ class ProcessTracker::State {
       const bool rung = Wait(happened, rescan);
       if (Pump() || rung) happened = Clock::now();  // what rings may not be in its ring yet
       MakeRoom();
+      ContinueScan();
       if (Clock::now() < rescan) continue;
       KeepUp();
       rescan = Clock::now() + kRescanInterval;
@@ -195,6 +220,10 @@ class ProcessTracker::State {
   // the lock: KernelEvents allows it, and who resolves a window must not wait for it.
   bool Wait(Clock::time_point happened, Clock::time_point limit) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const Clock::time_point now = Clock::now();
+    if (resync_.is_under_way()) {
+      events_.Wait(kScanPause);
+      return false;
+    }
     if (now - happened < kCalm) {
       events_.Wait(kBusyInterval);
       return false;
@@ -205,7 +234,6 @@ class ProcessTracker::State {
 
   // Follows CPUs that come and go, and looks at /proc again if events were missed.
   void KeepUp() {
-    bool missed = false;
     Result<bool> rescanned = false;
     std::vector<ProcessHistory::Notice> notices;
     {
@@ -213,22 +241,30 @@ class ProcessTracker::State {
       // A failure leaves the rings as they are; the next second brings the next attempt.
       rescanned = events_.Rescan();
       if (!rescanned) ++cpu_rescans_failed_;
-      missed = rescanned.value_or(false);
-      missed |= history_.TakeLost();
+      const bool lost = history_.TakeLost();
+      const bool missed = lost || rescanned.value_or(false);
+      if (missed && resync_.NoteLost(MonotonicNow())) ++resyncs_put_off_;
       history_.PublishMissed();
-      if (missed) ++resyncs_;
       notices = history_.TakeNotices();
     }
     for (const auto& [what, why] : notices) {
       if (log_ != nullptr) log_->Warn(what, why);
     }
     if (!rescanned) Tell("following the events of CPUs that come and go", rescanned.error());
-    if (missed) {
-      const Result<void> scanned = ScanAll();  // one that fails is due again: TakeLost()
-      if (!scanned) Tell("reading /proc again", scanned.error());
-    } else if (snapshot_is_due_) {
+    if (resync_.IsDue(MonotonicNow())) {
+      Resync();
+    } else if (snapshot_is_due_ && !resync_.is_under_way()) {
       RetrySnapshot();
     }
+  }
+
+  void Resync() {
+    {
+      const absl::MutexLock lock(&mutex_);
+      ++resyncs_;
+    }
+    const Result<void> begun = BeginScan();  // one that fails is due again, as lost_ stays
+    if (!begun) Tell("reading /proc again", begun.error());
   }
 
   // Without the lock: whoever reads the log may take his time.
@@ -249,7 +285,10 @@ class ProcessTracker::State {
   uint64_t resyncs_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t snapshots_failed_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t cpu_rescans_failed_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool snapshot_is_due_ = false;  // the last one failed; the thread's, once it runs
+  uint64_t resyncs_put_off_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The thread's, once it runs.
+  bool snapshot_is_due_ = false;  // the last one failed
+  ResyncSchedule resync_;
   std::jthread thread_;
 };
 

@@ -19,14 +19,20 @@ size_t SpanMap::ChunkFor(Address address) const {
   return after == chunks_->begin() ? 0 : static_cast<size_t>(after - chunks_->begin()) - 1;
 }
 
+template <typename Vector, typename... From>
+std::shared_ptr<Vector> SpanMap::Make(From&&... from) const {
+  return std::allocate_shared<Vector>(Charged<Vector>(share_), std::forward<From>(from)...,
+                                      typename Vector::allocator_type(share_));
+}
+
 SpanMap::Chunks& SpanMap::WritableChunks() {
-  if (chunks_.use_count() > 1) chunks_ = std::make_shared<Chunks>(*chunks_);
+  if (chunks_.use_count() > 1) chunks_ = Make<Chunks>(std::as_const(*chunks_));
   return *chunks_;
 }
 
 SpanMap::Chunk& SpanMap::Writable(size_t index) {
   std::shared_ptr<Chunk>& chunk = WritableChunks()[index];
-  if (chunk.use_count() > 1) chunk = std::make_shared<Chunk>(*chunk);
+  if (chunk.use_count() > 1) chunk = Make<Chunk>(std::as_const(*chunk));
   return *chunk;
 }
 
@@ -54,7 +60,7 @@ std::vector<MappedSpan> SpanMap::Overlapping(Address start, Address end) const {
 
 void SpanMap::Add(const MappedSpan& span) {
   if (empty()) {
-    chunks_ = std::make_shared<Chunks>(1, std::make_shared<Chunk>(1, span));
+    chunks_ = Make<Chunks>(size_t{1}, Make<Chunk>(size_t{1}, span));
     size_ = 1;
     return;
   }
@@ -63,7 +69,7 @@ void SpanMap::Add(const MappedSpan& span) {
   if ((*chunks_)[index]->size() == kMostSpans) {
     // What is read of a large program comes in order, and fills each chunk.
     if (index + 1 == chunks_->size() && (*chunks_)[index]->back().start() < span.start()) {
-      WritableChunks().push_back(std::make_shared<Chunk>(1, span));
+      WritableChunks().push_back(Make<Chunk>(size_t{1}, span));
       return;
     }
     Split(index);
@@ -76,7 +82,7 @@ void SpanMap::Add(const MappedSpan& span) {
 void SpanMap::Split(size_t index) {
   Chunk& chunk = Writable(index);
   const auto middle = chunk.begin() + kMostSpans / 2;
-  auto rest = std::make_shared<Chunk>(middle, chunk.end());
+  auto rest = Make<Chunk>(middle, chunk.end());
   chunk.erase(middle, chunk.end());
   chunks_->insert(chunks_->begin() + static_cast<ptrdiff_t>(index) + 1, std::move(rest));
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "process/user_share.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
 
@@ -34,6 +35,13 @@ struct MappedSpan {
 // cost as much as it does. Thread-compatible.
 class SpanMap {
  public:
+  // What is added is charged to `share`, if there is one.
+  explicit SpanMap(std::shared_ptr<UserShare> share) : share_(std::move(share)) {}
+  SpanMap() = default;
+
+  // From now on what is added or copied is charged to `share`.
+  void ChargeTo(std::shared_ptr<UserShare> share) { share_ = std::move(share); }
+
   // True if the two share everything, and so have the same spans.
   bool operator==(const SpanMap& other) const { return chunks_ == other.chunks_; }
   template <typename H>
@@ -62,17 +70,21 @@ class SpanMap {
   void ForEach(const std::function<void(const MappedSpan&)>& visit) const;
 
  private:
-  using Chunk = std::vector<MappedSpan>;               // ascending, never empty
-  using Chunks = std::vector<std::shared_ptr<Chunk>>;  // ascending
+  using Chunk = std::vector<MappedSpan, Charged<MappedSpan>>;  // ascending, never empty
+  using Chunks = std::vector<std::shared_ptr<Chunk>, Charged<std::shared_ptr<Chunk>>>;  // ascending
 
   // The last chunk that begins at or before `address`; the first one if none does.
   size_t ChunkFor(Address address) const;
   Chunks& WritableChunks();
   Chunk& Writable(size_t index);
+  // A vector of such elements, charged to the user; made from `from` as vectors are.
+  template <typename Vector, typename... From>
+  std::shared_ptr<Vector> Make(From&&... from) const;
   void Split(size_t index);
   void MergeSmall(size_t index);
 
-  std::shared_ptr<Chunks> chunks_;  // null: there are none
+  std::shared_ptr<UserShare> share_;  // null: nobody's
+  std::shared_ptr<Chunks> chunks_;    // null: there are none
   size_t size_ = 0;
 };
 

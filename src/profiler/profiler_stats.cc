@@ -215,10 +215,25 @@ void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
            "symbols of BPF programs that nobody took in time");
 }
 
+void AddShares(const ProcessCounters& processes, StatList& list) {
+  list.Add("remembered_processes_bytes", processes.remembered_bytes,
+           "memory for processes, ended ones as well, and what they have mapped");
+  list.Add("remembered_ended_processes", processes.remembered_ended,
+           "ended processes that samples may still be of");
+  list.Add("processes_forgotten_early_total", processes.processes_forgotten_early,
+           "ended processes forgotten early: their users had more than their share of memory");
+  list.Add("processes_passed_over_total", processes.processes_passed_over,
+           "living processes of such users of which nothing is kept; their frames stay addresses");
+  list.Add("users_over_share_total", processes.users_over_share,
+           "times a user's processes came to take more than their share of that memory");
+}
+
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 38);
+  static_assert(kNumbers<ProcessCounters> == 44);
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
+  list.Add("proc_resyncs_put_off_total", processes.resyncs_put_off,
+           "of these: some time later, so soon after another");
   list.Add("proc_scans_failed_total", processes.scans_failed,
            "scans that could not list /proc; tried again");
   list.Add("task_snapshots_failed_total", processes.snapshots_failed,
@@ -234,12 +249,13 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
            "times one process's mappings were read again because the kernel disagreed");
   list.Add("rechecks_changed_total", processes.rechecks_changed, "of these: the kernel was right");
   list.Add("rechecks_refused_total", processes.rechecks_refused,
-           "rechecks not done: too many for one process");
+           "rechecks not done: too many for one process or user");
   list.Add(
       "programs_over_budget_total", processes.programs_over_budget,
       "programs with more executable mappings than are kept; the others' frames stay addresses");
   list.Add("mappings_passed_over_total", processes.mappings_passed_over,
            "new mappings of these programs, of which nothing is kept");
+  AddShares(processes, list);
   list.Add("objects", processes.objects, "files that were ever seen mapped executable");
   list.Add("objects_unopened_total", processes.objects_unopened,
            "of these: gone, unreadable or another file when it was to be opened");

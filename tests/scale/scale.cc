@@ -33,7 +33,8 @@ struct Held {
   uint64_t descriptors = 0;
   uint64_t objects = 0;
   uint64_t processes = 0;
-  uint64_t pool = 0;  // mappings in the kernel
+  uint64_t remembered = 0;  // bytes, of processes and what they have mapped
+  uint64_t pool = 0;        // mappings in the kernel
   uint64_t kernel_tables = 0;
   uint64_t chunks = 0;
   uint64_t tables = 0;   // in user space
@@ -66,6 +67,7 @@ Held Measure(const Engine& engine, uint64_t empty) {
           .descriptors = Descriptors(),
           .objects = held.processes.objects,
           .processes = held.living,
+          .remembered = held.processes.remembered_bytes,
           .pool = held.mappings.mappings,
           .kernel_tables = held.kernel_tables.tables,
           .chunks = held.kernel_tables.chunks,
@@ -83,6 +85,7 @@ constexpr auto kLimits = std::to_array<Limit>({
     {"resident memory", &Held::resident, 8 << 20},
     {"descriptors", &Held::descriptors, 16},
     {"processes", &Held::processes, 16},
+    {"memory for processes", &Held::remembered, 64 << 10},
     {"objects", &Held::objects, 64},
     {"mappings in the kernel", &Held::pool, 1024},
     {"tables in the kernel", &Held::kernel_tables, 64},
@@ -111,8 +114,8 @@ bool IsNamed(const Tally& tally) {
 
 constexpr std::string_view kHeader =
     "| day | events | us each | ms a window | heap MB | RSS MB | fds | objects | living "
-    "| mappings | kernel tables | chunks | tables | symbols KB |\n"
-    "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+    "| processes KB | mappings | kernel tables | chunks | tables | symbols KB |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 double Megabytes(uint64_t bytes) {
   return static_cast<double>(bytes) / 1e6;
@@ -120,11 +123,13 @@ double Megabytes(uint64_t bytes) {
 
 void Print(uint32_t day, const Held& held, const Engine::Spent& spent) {
   fmt::print(
-      "| {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+      "| {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {} | {} | {} | {} | {} | {} | {} | {} | {} "
+      "|\n",
       day, spent.events, 1e6 * spent.on_events / static_cast<double>(spent.events),
       1e3 * spent.on_windows / static_cast<double>(spent.windows), Megabytes(held.heap),
-      Megabytes(held.resident), held.descriptors, held.objects, held.processes, held.pool,
-      held.kernel_tables, held.chunks, held.tables, held.symbols / 1000);
+      Megabytes(held.resident), held.descriptors, held.objects, held.processes,
+      held.remembered / 1000, held.pool, held.kernel_tables, held.chunks, held.tables,
+      held.symbols / 1000);
   std::fflush(stdout);
 }
 

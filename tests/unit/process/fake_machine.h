@@ -114,11 +114,15 @@ class FakeMachine {
               fmt::format("{} ({}) {} 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {} 0 0\n", pid, comm,
                           state, start));
     WriteFile(base + "maps", maps);
-    WriteFile(base + "status",
-              fmt::format("Uid:\t{0}\t{0}\t{0}\t{0}\nNSpid:\t{1}\t7\n", ::getuid(), pid));
+    SetUser(pid, ::getuid());
     WriteFile(base + "ns/mnt", "");
     std::filesystem::create_directories(fmt::format("{}task/{}", base, pid));
     std::filesystem::create_symlink(root(), base + "root");
+  }
+
+  void SetUser(uint32_t pid, uint32_t user) const {
+    WriteFile(fmt::format("{}/{}/status", proc(), pid),
+              fmt::format("Uid:\t{0}\t{0}\t{0}\t{0}\nNSpid:\t{1}\t7\n", user, pid));
   }
 
   void RemoveProcess(uint32_t pid) const {

@@ -55,6 +55,7 @@ TEST(ProcStatus, TakesTheInnermostPidAndTheFileSystemUser) {
       "Name:\tjava\nUid:\t1000\t1001\t1002\t1003\nGid:\t5\t5\t5\t5\nNSpid:\t4711\t12\t1\n");
   ASSERT_TRUE(status.has_value());
   EXPECT_EQ(status->namespace_pid, Pid(1));
+  EXPECT_EQ(status->user, 1000U);
   EXPECT_EQ(status->owner, 1003U);
 }
 

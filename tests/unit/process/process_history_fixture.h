@@ -24,8 +24,12 @@ class ProcessHistoryTest : public testing::Test {
   static constexpr uint64_t kStart = 0x7f00'0000'0000;
   static constexpr ProcessKey kKey{Pid(100), StartTime(5)};
 
-  explicit ProcessHistoryTest(ProcessObserver* observer = nullptr)
-      : history_({.procfs = machine_.procfs(), .observer = observer, .inspections = kPatient},
+  explicit ProcessHistoryTest(ProcessObserver* observer = nullptr,
+                              const UserShares::Limits& remembered = {})
+      : history_({.procfs = machine_.procfs(),
+                  .remembered = remembered,
+                  .observer = observer,
+                  .inspections = kPatient},
                  inspector_, sink_) {
     machine_.WriteFile(machine_.root() + "/lib/a", "ELF a");
     machine_.WriteFile(machine_.root() + "/lib/b", "ELF b");

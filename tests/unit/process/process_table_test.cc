@@ -287,6 +287,27 @@ TEST_F(ProcessTableTest, BearsAForkBomb) {
   EXPECT_EQ(ObjectOf(100'999, 100'059, 5, 100'059), kOld);
 }
 
+TEST_F(ProcessTableTest, RemembersOthersThroughAUsersForkBomb) {
+  ScannedProcess bomber = Scanned(300, 2, 50);
+  bomber.user = UserId(1000);
+  table_.Add(bomber, {Text(kNew)}, nullptr);
+  table_.Apply(Fork(100, 200, 60));
+  table_.Apply(Exit(200, 200, 60));
+  for (uint32_t i = 0; i < 40'000; ++i) {
+    table_.Apply(Fork(300, 1000 + i, 61));
+    table_.Apply(Exit(1000 + i, 1000 + i, 61));
+  }
+  EXPECT_EQ(ObjectOf(200, 60, 5, 60), kOld);
+  EXPECT_EQ(table_.shares().all().ended, 16'384U) << "half of what all together may have";
+  EXPECT_GT(table_.forgotten_early(), 20'000U);
+  for (uint32_t i = 0; i < 10'000; ++i) {
+    table_.Apply(Fork(100, 200'000 + i, 62));
+    table_.Apply(Exit(200'000 + i, 200'000 + i, 62));
+  }
+  EXPECT_EQ(ObjectOf(200'000 + 9'999, 62, 5, 62), kOld);
+  EXPECT_LE(table_.shares().all().ended, 32'768U);
+}
+
 TEST_F(ProcessTableTest, DoesNotMindEventsOfStrangers) {
   EXPECT_FALSE(table_.Apply(Exit(9, 9, 60)));
   EXPECT_EQ(table_.Apply(Exec(9, 60)), nullptr);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of ProcessHistory that reads all of /proc.
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/clock.h"
+#include "process/process_history.h"
+
+namespace pyrometer {
+namespace {
+
+// For all files of the machine; those that take longer are known a little later.
+constexpr std::chrono::nanoseconds kScanPatience = std::chrono::seconds(2);
+
+}  // namespace
+
+Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
+  RETURN_IF_ERROR(BeginScan(tasks));
+  while (ContinueScan(std::chrono::hours(1))) continue;
+  return {};
+}
+
+Result<void> ProcessHistory::BeginScan(std::span<const TaskRecord> tasks) {
+  ScanProgress scan;
+  scan.begin = MonotonicNow();
+  scan.patience = kScanPatience;
+  Result<std::vector<Pid>> pids = ListProcesses(options_.procfs);
+  if (!pids) {
+    ++counters_.scans_failed;
+    lost_ = true;
+    return pids.error();
+  }
+  scan.pids = InOrderOfRecords(*std::move(pids));
+  scan.SetTasks(tasks);
+  scan_ = std::move(scan);
+  return {};
+}
+
+std::vector<Pid> ProcessHistory::InOrderOfRecords(std::vector<Pid> pids) {
+  std::vector<std::pair<uint64_t, Pid>> by_records;
+  by_records.reserve(pids.size());
+  for (const Pid pid : pids) {
+    // Of one that is not known its user's records are not known either.
+    const Process* const process = processes_.Living(pid);
+    by_records.emplace_back(process == nullptr ? 0 : process->share->records, pid);
+  }
+  std::ranges::sort(by_records);
+  std::ranges::transform(by_records, pids.begin(), [](const auto& p) { return p.second; });
+  processes_.HalveRecords();
+  return pids;
+}
+
+bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
+  if (!scan_) return false;
+  const MonotonicTime enough = After(MonotonicNow(), most);
+  processes_.set_clock(BootClock::Now());
+  inspections_.BeginBurst(scan_->patience);
+  TakeIdentified();
+  do {
+    if (scan_->next == scan_->pids.size()) {
+      EndScan();
+      break;
+    }
+    ScanNext();
+  } while (MonotonicNow() < enough);
+  if (scan_) scan_->patience = inspections_.left();
+  PublishChanged();
+  return scan_.has_value();
+}
+
+void ProcessHistory::ScanNext() {
+  const Pid pid = scan_->pids[scan_->next++];
+  if (scan_->seen.contains(pid)) return;
+  const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
+  const Result<ScannedProcess> process =
+      directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
+  if (process) {
+    AddScanned(*process, *directory, scan_->TaskOf(pid));
+  } else if (!IsGone(process.error())) {
+    scan_->seen.insert(pid);
+    ++counters_.processes_unreadable;
+  }
+}
+
+void ProcessHistory::EndScan() {
+  const auto is_seen = [this](Pid pid) { return scan_->seen.contains(pid); };
+  for (const Pid gone : processes_.EndMissing(scan_->begin, is_seen)) Withdraw(gone);
+  absl::flat_hash_set<Pid> living = std::move(scan_->seen);
+  processes_.ForEachLiving([&](const Process& process) { living.insert(process.key.pid); });
+  sink_.Sweep(std::vector<Pid>(living.begin(), living.end()));
+  ++counters_.scans;
+  scan_.reset();
+}
+
+// Of a parent that was not read yet the child could not inherit anything.
+void ProcessHistory::AdoptParent(const ForkEvent& event) {
+  const Pid parent = event.parent;
+  if (processes_.Living(parent) != nullptr || scan_->seen.contains(parent)) return;
+  if (scan_->TaskOf(parent) != nullptr) Adopt(parent);
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// One user's processes cannot make the history forget, or put off, those of others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/unit/process/process_history_fixture.h"
+
+namespace pyrometer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Pid 300 is user 1000's, who is greedy; pid 100 is user 1001's. A process takes some 1 KiB, and
+// each mapping 48 bytes.
+class ProcessShares : public ProcessHistoryTest {
+ protected:
+  static constexpr size_t kBytes = size_t{1} << 20;
+  static constexpr ProcessKey kGreedy{Pid(300), StartTime(7)};
+
+  ProcessShares() : ProcessHistoryTest(nullptr, {.bytes = kBytes, .ended = 200}) {
+    machine_.SetUser(100, 1001);
+    AddProcess(300, 7, 1000);
+  }
+  void AddProcess(uint32_t pid, uint64_t start, uint32_t user) {
+    machine_.AddProcess(
+        pid, start,
+        "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/b") + "\n");
+    machine_.SetUser(pid, user);
+  }
+  void ScanBoth() {
+    const MonotonicTime now = MonotonicNow();
+    const std::vector<TaskRecord> tasks = {{Pid(100), Tid(100), StartTime(5), ExecId(3), now},
+                                           {Pid(300), Tid(300), StartTime(7), ExecId(4), now}};
+    ASSERT_TRUE(history_.Scan(tasks).has_value());
+  }
+  static uint64_t StartOf(uint64_t i) { return kStart + i * 0x2000; }
+  void MapMany(uint32_t pid, uint64_t first, uint64_t count) {
+    std::vector<ProcessEvent> burst;
+    for (uint64_t i = first; i < first + count; ++i) {
+      burst.push_back(At(Mapping(pid, "/lib/a", 'a'), StartOf(i), StartOf(i) + 0x1000));
+    }
+    history_.Apply(burst);
+  }
+  // With 1,000 mappings of their own each, until there is no more room.
+  std::vector<uint32_t> FillWithLiving(uint32_t first) {
+    std::vector<uint32_t> pids;
+    for (uint32_t pid = first; history_.counters().mappings_passed_over == 0; ++pid) {
+      Fork(300, pid);
+      Exec(pid);
+      MapMany(pid, 0, 1000);
+      pids.push_back(pid);
+      if (pids.size() > 100) break;
+    }
+    return pids;
+  }
+  ProcessCounters counters() const { return history_.counters(); }
+};
+
+TEST_F(ProcessShares, PassOverNewMappingsOfAUserWhoHasTooMany) {
+  ScanBoth();
+  const std::vector<uint32_t> living = FillWithLiving(1000);
+  EXPECT_GT(living.size(), 4U);
+  EXPECT_LT(living.size(), 12U) << "each takes at least 48 KB of 512 KiB";
+  EXPECT_LE(counters().remembered_bytes, kBytes / 2 + 10'000);
+  const uint64_t passed_over = counters().mappings_passed_over;
+  MapMany(living[0], 2000, 10);
+  EXPECT_EQ(counters().mappings_passed_over, passed_over + 10);
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(living[0]))) << "the kernel side could not use it";
+  MapMany(100, 10, 2000);
+  EXPECT_THAT(sink_.by_pid[Pid(100)].mappings, SizeIs(2001)) << "another user's has room";
+  EXPECT_EQ(counters().mappings_passed_over, passed_over + 10);
+  EXPECT_EQ(counters().users_over_share, 1U);
+  const std::vector<ProcessHistory::Notice> notices = history_.TakeNotices();
+  ASSERT_THAT(notices, SizeIs(1)) << "once, and not for each process";
+  EXPECT_THAT(notices[0].why, HasSubstr("user 1000"));
+}
+
+TEST_F(ProcessShares, PassOverNewProcessesOfAUserWhoHasTooMany) {
+  ScanBoth();
+  FillWithLiving(1000);
+  const uint64_t bytes = counters().remembered_bytes;
+  for (uint32_t pid = 2000; pid < 3000; ++pid) {
+    Fork(300, pid);
+    Fork(pid, pid + 2000);
+    MapMany(pid, 0, 1);
+  }
+  EXPECT_LE(counters().remembered_bytes, bytes + 10'000);
+  EXPECT_GT(counters().processes_passed_over, 1990U);
+  EXPECT_TRUE(sink_.withdrawn.contains(Pid(2999))) << "the kernel side took it for its parent";
+  EXPECT_EQ(counters().processes_unreadable, 0U) << "nor is it looked for in /proc";
+  ForkLiving(100, 5000);
+  EXPECT_THAT(sink_.by_pid[Pid(5000)].mappings, SizeIs(1));
+}
+
+TEST_F(ProcessShares, TrackAProcessAgainThatExecsWhenThereIsRoom) {
+  ScanBoth();
+  const std::vector<uint32_t> living = FillWithLiving(1000);
+  uint32_t pid = 2000;
+  while (counters().processes_passed_over == 0 && pid < 3000) Fork(300, ++pid);
+  for (const uint32_t other : living) Exit(other);
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(pid)));
+  AddProcess(pid, 70, 1000);
+  Exec(pid);
+  EXPECT_EQ(sink_.by_pid[Pid(pid)].exec, ExecId(5)) << "one more than its parent's";
+  EXPECT_THAT(sink_.by_pid[Pid(pid)].mappings, SizeIs(1));
+}
+
+TEST_F(ProcessShares, ForgetTheLongestEndedOfThatUser) {
+  ScanBoth();
+  Fork(100, 200);
+  const StartTime start = BootClock::Now().ToStartTime(last_);
+  Exit(200);
+  for (uint32_t pid = 1000; pid < 1030; ++pid) {
+    Fork(300, pid);
+    Exec(pid);
+    MapMany(pid, 0, 1000);
+    Exit(pid);
+  }
+  EXPECT_LE(counters().remembered_bytes, kBytes / 2 + 60'000);
+  EXPECT_GT(counters().processes_forgotten_early, 15U);
+  EXPECT_EQ(counters().mappings_passed_over, 0U) << "those that live have room";
+  EXPECT_EQ(PathAt(200, start.value(), 3, kStart), "/lib/a+0x3000");
+}
+
+TEST_F(ProcessShares, ForgetEndedProgramsOfOneThatExecsWithoutEnd) {
+  ScanBoth();
+  for (int i = 0; i < 50; ++i) {
+    Exec(300);
+    MapMany(300, 0, 1000);
+  }
+  EXPECT_LE(counters().remembered_bytes, kBytes / 2 + 60'000);
+  EXPECT_THAT(sink_.by_pid[Pid(300)].mappings, SizeIs(1000));
+}
+
+TEST_F(ProcessShares, LearnWhoAProcessOfRootHasBecome) {
+  machine_.SetUser(300, 0);  // a login, say
+  ScanBoth();
+  ForkLiving(300, 400);
+  machine_.SetUser(400, 1000);
+  for (uint32_t pid = 1000; pid < 1200; ++pid) {
+    Fork(400, pid);
+    Exit(pid);
+  }
+  Fork(300, 500);
+  const StartTime start = BootClock::Now().ToStartTime(last_);
+  Exit(500);
+  for (uint32_t pid = 1200; pid < 1500; ++pid) {
+    Fork(400, pid);
+    Exit(pid);
+  }
+  EXPECT_EQ(PathAt(500, start.value(), 4, kStart), "/lib/b+0x3000")
+      << "root's share is not used up by user 1000";
+}
+
+TEST_F(ProcessShares, OfRechecksLeaveThoseOfOthersAlone) {
+  std::vector<ProcessKey> many;
+  for (uint32_t pid = 1000; pid < 1100; ++pid) {
+    AddProcess(pid, 7, 1000);
+    many.push_back({Pid(pid), StartTime(7)});
+  }
+  ScanBoth();
+  for (int round = 0; round < 20; ++round) {
+    for (const ProcessKey& process : many) history_.Recheck(process);
+  }
+  EXPECT_GT(counters().rechecks_refused, 0U) << "though none had more than 20";
+  const uint64_t before = counters().rechecks;
+  history_.Recheck(kKey);
+  EXPECT_EQ(counters().rechecks, before + 1);
+}
+
+TEST_F(ProcessShares, HoldWhenAllOfProcIsReadAgain) {
+  ScanBoth();
+  FillWithLiving(1000);
+  for (uint32_t pid = 2000; pid < 2100; ++pid) AddProcess(pid, 7, 1000);
+  ScanBoth();
+  EXPECT_LE(counters().remembered_bytes, kBytes / 2 + 60'000);
+  ScanBoth();
+  EXPECT_TRUE(sink_.by_pid.contains(Pid(100)));
+}
+
+}  // namespace
+}  // namespace pyrometer
