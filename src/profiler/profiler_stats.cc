@@ -60,7 +60,7 @@ void AddTicks(const Accounting& ticks, StatList& list) {
 }
 
 void AddSampler(const SamplerCounters& sampler, StatList& list) {
-  static_assert(kNumbers<SamplerCounters> == 6 + 8 + 7 + 6);
+  static_assert(kNumbers<SamplerCounters> == 6 + 9 + 7 + 6);
   list.Add("sampled_cpus", sampler.sampled_cpus, "CPUs that are sampled now");
   list.Add("cpu_failures_total", sampler.cpu_failures,
            "failures to sample a CPU; tried again every second");
@@ -97,6 +97,8 @@ void AddKernelTables(const SamplerCounters& sampler, StatList& list) {
   list.Add("kernel_table_rules", tables.rules, "distinct unwind rules in the kernel now");
   list.Add("kernel_table_evicted_pages_total", tables.evicted_pages,
            "pages of unwind tables evicted for lack of room; loaded again when needed");
+  list.Add("kernel_tables_evicted_total", tables.evicted_tables,
+           "tables with many unused pages that gave way to others in the list of pages");
   list.Add("kernel_table_refused_objects_total", tables.refused_objects,
            "objects that did not fit into the kernel's list of tables");
   list.Add("kernel_table_refused_rules_total", tables.refused_rules,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "sampler/quarantine.h"
@@ -66,12 +67,11 @@ std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
   has_new_ = false;
   std::vector<ObjectId> wanted;
   for (auto& [id, object] : objects_) {
-    const bool is_wanted =
-        object.state == State::kAbsent || (object.state == State::kRefused && pages_came_free);
-    if (object.requested || !is_wanted) continue;
+    if (object.requested || object.state != State::kAbsent) continue;
     object.requested = true;
     wanted.push_back(id);
   }
+  if (pages_came_free) TakeRefused(wanted);
   if (!lacks_rows_) return wanted;
   for (const std::shared_ptr<Table>& table : clock_) {
     if (table->requested != ObjectId(0) || !IsMissed(*table)) continue;
@@ -80,6 +80,20 @@ std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
     if (table->requested != ObjectId(0)) wanted.push_back(table->requested);
   }
   return wanted;
+}
+
+// The small ones first, before those that gave way to them.
+void TableUpload::TakeRefused(std::vector<ObjectId>& wanted) {
+  const size_t first = wanted.size();
+  for (auto& [id, object] : objects_) {
+    if (object.requested || object.state != State::kRefused) continue;
+    object.requested = true;
+    wanted.push_back(id);
+  }
+  std::ranges::sort(std::span(wanted).subspan(first), {},
+                    [this](ObjectId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                      return objects_.at(id).refused_pages;
+                    });
 }
 
 // True if samples went to user space because rows of it had been evicted.
@@ -172,7 +186,9 @@ bool TableUpload::Begin(ObjectId id, Object& object, const UnwindTable& table, M
   if (found == nullptr) found = Enter(table, now);
   if (found == nullptr) {
     object.state = State::kRefused;
+    object.refused_pages = static_cast<uint32_t>(table.pages.size());
     ++refused_;
+    MakeRoomFor(object.refused_pages, now);
     return false;
   }
   object.state = State::kLoaded;
@@ -183,6 +199,45 @@ bool TableUpload::Begin(ObjectId id, Object& object, const UnwindTable& table, M
   entry.page_count = static_cast<uint32_t>(table.pages.size());
   state.store(table.sparse ? PYRO_TABLE_SPARSE : PYRO_TABLE_LOADED, std::memory_order_release);
   return true;
+}
+
+// Has the table with the most idle pages give way, if it has more of them than are needed. Its own
+// pages are free after a quarantine; until then no other gives way.
+void TableUpload::MakeRoomFor(uint32_t pages, MonotonicTime now) {
+  for (const Retired& retired : retired_) {
+    if (retired.page_count >= pages) return;
+  }
+  Table* largest = nullptr;
+  size_t most_idle = pages;
+  for (const std::shared_ptr<Table>& table : clock_) {
+    const size_t idle = table->ranges.size() > most_idle ? IdlePages(*table) : 0;
+    if (table->is_loading || idle <= most_idle) continue;
+    most_idle = idle;
+    largest = table.get();
+  }
+  if (largest != nullptr) GiveWay(*largest, now);
+}
+
+// Those that no sample has used.
+size_t TableUpload::IdlePages(const Table& table) const {
+  const auto pages = memory_.pages.subspan(table.first_page, table.ranges.size());
+  return static_cast<size_t>(std::ranges::count(pages, 0, &pyro_table_page::used));
+}
+
+// Its objects are refused from now on, and wanted again when pages come free.
+void TableUpload::GiveWay(Table& table, MonotonicTime now) {
+  std::shared_ptr<Table> kept;  // until all of it is done
+  for (const ObjectId user : table.users) {
+    Object& object = objects_.at(user);
+    std::atomic_ref<__u32>(memory_.tables[object.slot].state)
+        .store(PYRO_TABLE_ABSENT, std::memory_order_release);
+    object.state = State::kRefused;
+    object.refused_pages = static_cast<uint32_t>(table.ranges.size());
+    kept = std::move(object.table);
+  }
+  ++evicted_tables_;
+  ForgetKnownRules();  // which would not mark its pages as used, once they are back
+  Unload(table, now);
 }
 
 std::shared_ptr<TableUpload::Table> TableUpload::Find(const UnwindTable& table) {
@@ -233,9 +288,13 @@ size_t TableUpload::LoadPage(Table& into, const UnwindTable& table, uint32_t pag
     return 0;
   }
   into.ranges[page] = *range;
-  SetPage(
-      into.first_page + page,
-      {.chunk = range->chunk, .first = range->first, .count = range->count, .used = 1, .pad = 0});
+  // In use only if a sample has met it.
+  const uint8_t used = memory_.pages[into.first_page + page].used;
+  SetPage(into.first_page + page, {.chunk = range->chunk,
+                                   .first = range->first,
+                                   .count = range->count,
+                                   .used = used,
+                                   .pad = 0});
   return 0;
 }
 
@@ -340,6 +399,7 @@ TableUpload::Counters TableUpload::counters() const {
                     .chunks = chunks_.chunks(),
                     .rules = rules_.size(),
                     .evicted_pages = evicted_,
+                    .evicted_tables = evicted_tables_,
                     .refused_objects = refused_,
                     .refused_rules = rules_.refused()};
   for (const auto& [id, object] : objects_) {

@@ -26,7 +26,9 @@ namespace pyrometer {
 // for rows. Mapping arrays hold the objects they name. An object's table is wanted from then on,
 // not from its first sample. When rows exceed the budget, pages that no sample used lately are
 // evicted, and loaded again when a sample needs them. Of a large table only such pages are loaded.
-// Objects whose tables are of one content (UnwindTable::content) share its rows and pages.
+// When the list of pages is full, the table with the most pages that no sample used gives way to
+// one that needs fewer: so no file that claims much text keeps the others out. Objects whose tables
+// are of one content (UnwindTable::content) share its rows and pages.
 //
 // The process tracker calls Hold and Release; one other thread calls TakeWanted and Load; any may
 // call Need. Loading waits for the kernel, but never makes the process tracker wait.
@@ -45,6 +47,7 @@ class TableUpload {
     uint64_t chunks = 0;           // likewise
     uint64_t rules = 0;            // distinct ones now
     uint64_t evicted_pages = 0;    // since the beginning
+    uint64_t evicted_tables = 0;   // likewise, that gave way to others which need fewer pages
     uint64_t refused_objects = 0;  // that found no room in the fixed arrays
     uint64_t refused_rules = 0;
   };
@@ -101,6 +104,7 @@ class TableUpload {
     State state = State::kAbsent;
     bool requested = false;        // by TakeWanted(), and not yet loaded
     bool replaced = false;         // the file has a different table by now
+    uint32_t refused_pages = 0;    // how many there was no room for, if kRefused
     std::shared_ptr<Table> table;  // null unless kLoaded
   };
   struct Retired {
@@ -118,6 +122,10 @@ class TableUpload {
   std::optional<Missing> HoldToLoad(ObjectId id, const UnwindTable& table, MonotonicTime now);
   bool Begin(ObjectId id, Object& object, const UnwindTable& table, MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeRefused(std::vector<ObjectId>& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t IdlePages(const Table& table) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeRoomFor(uint32_t pages, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveWay(Table& table, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Table> Find(const UnwindTable& table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Table> Enter(const UnwindTable& table, MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -148,6 +156,7 @@ class TableUpload {
   bool has_new_ ABSL_GUARDED_BY(mutex_) = false;
   bool lacks_rows_ ABSL_GUARDED_BY(mutex_) = false;  // some did not get in, or were evicted
   uint64_t evicted_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t evicted_tables_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -315,6 +315,46 @@ TEST_F(TableUploadTest, WantsARefusedTableAgainWhenPagesComeFree) {
   EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_LOADED);
 }
 
+// Claims `pages` pages of text, of which the first has a row.
+UnwindTable Sparse(uint32_t pages) {
+  UnwindTable table = Table(1, 1);
+  table.pages.resize(pages, {.first_row = 1, .row_count = 0});
+  table.digest = pages;
+  return table;
+}
+
+TEST_F(TableUploadTest, LetsNoTableOfUnusedPagesKeepAnotherOut) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Sparse(60), kNow);
+  upload_.Load(kSsl, Table(10, 1), kNow);
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT);
+  EXPECT_EQ(upload_.counters().evicted_tables, 1U);
+  EXPECT_EQ(generation_, 1U) << "what is known of it marks no page as used";
+  EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty()) << "its pages may still be read";
+
+  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl, kLibc)) << "the smaller one first";
+  upload_.Load(kSsl, Table(10, 1), kMuchLater);
+  upload_.Load(kLibc, Sparse(60), kMuchLater);
+  EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_LOADED);
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT) << "the larger one does not push it out again";
+  EXPECT_EQ(upload_.counters().evicted_tables, 1U);
+}
+
+TEST_F(TableUploadTest, KeepsATableWhosePagesAreInUse) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Table(60, 1), kNow);
+  for (uint64_t page = 4; page < 4 + 55; ++page) {
+    EXPECT_TRUE(RuleAt(libc, page << PYRO_UNWIND_PAGE_SHIFT).has_value());
+  }
+  upload_.Load(kSsl, Table(10, 1), kNow);
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_LOADED);
+  EXPECT_EQ(upload_.counters().evicted_tables, 0U);
+}
+
 UnwindTable OfContent(uint64_t content, UnwindTable table) {
   table.content = content;
   return table;
@@ -330,6 +370,23 @@ TEST_F(TableUploadTest, KeepsTheRowsOfOneContentOnce) {
   EXPECT_EQ(upload_.counters().rows, 200U);
   EXPECT_EQ(upload_.counters().tables, 2U);
   EXPECT_EQ(upload_.counters().contents, 1U);
+}
+
+TEST_F(TableUploadTest, TakesATableFromAllThatShareIt) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  const uint32_t copy = *upload_.Hold(kCopy, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, OfContent(5, Sparse(60)), kNow);
+  upload_.Load(kCopy, OfContent(5, Sparse(60)), kNow);
+  upload_.Load(kSsl, Table(10, 1), kNow);
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT);
+  EXPECT_EQ(tables_[copy].state, PYRO_TABLE_ABSENT);
+  upload_.Release(kCopy, kNow);
+  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl, kLibc));
+  upload_.Load(kSsl, Table(10, 1), kMuchLater);
+  upload_.Load(kLibc, OfContent(5, Sparse(50)), kMuchLater);
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_LOADED) << "which fits beside it now";
 }
 
 TEST_F(TableUploadTest, SharesNothingOfWhichTheContentIsUnknown) {
