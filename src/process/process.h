@@ -43,6 +43,8 @@ struct Program {
   // Of a program that maps one file after another each publish has all of them once more. ld.so's
   // first ones go out at once, since most programs end soon.
   TokenBucket publishes{4, std::chrono::milliseconds(50)};
+  // The first event since the last publish that the kernel side has yet to hear of.
+  std::optional<MonotonicTime> changed_since = {};
 };
 
 using Programs = std::vector<Program, Charged<Program>>;

@@ -27,6 +27,10 @@ struct ProcessCounters {
   uint64_t processes_unreadable = 0;  // failures to read a living process
   uint64_t publishes = 0;
   uint64_t publishes_put_off = 0;  // changes of processes published often lately; done together
+  // From the first change of what a process has mapped to its next publish; these are no counters.
+  uint64_t publish_us_median = 0;
+  uint64_t publish_us_99_percent = 0;
+  uint64_t publish_us_longest = 0;
   uint64_t rechecks = 0;           // of one process's mappings, because the kernel disagreed
   uint64_t rechecks_changed = 0;   // of these: the kernel was right
   uint64_t rechecks_refused = 0;   // too many of that process, or of its user

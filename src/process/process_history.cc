@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <variant>
@@ -28,6 +29,10 @@ bool IsCounted(const FileMapping& range, const MappedFile& file) {
 bool IsSameFile(const ObjectInfo& before, const ObjectInfo& now) {
   return before.was_opened && !before.build_id.empty() && before.build_id == now.build_id &&
          WithoutDeleted(before.path) == WithoutDeleted(now.path);
+}
+
+uint64_t MicrosecondsOf(std::chrono::microseconds time) {
+  return static_cast<uint64_t>(time.count());
 }
 
 }  // namespace
@@ -118,7 +123,7 @@ void ProcessHistory::On(const MappingEvent& event) {
     changed |= process->program().space.Map({piece, counted}, event.when);
     if (piece.object == ObjectId(0)) NoteAnonymousCode(*process, nullptr);
   }
-  if (changed) changed_.insert(event.pid);
+  if (changed) NoteChange(*process, event.when);
 }
 
 void ProcessHistory::On(const ForkEvent& event) {
@@ -127,16 +132,16 @@ void ProcessHistory::On(const ForkEvent& event) {
   if (is_process && scan_) AdoptParent(event);
   Process* const parent = is_process ? processes_.Living(event.parent) : nullptr;
   if (parent != nullptr) NoteRecord(*parent);
-  const Process* const child = processes_.Apply(event);
+  Process* const child = processes_.Apply(event);
   if (const auto* const passed_over = processes_.FindPassedOver(event.pid);
       is_process && passed_over != nullptr) {
     NoteOverShare(*passed_over->share);
     Withdraw(event.pid);
   }
   if (child == nullptr) return;
+  NoteChange(*child, event.when);
   const Program& program = child->program();
   if (!program.complete && !program.over_budget && !child->kernel_thread) Adopt(event.pid);
-  changed_.insert(event.pid);
 }
 
 void ProcessHistory::On(const ExitEvent& event) {
@@ -151,7 +156,7 @@ void ProcessHistory::On(const CommEvent& event) {
   Process* const process = processes_.Apply(event);
   if (process != nullptr) {
     NoteRecord(*process);
-    changed_.insert(event.pid);
+    NoteChange(*process, event.when);
   } else if (event.exec && processes_.FindPassedOver(event.pid) != nullptr) {
     AdoptPassedOver(event.pid);
   }
@@ -222,6 +227,9 @@ ProcessCounters ProcessHistory::counters() const {
   all.remembered_ended = processes_.shares().all().ended;
   all.processes_forgotten_early = processes_.forgotten_early();
   all.processes_passed_over = processes_.passed_over();
+  all.publish_us_median = MicrosecondsOf(publish_latency_.Quantile(0.5));
+  all.publish_us_99_percent = MicrosecondsOf(publish_latency_.Quantile(0.99));
+  all.publish_us_longest = MicrosecondsOf(publish_latency_.longest());
   all.objects = objects_.size();
   all.objects_unopened = objects_.unopened();
   all.objects_refused = objects_.refused();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/foreign_files.h"
+#include "base/latency_histogram.h"
 #include "base/procfs.h"
 #include "process/address_space_sink.h"
 #include "process/file_inspections.h"
@@ -188,6 +189,8 @@ class ProcessHistory final : public ProcessKnowledge {
   // Withdraws the process if it cannot be published.
   void Publish(Pid pid);
   void PublishChanged();
+  // What `process` has mapped changed at `when`, or what it runs: it is to be published.
+  void NoteChange(Process& process, MonotonicTime when);
   bool MayPublish(Pid pid, MonotonicTime now);
   // Takes those out of what is to be published now that were published often.
   void PutOff();
@@ -205,6 +208,7 @@ class ProcessHistory final : public ProcessKnowledge {
   std::optional<ScanProgress> scan_;
   absl::flat_hash_set<Pid> changed_;                  // to publish at the end of the burst
   absl::flat_hash_set<Pid> put_off_;                  // to publish later
+  LatencyHistogram publish_latency_;                  // from an event to the sink
   absl::flat_hash_map<RootIdentity, Pid> witnesses_;  // a living process with that root
   std::vector<std::weak_ptr<const PerfMapDirectory>> perf_maps_;
   std::optional<OpenDirectory> open_;  // the last one: bursts are often about one process

@@ -52,6 +52,7 @@ void ProcessHistory::Publish(Pid pid) {
   if (process->kernel_thread || !program.exec || program.over_budget || program.space.empty()) {
     Withdraw(pid);
     program.space.NoteTold(MonotonicNow());
+    program.changed_since.reset();
     return;
   }
   const AddressSpace::Picture now = program.space.Current();
@@ -59,8 +60,17 @@ void ProcessHistory::Publish(Pid pid) {
                              .slack = program.drifts < kHabit ? 0 : program.drift_pages};
   sink_.Publish(process->key, *program.exec, exec_pages,
                 ToPublish(now.mappings, program, page_size_));
-  program.space.NoteTold(MonotonicNow());
+  const MonotonicTime told = MonotonicNow();
+  program.space.NoteTold(told);
+  if (program.changed_since) publish_latency_.Add(Between(*program.changed_since, told));
+  program.changed_since.reset();
   ++counters_.publishes;
+}
+
+void ProcessHistory::NoteChange(Process& process, MonotonicTime when) {
+  Program& program = process.program();
+  if (!program.changed_since) program.changed_since = when;
+  changed_.insert(process.key.pid);
 }
 
 void ProcessHistory::PublishChanged() {

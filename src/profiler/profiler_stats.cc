@@ -231,7 +231,7 @@ void AddShares(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 44);
+  static_assert(kNumbers<ProcessCounters> == 47);
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_resyncs_put_off_total", processes.resyncs_put_off,
@@ -247,6 +247,13 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
   list.Add("publishes_total", processes.publishes, "mapping arrays handed to the kernel");
   list.Add("publishes_put_off_total", processes.publishes_put_off,
            "changes of processes that had been published often lately, handed over together");
+  constexpr std::string_view kLatency = "publish_latency_us";
+  constexpr std::string_view kLatencyHelp =
+      "microseconds from a change of what a process has mapped until the kernel knew it, since the "
+      "start";
+  list.Add(kLatency, "quantile", "0.5", processes.publish_us_median, kLatencyHelp);
+  list.Add(kLatency, "quantile", "0.99", processes.publish_us_99_percent, kLatencyHelp);
+  list.Add(kLatency, "quantile", "1", processes.publish_us_longest, kLatencyHelp);
   list.Add("rechecks_total", processes.rechecks,
            "times one process's mappings were read again because the kernel disagreed");
   list.Add("rechecks_changed_total", processes.rechecks_changed, "of these: the kernel was right");

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "tests/unit/process/process_history_fixture.h"
 
 namespace pyrometer {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
@@ -114,6 +117,33 @@ TEST_F(ProcessHistoryTest, PublishesOncePerBurst) {
   history_.Apply(burst);
   EXPECT_EQ(sink_.publishes, before + 1);
   EXPECT_THAT(sink_.by_pid[Pid(200)].mappings, SizeIs(5));
+}
+
+TEST_F(ProcessHistoryTest, TellsHowLongItTookToPublishAChangeFromItsFirstEventOn) {
+  Scan();
+  EXPECT_EQ(history_.counters().publish_us_longest, 0U) << "nothing has changed";
+  const MonotonicTime born = Before(Now(), 3s);
+  const std::vector<ProcessEvent> burst = {
+      ForkEvent{born, Pid(200), Tid(200), Pid(100)},
+      At(Mapping(200, "/lib/b", 'b'), kStart + 0x10000, kStart + 0x12000)};
+  history_.Apply(burst);
+  ASSERT_THAT(sink_.by_pid[Pid(200)].mappings, SizeIs(2));
+  const ProcessCounters counters = history_.counters();
+  EXPECT_GE(counters.publish_us_longest, 3'000'000U);
+  EXPECT_LE(counters.publish_us_longest, Between(born, Now()) / 1us + 1);
+  EXPECT_EQ(counters.publish_us_99_percent, counters.publish_us_longest);
+}
+
+TEST_F(ProcessHistoryTest, CountsNoTimeInWhichNothingWasToBePublished) {
+  Scan();
+  const MonotonicTime now = Now();
+  Apply(ForkEvent{Before(now, 3s), Pid(200), Tid(200), Pid(100)});
+  Apply(CommEvent{Before(now, 2s), Pid(200), Tid(200), true, "new"});
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(200))) << "nothing is mapped yet";
+  Apply(Mapping(200, "/lib/b", 'b'));
+  EXPECT_TRUE(sink_.by_pid.contains(Pid(200)));
+  EXPECT_GE(history_.counters().publish_us_longest, 3'000'000U);
+  EXPECT_LT(history_.counters().publish_us_median, 1'000'000U);
 }
 
 TEST_F(ProcessHistoryTest, ReplaysEventsOlderThanTheScanWithoutHarm) {

@@ -35,6 +35,17 @@ TEST(StatsReport, HasALineForEachInText) {
   EXPECT_EQ(static_cast<size_t>(std::ranges::count(text, '\n')), ListStats(stats).size());
 }
 
+TEST(StatsReport, TellsQuantilesOfThePublishLatency) {
+  ProfilerStats stats;
+  stats.processes.publish_us_median = 210;
+  stats.processes.publish_us_99_percent = 4100;
+  stats.processes.publish_us_longest = 9007;
+  const std::string text = StatsReport(stats, StatsFormat::kText);
+  EXPECT_THAT(text, HasSubstr("         210  publish_latency_us{quantile=0.5} "));
+  EXPECT_THAT(text, HasSubstr("        4100  publish_latency_us{quantile=0.99} "));
+  EXPECT_THAT(text, HasSubstr("        9007  publish_latency_us{quantile=1} "));
+}
+
 TEST(StatsReport, IsAnArrayOfObjectsInJson) {
   ProfilerStats stats;
   stats.ticks.idle = 5;
