@@ -8,13 +8,13 @@
 namespace pyrometer {
 
 Result<OpenedFile> DirectForeignFiles::OpenForReading(int path_fd,
-                                                      std::chrono::nanoseconds /*limit*/) {
+                                                      const FilePatience& /*patience*/) {
   ASSIGN_OR_RETURN(UniqueFd fd, OpenAgain(path_fd));
   return OpenedFile{.fd = std::move(fd), .is_copy = false};
 }
 
 Result<UniqueFd> DirectForeignFiles::LookUp(int root_fd, const std::string& path, int flags,
-                                            std::chrono::nanoseconds /*limit*/) {
+                                            const FilePatience& /*patience*/) {
   return FindInRoot(root_fd, path, flags);
 }
 

@@ -9,9 +9,9 @@ namespace pyrometer {
 // not answer it hangs.
 class DirectForeignFiles final : public ForeignFiles {
  public:
-  Result<OpenedFile> OpenForReading(int path_fd, std::chrono::nanoseconds limit) override;
+  Result<OpenedFile> OpenForReading(int path_fd, const FilePatience& patience) override;
   Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
-                          std::chrono::nanoseconds limit) override;
+                          const FilePatience& patience) override;
 };
 
 }  // namespace pyrometer

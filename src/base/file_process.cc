@@ -86,9 +86,9 @@ FileProcess::~FileProcess() {
   ::waitpid(nursery_pid_, nullptr, 0);
 }
 
-Result<OpenedFile> FileProcess::OpenForReading(int path_fd, std::chrono::nanoseconds limit) {
-  ASSIGN_OR_RETURN(Worker worker, Take());
-  Session session(*this, std::move(worker), limit);
+Result<OpenedFile> FileProcess::OpenForReading(int path_fd, const FilePatience& patience) {
+  ASSIGN_OR_RETURN(Worker worker, Take(patience.file_system));
+  Session session(*this, std::move(worker), patience.limit);
   ASSIGN_OR_RETURN(Answer opened, session.Ask({.what = FileRequest::What::kOpen}, path_fd));
   if (opened.reply.what == FileReply::What::kFile) {
     return OpenedFile{.fd = std::move(opened.attached)};
@@ -100,14 +100,14 @@ Result<OpenedFile> FileProcess::OpenForReading(int path_fd, std::chrono::nanosec
 }
 
 Result<UniqueFd> FileProcess::LookUp(int root_fd, const std::string& path, int flags,
-                                     std::chrono::nanoseconds limit) {
+                                     const FilePatience& patience) {
   FileRequest request{.what = FileRequest::What::kLookUp, .flags = flags};
   if (path.size() >= request.path.size() || path.find('\0') != std::string::npos) {
     return Fail(ErrorCode::kInvalid, "a path that is too long, or has a zero byte");
   }
   std::ranges::copy(path, request.path.begin());
-  ASSIGN_OR_RETURN(Worker worker, Take());
-  Session session(*this, std::move(worker), limit);
+  ASSIGN_OR_RETURN(Worker worker, Take(patience.file_system));
+  Session session(*this, std::move(worker), patience.limit);
   ASSIGN_OR_RETURN(Answer found, session.Ask(request, root_fd));
   return std::move(found.attached);
 }
@@ -137,31 +137,39 @@ void FileProcess::Sweep() {
   });
 }
 
+size_t FileProcess::StuckIn(uint64_t file_system) const {
+  return static_cast<size_t>(std::ranges::count(stuck_, file_system, &Worker::file_system));
+}
+
 void FileProcess::Kill(Worker worker) {
   nursery_.Send(NurseryRequest{.what = NurseryRequest::What::kKill, .pid = worker.pid})
       .has_value();  // without a nursery there are no workers
   stuck_.push_back(std::move(worker));
 }
 
-Result<FileProcess::Worker> FileProcess::Take() {
+Result<FileProcess::Worker> FileProcess::Take(uint64_t file_system) {
   const std::scoped_lock lock(mutex_);
   // Usually the one that has just answered.
   if (idle_.empty() && !closing_.empty()) {
     closing_.back().socket.WaitUntilReadable(kNearlyFree);
   }
   Sweep();
+  if (file_system != 0 && StuckIn(file_system) >= kMostStuckOfOne) {
+    return Fail(ErrorCode::kExhausted, "the file system has not answered before");
+  }
   if (!idle_.empty()) {
     Worker worker = std::move(idle_.back());
     idle_.pop_back();
+    worker.file_system = file_system;
     return worker;
   }
   if (stuck_.size() + closing_.size() >= options_.max_stuck) {
     return Fail(ErrorCode::kExhausted, "too many files wait for file systems that do not answer");
   }
-  return Fork();
+  return Fork(file_system);
 }
 
-Result<FileProcess::Worker> FileProcess::Fork() {
+Result<FileProcess::Worker> FileProcess::Fork(uint64_t file_system) {
   ASSIGN_OR_RETURN(auto ends, MessageSocket::Pair());
   RETURN_IF_ERROR(nursery_.Send(NurseryRequest{}, ends.second.fd()));
   int32_t pid = 0;
@@ -170,7 +178,8 @@ Result<FileProcess::Worker> FileProcess::Fork() {
   }
   RETURN_IF_ERROR(nursery_.Receive(pid));
   if (pid <= 0) return Fail(ErrorCode::kExhausted, "no further process to open files");
-  return Worker{.socket = std::move(ends.first), .pid = pid, .must_be_free = {}};
+  return Worker{
+      .socket = std::move(ends.first), .pid = pid, .file_system = file_system, .must_be_free = {}};
 }
 
 void FileProcess::Return(Worker worker) {

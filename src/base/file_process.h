@@ -34,6 +34,10 @@ class FileProcess final : public ForeignFiles {
     FileOperations* operations = nullptr;  // what workers do; null: the real thing
   };
 
+  // A file system gets no more of them until one has ended. So those that hang for days take no
+  // more each time that they are tried, and the rest has its files.
+  static constexpr size_t kMostStuckOfOne = 2;
+
   // Forks the nursery. REQUIRES: this process has one thread. Errors: those of fork(2) and
   // socketpair(2).
   static Result<std::unique_ptr<FileProcess>> Start(const Options& options);
@@ -41,9 +45,9 @@ class FileProcess final : public ForeignFiles {
   FileProcess(const FileProcess&) = delete;
   FileProcess& operator=(const FileProcess&) = delete;
 
-  Result<OpenedFile> OpenForReading(int path_fd, std::chrono::nanoseconds limit) override;
+  Result<OpenedFile> OpenForReading(int path_fd, const FilePatience& patience) override;
   Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
-                          std::chrono::nanoseconds limit) override;
+                          const FilePatience& patience) override;
 
   // Workers that did not answer in time and have not ended.
   size_t stuck();
@@ -52,6 +56,7 @@ class FileProcess final : public ForeignFiles {
   struct Worker {
     MessageSocket socket;
     pid_t pid = 0;
+    uint64_t file_system = 0;    // of its last request
     MonotonicTime must_be_free;  // is killed if it has not said that it is free by then
   };
   struct Answer {
@@ -66,13 +71,14 @@ class FileProcess final : public ForeignFiles {
         copies_(options.copies),
         nursery_(std::move(nursery)) {}
 
-  Result<Worker> Take();
+  Result<Worker> Take(uint64_t file_system);
   void Return(Worker worker);
   void GiveUp(Worker worker);
   // With the lock held.
   void Sweep();
+  size_t StuckIn(uint64_t file_system) const;
   void Kill(Worker worker);
-  Result<Worker> Fork();
+  Result<Worker> Fork(uint64_t file_system);
 
   const Options options_;
   const pid_t nursery_pid_;

@@ -16,6 +16,13 @@ struct OpenedFile {
   bool is_copy = false;
 };
 
+// How long to wait for an answer, and from whom: any number that stands for a file system; 0 if
+// that is not known.
+struct FilePatience {
+  std::chrono::nanoseconds limit;
+  uint64_t file_system = 0;
+};
+
 // Opens files of profiled programs. That may hang for ever where a file system waits for a server
 // (FUSE, NFS), and a thread that hangs so keeps its whole process from ending. What this takes and
 // gives out does not: O_PATH descriptors, whose closing calls no file system, and OpenedFile.
@@ -25,14 +32,14 @@ class ForeignFiles {
   virtual ~ForeignFiles() = default;
 
   // The file that `path_fd` (O_PATH) is. Errors: kInvalid if it is not a regular file; kExhausted
-  // if there was no answer within `limit`, or no room for a copy; kPermission, kNotFound, kIo.
-  virtual Result<OpenedFile> OpenForReading(int path_fd, std::chrono::nanoseconds limit) = 0;
+  // if there was no answer within the limit, or no room for a copy; kPermission, kNotFound, kIo.
+  virtual Result<OpenedFile> OpenForReading(int path_fd, const FilePatience& patience) = 0;
 
   // What `path` leads to inside the directory `root_fd` (O_PATH), out of which neither it nor
   // symbolic links in it lead: an O_PATH descriptor. `flags`: O_DIRECTORY, O_NOFOLLOW or 0. Errors:
-  // kExhausted if there was no answer within `limit`; kNotFound, kPermission, kInvalid, kIo.
+  // kExhausted if there was no answer within the limit; kNotFound, kPermission, kInvalid, kIo.
   virtual Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
-                                  std::chrono::nanoseconds limit) = 0;
+                                  const FilePatience& patience) = 0;
 };
 
 }  // namespace pyrometer

@@ -33,15 +33,17 @@ Result<FileFindings> Inspect(const Inspection& inspection) {
   FileFindings found{.file = question.file, .identity = {}, .opened = {}, .facts = {}};
   if (found.file == nullptr) {
     const int flags = question.depth == FileQuestion::Depth::kDirectory ? O_DIRECTORY : 0;
-    ASSIGN_OR_RETURN(UniqueFd fd, inspection.files->LookUp(question.root->get(), question.path,
-                                                           flags, inspection.limit));
+    ASSIGN_OR_RETURN(UniqueFd fd,
+                     inspection.files->LookUp(question.root->get(), question.path, flags,
+                                              {inspection.limit, question.file_system}));
     found.file = std::make_shared<const UniqueFd>(std::move(fd));
   }
   if (question.depth == FileQuestion::Depth::kDirectory) return found;
   ASSIGN_OR_RETURN(found.identity, IdentityOf(found.file->get()));
   if (question.depth == FileQuestion::Depth::kIdentity) return found;
   ASSIGN_OR_RETURN(found.opened, inspection.files->OpenForReading(
-                                     found.file->get(), Between(MonotonicNow(), deadline)));
+                                     found.file->get(),
+                                     {Between(MonotonicNow(), deadline), question.file_system}));
   if (question.depth == FileQuestion::Depth::kFacts) {
     ASSIGN_OR_RETURN(found.facts, inspection.inspector->Inspect(found.opened.fd.get()));
   }

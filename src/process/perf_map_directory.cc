@@ -53,13 +53,15 @@ bool PerfMapDirectory::IsSame(const PerfMapDirectory& other) const {
 
 Result<UniqueFd> PerfMapDirectory::Open() const {
   const std::string path = fmt::format("perf-{}.map", namespace_pid_.value());
-  ASSIGN_OR_RETURN(const UniqueFd found, files_->LookUp(tmp_->get(), path, O_NOFOLLOW, kLimit));
+  ASSIGN_OR_RETURN(const Inode tmp, InodeOf(tmp_->get()));
+  const FilePatience patience{.limit = kLimit, .file_system = tmp.device};
+  ASSIGN_OR_RETURN(const UniqueFd found, files_->LookUp(tmp_->get(), path, O_NOFOLLOW, patience));
   ASSIGN_OR_RETURN(const uint32_t owner, OwnerOf(found.get()));
   if (owner != 0 && owner != owner_) {
     return Fail(ErrorCode::kPermission, "{} belongs to user {}, its process to user {}", path,
                 owner, owner_);
   }
-  ASSIGN_OR_RETURN(OpenedFile opened, files_->OpenForReading(found.get(), kLimit));
+  ASSIGN_OR_RETURN(OpenedFile opened, files_->OpenForReading(found.get(), patience));
   return std::move(opened.fd);
 }
 

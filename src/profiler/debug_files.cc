@@ -31,9 +31,11 @@ Result<UniqueFd> OpenDebugFile(const UniqueFd& root, const DebugFileCriteria& ob
                                ForeignFiles& files, Indexer& indexer) {
   const std::string path = DebugFilePath(object.build_id);
   if (path.empty()) return Fail(ErrorCode::kNotFound, "no build id to find a debug file by");
-  ASSIGN_OR_RETURN(const UniqueFd place, files.LookUp(root.get(), path, 0, DebugFiles::kMostTime));
+  // Not the root's own: what hangs may be mounted below it.
+  const FilePatience patience{.limit = DebugFiles::kMostTime, .file_system = ~FileSystemOf(root)};
+  ASSIGN_OR_RETURN(const UniqueFd place, files.LookUp(root.get(), path, 0, patience));
   ASSIGN_OR_RETURN(const uint32_t user, OwnerOf(place.get()));
-  ASSIGN_OR_RETURN(OpenedFile file, files.OpenForReading(place.get(), DebugFiles::kMostTime));
+  ASSIGN_OR_RETURN(OpenedFile file, files.OpenForReading(place.get(), patience));
   ASSIGN_OR_RETURN(const ObjectFacts facts, indexer.Inspect(file.fd.get()));
   if ((user != 0 && user != object.user) || facts.build_id != object.build_id) {
     return Fail(ErrorCode::kNotFound, "{} does not belong to the object", path);

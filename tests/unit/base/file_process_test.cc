@@ -36,7 +36,12 @@ class BadFileSystem : public FileOperations {
   bool IsLocal(int fd) override { return is_local && FileOperations::IsLocal(fd); }
   Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags) override {
     worker() = ::getpid();
-    while (path == "hangs") ::pause();
+    if (path == "hangs for ever" && ::fork() == 0) {
+      // Keeps the worker's socket, so that it counts as one that cannot be killed.
+      ::alarm(60);
+      while (true) ::pause();
+    }
+    while (path.starts_with("hangs")) ::pause();
     if (path == "dies") ::_exit(1);
     return FileOperations::LookUp(root_fd, path, flags);
   }
@@ -84,7 +89,7 @@ TEST_F(FileProcessTest, OpensFilesByWhatStandsForThem) {
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   for (int i = 0; i < 20; ++i) {
-    const Result<OpenedFile> file = files->OpenForReading(PathTo("file").get(), kLong);
+    const Result<OpenedFile> file = files->OpenForReading(PathTo("file").get(), {kLong});
     EXPECT_EQ(Content(file), "content");
     EXPECT_FALSE(file->is_copy);
   }
@@ -98,7 +103,7 @@ TEST_F(FileProcessTest, CopiesWhatIsNotLocal) {
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   const UniqueFd path = PathTo("file");
-  Result<OpenedFile> file = files->OpenForReading(path.get(), kLong);
+  Result<OpenedFile> file = files->OpenForReading(path.get(), {kLong});
   EXPECT_TRUE(Content(file) == content);
   ASSERT_TRUE(file.has_value());
   EXPECT_TRUE(file->is_copy);
@@ -113,7 +118,7 @@ TEST_F(FileProcessTest, OpensNothingButFiles) {
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   for (const char* name : {"fifo", ""}) {
-    const Result<OpenedFile> file = files->OpenForReading(PathTo(name).get(), kLong);
+    const Result<OpenedFile> file = files->OpenForReading(PathTo(name).get(), {kLong});
     ASSERT_FALSE(file.has_value()) << name;
     EXPECT_EQ(file.error().code(), ErrorCode::kInvalid);
   }
@@ -125,12 +130,12 @@ TEST_F(FileProcessTest, LooksUpPathsInsideARoot) {
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   const UniqueFd root = PathTo("root");
-  const Result<UniqueFd> found = files->LookUp(root.get(), "/link", 0, kLong);
+  const Result<UniqueFd> found = files->LookUp(root.get(), "/link", 0, {kLong});
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(Content(files->OpenForReading(found->get(), kLong)), "content");
-  EXPECT_EQ(files->LookUp(root.get(), "/nothing", 0, kLong).error().code(), ErrorCode::kNotFound);
-  EXPECT_FALSE(files->LookUp(root.get(), "/link", O_DIRECTORY, kLong).has_value());
-  EXPECT_EQ(files->LookUp(root.get(), std::string(5000, 'x'), 0, kLong).error().code(),
+  EXPECT_EQ(Content(files->OpenForReading(found->get(), {kLong})), "content");
+  EXPECT_EQ(files->LookUp(root.get(), "/nothing", 0, {kLong}).error().code(), ErrorCode::kNotFound);
+  EXPECT_FALSE(files->LookUp(root.get(), "/link", O_DIRECTORY, {kLong}).has_value());
+  EXPECT_EQ(files->LookUp(root.get(), std::string(5000, 'x'), 0, {kLong}).error().code(),
             ErrorCode::kInvalid);
 }
 
@@ -138,11 +143,11 @@ TEST_F(FileProcessTest, GivesUpWhatDoesNotAnswer) {
   tree_.File("file", "content");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
-  const Result<UniqueFd> hung = files->LookUp(PathTo("").get(), "hangs", 0, milliseconds(50));
+  const Result<UniqueFd> hung = files->LookUp(PathTo("").get(), "hangs", 0, {milliseconds(50)});
   ASSERT_FALSE(hung.has_value());
   EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
   EXPECT_TRUE(HasEnded(operations_.worker()));
-  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), kLong)), "content");
+  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLong})), "content");
   EXPECT_EQ(files->stuck(), 0U);
 }
 
@@ -150,8 +155,8 @@ TEST_F(FileProcessTest, OutlivesWorkersThatDie) {
   tree_.File("file", "content");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
-  EXPECT_FALSE(files->LookUp(PathTo("").get(), "dies", 0, kLong).has_value());
-  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), kLong)), "content");
+  EXPECT_FALSE(files->LookUp(PathTo("").get(), "dies", 0, {kLong}).has_value());
+  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLong})), "content");
 }
 
 TEST_F(FileProcessTest, AnswersSeveralAtOnceWhileOneHangs) {
@@ -159,13 +164,13 @@ TEST_F(FileProcessTest, AnswersSeveralAtOnceWhileOneHangs) {
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   std::jthread hanging(
-      [&] { files->LookUp(PathTo("").get(), "hangs", 0, seconds(1)).has_value(); });
+      [&] { files->LookUp(PathTo("").get(), "hangs", 0, {seconds(1)}).has_value(); });
   std::vector<std::jthread> threads;
   std::atomic<int> right = 0;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int k = 0; k < 20; ++k) {
-        right += Content(files->OpenForReading(PathTo("file").get(), kLong)) == "content" ? 1 : 0;
+        right += Content(files->OpenForReading(PathTo("file").get(), {kLong})) == "content" ? 1 : 0;
       }
     });
   }
@@ -176,7 +181,7 @@ TEST_F(FileProcessTest, AnswersSeveralAtOnceWhileOneHangs) {
 TEST_F(FileProcessTest, LeavesNothingBehind) {
   auto files = Start();
   ASSERT_NE(files, nullptr);
-  files->LookUp(PathTo("").get(), "nothing", 0, kLong).has_value();
+  files->LookUp(PathTo("").get(), "nothing", 0, {kLong}).has_value();
   const pid_t worker = operations_.worker();
   files.reset();
   EXPECT_TRUE(HasEnded(worker));
@@ -189,17 +194,32 @@ TEST_F(FileProcessTest, HoldsNoDescriptorOfOurs) {
   UniqueFd in(ends[1]);
   const auto files = Start();
   ASSERT_NE(files, nullptr);
-  files->LookUp(PathTo("").get(), "nothing", 0, kLong).has_value();
+  files->LookUp(PathTo("").get(), "nothing", 0, {kLong}).has_value();
   in.Reset();
   char byte = 0;
   EXPECT_EQ(::read(out.get(), &byte, 1), 0);  // as nobody can write
+}
+
+TEST_F(FileProcessTest, LosesFewWorkersToAFileSystemHoweverOftenItIsTried) {
+  tree_.File("file", "content");
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  for (int i = 0; i < 5; ++i) {
+    const Result<UniqueFd> hung =
+        files->LookUp(PathTo("").get(), "hangs for ever", 0, {milliseconds(50), 7});
+    ASSERT_FALSE(hung.has_value());
+    EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
+  }
+  EXPECT_EQ(files->stuck(), FileProcess::kMostStuckOfOne);
+  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLong, 8})), "content");
+  EXPECT_FALSE(files->OpenForReading(PathTo("file").get(), {kLong, 7})) << "it would hang";
 }
 
 TEST_F(FileProcessTest, OpensNothingWithTooManyStuck) {
   tree_.File("file", "content");
   const auto files = FileProcess::Start({.max_stuck = 0, .operations = &operations_});
   ASSERT_TRUE(files.has_value());
-  EXPECT_EQ((*files)->OpenForReading(PathTo("file").get(), kLong).error().code(),
+  EXPECT_EQ((*files)->OpenForReading(PathTo("file").get(), {kLong}).error().code(),
             ErrorCode::kExhausted);
 }
 

@@ -37,23 +37,23 @@ class HangingFiles : public ForeignFiles {
     return questions_;
   }
 
-  Result<OpenedFile> OpenForReading(int path_fd, std::chrono::nanoseconds limit) override {
+  Result<OpenedFile> OpenForReading(int path_fd, const FilePatience& patience) override {
     const Result<Inode> file = InodeOf(path_fd);
     {
       std::unique_lock lock(mutex_);
       ++questions_;
       answered_.wait(lock, [&] { return !file || !hung_.contains(file->number); });
     }
-    return files_.OpenForReading(path_fd, limit);
+    return files_.OpenForReading(path_fd, patience);
   }
   Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
-                          std::chrono::nanoseconds limit) override {
+                          const FilePatience& patience) override {
     {
       std::unique_lock lock(mutex_);
       ++questions_;
       answered_.wait(lock, [&] { return !hangs_on_paths_; });
     }
-    return files_.LookUp(root_fd, path, flags, limit);
+    return files_.LookUp(root_fd, path, flags, patience);
   }
 
  private:
