@@ -50,8 +50,9 @@ def is_right_program(sample):
     )
 
 
-def judge(profile, comms):
-    """A Counter of what the samples with a user stack are; `right` among them."""
+def judge(profile, comms, roots=()):
+    """A Counter of what the samples with a user stack are; `right` among them. `roots`: functions
+    without call frame information that a thread may begin in."""
     verdicts = collections.Counter()
     for sample in profile.samples:
         if sample.labels.get("comm") not in comms:
@@ -63,7 +64,7 @@ def judge(profile, comms):
             verdict = "another program"
         elif stacks.is_cut(sample):
             verdict = sample.frames[0].function.strip("[]")
-        elif stacks.is_entry(frames[0]) is False:
+        elif frames[0].function not in roots and stacks.is_entry(frames[0]) is False:
             verdict = "ends at %s in %s" % (frames[0].function, os.path.basename(frames[0].mapping))
         else:
             verdict = "right"

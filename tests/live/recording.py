@@ -37,9 +37,11 @@ class Cost:
     seconds: float  # that it sampled
     sampling_cpu: float  # while it sampled
     total_cpu: float  # with its start and its end, and its children
+    ending: float  # seconds from SIGINT to its end
     resident: int  # peak, without mapped kernel memory
     kernel_memory: int  # maps and perf buffers
     tick_ns: float  # mean run of the BPF program, with what the kernel takes for measuring it
+    ticks: int  # runs of that program, by the kernel's own books
 
     def sampling_percent(self):
         return 100 * self.sampling_cpu / self.seconds
@@ -51,6 +53,7 @@ class Recording:
     profile: pprof_reader.Profile
     accounting: Accounting
     cost: Cost
+    said: str  # on standard error
 
 
 def argument_parser(description, seconds, frequency):
@@ -103,8 +106,8 @@ def _wait_until_sampling(process):
 class Recorder:
     """A context manager: samples from when it is entered to finish()."""
 
-    def __init__(self, program, frequency, keep=None, name="recorded"):
-        self._base = [program, "record", "--quiet", "--frequency", str(frequency)]
+    def __init__(self, program, frequency, keep=None, name="recorded", options=()):
+        self._base = [program, "record", "--quiet", "--frequency", str(frequency), *options]
         self._keep = keep
         self._name = name.replace(" ", "_")
 
@@ -141,6 +144,10 @@ class Recorder:
         """(BPF maps, open files) of the recorder now."""
         return kernel.bpf_maps_of(self._process.pid), kernel.files_of(self._process.pid)
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def finish(self):
         """Ends it and returns the Recording."""
         cost = self._stop()
@@ -151,7 +158,7 @@ class Recorder:
         accounting = Accounting.parse(self._said())
         if accounting is None:
             raise Failure("record gave no account: " + self._said())
-        return Recording(folded, profile, accounting, cost)
+        return Recording(folded, profile, accounting, cost, self._said())
 
     def _stop(self):
         """The Cost. Raises Failure if it did not end well."""
@@ -163,7 +170,8 @@ class Recorder:
         tick_ns = self._program.run_ns() / self._program.runs()
         self._process.send_signal(signal.SIGINT)
         peak = 0
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        told = time.monotonic()
+        deadline = told + DEADLINE_SECONDS
         while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             peak = max(peak, kernel.peak_resident_of(pid))
             if time.monotonic() > deadline:
@@ -173,8 +181,8 @@ class Recorder:
         self._process.returncode = os.waitstatus_to_exitcode(status)
         if self._process.returncode != 0:
             raise Failure("record ended with %d: %s" % (self._process.returncode, self._said()))
-        return Cost(seconds, sampling_cpu, usage.ru_utime + usage.ru_stime,
-                    peak - mapped, kernel_memory, tick_ns)  # fmt: skip
+        return Cost(seconds, sampling_cpu, usage.ru_utime + usage.ru_stime, time.monotonic() - told,
+                    peak - mapped, kernel_memory, tick_ns, self._program.runs())  # fmt: skip
 
     def _said(self):
         with open(self._stderr, errors="replace") as file:
@@ -186,9 +194,9 @@ class Recorder:
             self._process.wait()
 
 
-def recorder(chosen, name):
-    """A Recorder by what arguments() returned."""
-    return Recorder(chosen.pyrometer, chosen.frequency, chosen.keep, name)
+def recorder(chosen, name, *options):
+    """A Recorder by what arguments() returned, with more options of `record`."""
+    return Recorder(chosen.pyrometer, chosen.frequency, chosen.keep, name, options)
 
 
 def record(chosen, name):

@@ -73,10 +73,10 @@ class Stage:
         if result.returncode != 0:
             raise Missing("%s: %s" % (command[0], result.stdout.strip()[-300:]))
 
-    def start(self, *command):
+    def start(self, *command, stdout=subprocess.DEVNULL):
         """Until the stage is left."""
         process = subprocess.Popen(command, cwd=self.directory, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   stdout=stdout, stderr=subprocess.DEVNULL,
                                    start_new_session=True)  # fmt: skip
         self._stack.callback(self._stop, process)
         return process

@@ -177,9 +177,39 @@ def bytes_of_maps_of(pid, value_size):
 
 def peak_resident_of(pid):
     """Bytes, and 0 for one that has ended. Unlike ru_maxrss, it knows nothing of the program that started it."""
+    return _status_of(pid, "VmHWM:") * 1024
+
+
+def anonymous_memory_of(pid):
+    """Resident bytes of heap and stacks now, and 0 for one that has ended."""
+    return _status_of(pid, "RssAnon:") * 1024
+
+
+def threads_of(pid):
+    """Number of threads, and 0 for one that has ended."""
+    return _status_of(pid, "Threads:")
+
+
+def descendants_of(pid):
+    """Number of its children, their children and so on."""
+    parents = {}
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % number) as file:
+                parents[int(number)] = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            pass  # it has just ended
+    found, seen = 0, {pid}
+    while new := {child for child, parent in parents.items() if parent in seen} - seen:
+        seen |= new
+        found += len(new)
+    return found
+
+
+def _status_of(pid, field):
     try:
         with open("/proc/%d/status" % pid) as file:
-            return next((1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM:")), 0)
+            return next((int(line.split()[1]) for line in file if line.startswith(field)), 0)
     except OSError:
         return 0
 

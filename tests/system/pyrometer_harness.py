@@ -411,11 +411,14 @@ class Recorder:
 
 
 def stats_of(stderr):
-    """What --stats=json printed: name -> number, of one with labels the sum."""
+    """What --stats=json printed: name -> number, of one with labels the sum; and each of those as
+    name{label=value}."""
     stats = {}
     lines, _ = json.JSONDecoder().raw_decode(stderr, stderr.index("\n[\n") + 1)
     for line in lines:
         stats[line["name"]] = stats.get(line["name"], 0) + line["value"]
+        for label, value in line["labels"].items():
+            stats["%s{%s=%s}" % (line["name"], label, value)] = line["value"]
     return stats
 
 
