@@ -31,9 +31,9 @@ struct ProcessCounters {
   uint64_t publish_us_median = 0;
   uint64_t publish_us_99_percent = 0;
   uint64_t publish_us_longest = 0;
-  uint64_t rechecks = 0;           // of one process's mappings, because the kernel disagreed
-  uint64_t rechecks_changed = 0;   // of these: the kernel was right
-  uint64_t rechecks_refused = 0;   // too many of that process, or of its user
+  uint64_t rechecks = 0;          // of one process's mappings, because the kernel disagreed
+  uint64_t rechecks_changed = 0;  // of these: the kernel was right
+  uint64_t rechecks_refused = 0;  // too many of that process, or of its user
 
   uint64_t programs_over_budget = 0;  // with more executable mappings than are kept
   uint64_t mappings_passed_over = 0;  // new ones of these programs
