@@ -21,6 +21,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 constexpr Pid kInit(1);
 constexpr uint64_t kCode = 0x10'0000'0000;  // where programs make code
 constexpr uint64_t kKernelCode = 0xffffffffc0000000;
+constexpr uint32_t kLongAgo = 1000;  // the newest release of each image at the start
 
 }  // namespace
 
@@ -30,15 +31,21 @@ Life::Life(const Scale& scale, Fleet& fleet, Engine& engine, SimulatedClock& clo
       engine_(engine),
       clock_(clock),
       now_(clock.Now()),
-      releases_(scale.containers / Fleet::kSharing + 1) {}
+      releases_(scale.containers / Fleet::kSharing + 1, kLongAgo) {}
 
 void Life::Begin() {
   const TaskRecord init{kInit, Tid(1), StartTime(1), ExecId(1), MonotonicNow()};
   engine_.Scan(std::span(&init, 1));
   for (uint32_t i = 0; i < scale_.containers; ++i) {
-    containers_.push_back(StartContainer(i));
+    containers_.push_back(StartContainer(i, releases_[i / Fleet::kSharing] - Outdated()));
     engine_.Pump(Tick());
   }
+}
+
+uint32_t Life::Outdated() {
+  uint32_t releases = 0;
+  while (releases < kLongAgo && Draw(Fleet::kSharing) != 0) releases += Draw(2);
+  return releases;
 }
 
 void Life::RunDay() {
@@ -64,8 +71,9 @@ void Life::Happen(MonotonicTime until) {
   for (uint32_t n = Due(scale_.containers / 10.0, owed_containers_); n > 0; --n) {
     const uint32_t number = Draw(scale_.containers);
     StopContainer(*containers_[number]);
-    if (Draw(2) == 0) ++releases_[number / Fleet::kSharing];
-    containers_[number] = StartContainer(number);
+    uint32_t& newest = releases_[number / Fleet::kSharing];
+    if (Draw(2) == 0) ++newest;
+    containers_[number] = StartContainer(number, newest);
   }
   for (uint32_t n = Due(scale_.processes_per_day, owed_processes_); n > 0; --n) StartProcess();
   ReplaceThread();
@@ -112,9 +120,8 @@ void Life::Map(Pid pid, uint64_t base, const Container& container, size_t first,
   }
 }
 
-std::shared_ptr<Container> Life::StartContainer(uint32_t number) {
+std::shared_ptr<Container> Life::StartContainer(uint32_t number, uint32_t release) {
   ++tally_.containers;
-  const uint32_t release = releases_[number / Fleet::kSharing];
   auto container = std::make_shared<Container>(fleet_.Deploy(number, release));
   const ProcessKey main = Fork(kInit);
   container->main = main.pid;

@@ -63,7 +63,10 @@ class Life {
   uint32_t NextId();
   ProcessKey Fork(Pid parent);
   void Map(Pid pid, uint64_t base, const Container& container, size_t first, size_t count);
-  std::shared_ptr<Container> StartContainer(uint32_t number);
+  std::shared_ptr<Container> StartContainer(uint32_t number, uint32_t release);
+  // How many releases a container is behind the newest one after years like this: else every day
+  // would have more of them side by side than the one before.
+  uint32_t Outdated();
   void StopContainer(const Container& container);
   void StartProcess();
   void ReplaceThread();

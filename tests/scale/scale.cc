@@ -36,7 +36,8 @@ struct Held {
   uint64_t remembered = 0;  // bytes, of processes and what they have mapped
   uint64_t pool = 0;        // mappings in the kernel
   uint64_t kernel_tables = 0;
-  uint64_t chunks = 0;
+  uint64_t rows = 0;
+  uint64_t chunks = 0;   // that hold them
   uint64_t tables = 0;   // in user space
   uint64_t symbols = 0;  // bytes
 };
@@ -70,6 +71,7 @@ Held Measure(const Engine& engine, uint64_t empty) {
           .remembered = held.processes.remembered_bytes,
           .pool = held.mappings.mappings,
           .kernel_tables = held.kernel_tables.tables,
+          .rows = held.kernel_tables.rows,
           .chunks = held.kernel_tables.chunks,
           .tables = held.store.tables_kept,
           .symbols = held.names.symbol_table_bytes};
@@ -89,6 +91,7 @@ constexpr auto kLimits = std::to_array<Limit>({
     {"objects", &Held::objects, 64},
     {"mappings in the kernel", &Held::pool, 1024},
     {"tables in the kernel", &Held::kernel_tables, 64},
+    {"rows in the kernel", &Held::rows, 4096},
     {"chunks in the kernel", &Held::chunks, 1},
     {"tables in user space", &Held::tables, 64},
     {"symbols", &Held::symbols, 1 << 20},
@@ -114,8 +117,8 @@ bool IsNamed(const Tally& tally) {
 
 constexpr std::string_view kHeader =
     "| day | events | us each | ms a window | heap MB | RSS MB | fds | objects | living "
-    "| processes KB | mappings | kernel tables | chunks | tables | symbols KB |\n"
-    "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+    "| processes KB | mappings | kernel tables | rows | chunks | tables | symbols KB |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 double Megabytes(uint64_t bytes) {
   return static_cast<double>(bytes) / 1e6;
@@ -124,11 +127,11 @@ double Megabytes(uint64_t bytes) {
 void Print(uint32_t day, const Held& held, const Engine::Spent& spent) {
   fmt::print(
       "| {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {} | {} | {} | {} | {} | {} | {} | {} | {} "
-      "|\n",
+      "| {} |\n",
       day, spent.events, 1e6 * spent.on_events / static_cast<double>(spent.events),
       1e3 * spent.on_windows / static_cast<double>(spent.windows), Megabytes(held.heap),
       Megabytes(held.resident), held.descriptors, held.objects, held.processes,
-      held.remembered / 1000, held.pool, held.kernel_tables, held.chunks, held.tables,
+      held.remembered / 1000, held.pool, held.kernel_tables, held.rows, held.chunks, held.tables,
       held.symbols / 1000);
   std::fflush(stdout);
 }

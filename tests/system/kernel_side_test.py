@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel side holds for the recorder, and loses: as little as is promised."""
+"""What the kernel side holds for the recorder: as little as is promised."""
 
 import os
 import signal
 
 from pyrometer_harness import (
-    CPUS, BpfTestCase, Running, count_where, describe, main, program, wait_for,
+    CPUS, BpfTestCase, Running, main, program, wait_for,
 )
 import kernel
 
@@ -64,20 +64,6 @@ class KernelSide(BpfTestCase):
             self.assertIn(parent.pid, kernel.keys_of(pid, "processes"))
         recording = recorder.interrupt().finish()
         self.assertEqual(recording.status, 0, recording.stderr)
-
-    def test_deep_stacks_at_5_khz(self):
-        commands = [program("deep_paths"), "300", "0"]
-        with Running(*commands) as one, Running(*commands) as other:
-            recorder = self.start_recording(hertz=4999)
-            self.wait_for_cpu_time([one, other], 0.3)
-            recording = recorder.interrupt().finish()
-        # None at all, but for a reader of the ring that gets no CPU (11 % before there was a ring).
-        lost = recording.accounting.lost
-        self.assertLessEqual(lost, 0.001 * recording.accounting.ticks(), recording.stderr)
-        deep = [s for s in recording.of_comm("deep_paths") if len(s.user_frames()) >= 300]
-        all_of_them = count_where(recording.of_comm("deep_paths"), lambda s: True)
-        self.assertGreater(count_where(deep, lambda s: True), 0.9 * all_of_them, describe(deep))
-        self.assertGreater(len(deep), 0.5 * all_of_them, "stacks that are alike")
 
 
 if __name__ == "__main__":
