@@ -230,6 +230,19 @@ void AddShares(const ProcessCounters& processes, StatList& list) {
            "times a user's processes came to take more than their share of that memory");
 }
 
+void AddPublishes(const ProcessCounters& processes, StatList& list) {
+  list.Add("publishes_total", processes.publishes, "mapping arrays handed to the kernel");
+  list.Add("publishes_put_off_total", processes.publishes_put_off,
+           "changes of processes that had been published often lately, handed over together");
+  constexpr std::string_view kLatency = "publish_latency_us";
+  constexpr std::string_view kLatencyHelp =
+      "microseconds from a change of what a process has mapped until the kernel knew it, since the "
+      "start";
+  list.Add(kLatency, "quantile", "0.5", processes.publish_us_median, kLatencyHelp);
+  list.Add(kLatency, "quantile", "0.99", processes.publish_us_99_percent, kLatencyHelp);
+  list.Add(kLatency, "quantile", "1", processes.publish_us_longest, kLatencyHelp);
+}
+
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
   static_assert(kNumbers<ProcessCounters> == 47);
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
@@ -244,16 +257,7 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
            "failures to follow CPUs that came or went; tried again");
   list.Add("processes_unreadable_total", processes.processes_unreadable,
            "failures to read a living process in /proc; tried again");
-  list.Add("publishes_total", processes.publishes, "mapping arrays handed to the kernel");
-  list.Add("publishes_put_off_total", processes.publishes_put_off,
-           "changes of processes that had been published often lately, handed over together");
-  constexpr std::string_view kLatency = "publish_latency_us";
-  constexpr std::string_view kLatencyHelp =
-      "microseconds from a change of what a process has mapped until the kernel knew it, since the "
-      "start";
-  list.Add(kLatency, "quantile", "0.5", processes.publish_us_median, kLatencyHelp);
-  list.Add(kLatency, "quantile", "0.99", processes.publish_us_99_percent, kLatencyHelp);
-  list.Add(kLatency, "quantile", "1", processes.publish_us_longest, kLatencyHelp);
+  AddPublishes(processes, list);
   list.Add("rechecks_total", processes.rechecks,
            "times one process's mappings were read again because the kernel disagreed");
   list.Add("rechecks_changed_total", processes.rechecks_changed, "of these: the kernel was right");

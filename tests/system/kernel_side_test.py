@@ -31,8 +31,11 @@ class KernelSide(BpfTestCase):
             pid = recorder.process.pid
 
             def held():
-                rows = kernel.bytes_of_maps_of(pid, BYTES_OF_ROWS)
-                return kernel.kernel_memory_of(pid) - rows, rows
+                while True:  # until no map of rows comes or goes in between
+                    rows = kernel.bytes_of_maps_of(pid, BYTES_OF_ROWS)
+                    memory = kernel.kernel_memory_of(pid)
+                    if kernel.bytes_of_maps_of(pid, BYTES_OF_ROWS) == rows:
+                        return memory - rows, rows
 
             before, _ = held()
             with Running(program("shares"), "60", "0") as busy:
