@@ -99,22 +99,6 @@ void ProcessHistory::PassOver(const ScannedProcess& scanned, const TaskRecord* t
   Withdraw(scanned.key.pid);
 }
 
-Process* ProcessHistory::AdoptPassedOver(Pid pid) {
-  const ProcessTable::PassedOver passed_over = *processes_.FindPassedOver(pid);
-  if (!processes_.MakeRoom(*passed_over.share)) return nullptr;
-  const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
-  const Result<ScannedProcess> scanned =
-      directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
-  if (!scanned) {
-    NoteUnreadable(scanned.error());
-    return nullptr;
-  }
-  TaskRecord task{pid, Tid(pid.value()), scanned->key.start_time, ExecId(0), passed_over.since};
-  if (passed_over.exec) task.exec = *passed_over.exec;
-  AddScanned(*scanned, *directory, passed_over.exec ? &task : nullptr);
-  return processes_.Living(pid);
-}
-
 // The file is not even looked for, but what was there has gone.
 void ProcessHistory::PassOver(Process& process, const MappingEvent& event) {
   ++counters_.mappings_passed_over;

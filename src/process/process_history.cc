@@ -158,7 +158,7 @@ void ProcessHistory::On(const CommEvent& event) {
     NoteRecord(*process);
     NoteChange(*process, event.when);
   } else if (event.exec && processes_.FindPassedOver(event.pid) != nullptr) {
-    AdoptPassedOver(event.pid);
+    Adopt(event.pid);
   }
 }
 

@@ -120,10 +120,9 @@ class ProcessHistory final : public ProcessKnowledge {
 
   void AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory,
                   const TaskRecord* task);
-  // Adds a living process that no event reported.
+  // Adds a living process that no event reported, or that was passed over. Null if it cannot be
+  // read, or there is no room for it yet.
   Process* Adopt(Pid pid);
-  // The same of one that was passed over. Null also if there is no room for it yet.
-  Process* AdoptPassedOver(Pid pid);
   void AdoptParent(const ForkEvent& event);
   std::vector<Pid> InOrderOfRecords(std::vector<Pid> pids);
   void ScanNext();

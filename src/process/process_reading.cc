@@ -61,7 +61,9 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
 }
 
 Process* ProcessHistory::Adopt(Pid pid) {
-  if (processes_.FindPassedOver(pid) != nullptr) return AdoptPassedOver(pid);
+  std::optional<ProcessTable::PassedOver> passed_over;
+  if (const auto* const found = processes_.FindPassedOver(pid)) passed_over = *found;
+  if (passed_over && !processes_.MakeRoom(*passed_over->share)) return nullptr;
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
   const Result<ScannedProcess> scanned =
       directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
@@ -69,7 +71,13 @@ Process* ProcessHistory::Adopt(Pid pid) {
     NoteUnreadable(scanned.error());
     return nullptr;
   }
-  AddScanned(*scanned, *directory, scan_ ? scan_->TaskOf(pid) : nullptr);
+  if (passed_over && passed_over->exec) {
+    const TaskRecord task{pid, Tid(pid.value()), scanned->key.start_time, *passed_over->exec,
+                          passed_over->since};
+    AddScanned(*scanned, *directory, &task);
+  } else {
+    AddScanned(*scanned, *directory, scan_ && !passed_over ? scan_->TaskOf(pid) : nullptr);
+  }
   return processes_.Living(pid);
 }
 
