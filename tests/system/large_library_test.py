@@ -43,6 +43,16 @@ class LargeLibrary(BpfTestCase):
         self.assertLessEqual(again, stats["tables_failed_total"])
         self.assertEqual(stats["cold_samples_given_up_total"], 0)
 
+    def test_has_whole_stacks_within_two_seconds_of_its_mapping(self):
+        recorder = self.start_recording(hertz=199)
+        with Running(program("large"), "0") as target:
+            self.wait_for_cpu_time([target], 2)
+            recording = recorder.interrupt().finish()
+        samples = recording.of_pid(target.pid)
+        deep = [s for s in samples if s.has_chain(["from_root", "work"] + 11 * ["far_frames"])]
+        whole = [s for s in deep if not any(map(is_cut, s.frames))]
+        self.assertGreater(count_where(whole, lambda s: True), 0, describe(samples))
+
 
 if __name__ == "__main__":
     main()
