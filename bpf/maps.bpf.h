@@ -26,19 +26,20 @@ PYRO_INNER_HASH(pyro_small_map, __u64, struct pyro_stack_small);
 PYRO_INNER_HASH(pyro_medium_map, __u64, struct pyro_stack_medium);
 PYRO_INNER_HASH(pyro_large_map, __u64, struct pyro_stack_large);
 
-/* Ticks by sample key. Written by the sampling program, drained by user space. Set at load; when
- * full, the tick goes to user space through `cold_samples`; when that is full too, it is lost as
- * LOST_COUNT_MAP_FULL. */
+/* Ticks that found no room in a journal, by sample key. Written by the sampling program, drained by
+ * user space. Set at load; when full, the tick goes to user space through `cold_samples`; when that
+ * is full too, it is lost as LOST_COUNT_MAP_FULL. */
 struct pyro_counts_map counts_0 SEC(".maps"), counts_1 SEC(".maps");
-/* Stacks by hash, one map per size class. Written by the sampling program, drained by user space.
- * Set at load; when one is full, stacks go to the next larger class, and when that of the largest
- * is, to user space through `cold_samples`; only when that is full too, the tick is lost as
+/* Their stacks by hash, one map per size class. Written by the sampling program, drained by user
+ * space. Set at load; when one is full, stacks go to the next larger class, and when that of the
+ * largest is, to user space through `cold_samples`; only when that is full too, the tick is lost as
  * LOST_STACK_MAP_FULL. */
 struct pyro_small_map small_0 SEC(".maps"), small_1 SEC(".maps");
 struct pyro_medium_map medium_0 SEC(".maps"), medium_1 SEC(".maps");
 struct pyro_large_map large_0 SEC(".maps"), large_1 SEC(".maps");
 
-/* The two halves, by index; `active` says which one is written. User space drains the other.
+/* The two halves, by index; `active` says which one is written, of the journals as well. User space
+ * drains the other.
  * Updating any of these outer maps waits (synchronize_rcu) for programs that still use the old
  * half, so no count is lost or seen twice. */
 #define PYRO_OUTER(name, inner_type, half_0, half_1) \
@@ -53,6 +54,17 @@ PYRO_OUTER(counts_halves, pyro_counts_map, counts_0, counts_1);
 PYRO_OUTER(small_halves, pyro_small_map, small_0, small_1);
 PYRO_OUTER(medium_halves, pyro_medium_map, medium_0, medium_1);
 PYRO_OUTER(large_halves, pyro_large_map, large_0, large_1);
+
+/* The journals (journal.bpf.h), by CPU, kind of program and half. Each is written by the programs
+ * of that kind on that CPU, and read and emptied by user space through mmap. Number and size are
+ * set at load; when one is full, and on a CPU that has none, ticks go to the window maps. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 2);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(key_size, sizeof(__u32));
+  __uint(value_size, PYRO_JOURNAL_MIN_BYTES);
+} journals SEC(".maps");
 
 /* Runs by half of the window maps and outcome (enum pyro_outcome), per CPU, since load: those of a
  * half are the ticks of its windows. Written by the sampling program, read by user space; cannot
@@ -76,11 +88,17 @@ struct pyro_known_rule {
 #define PYRO_KNOWN_RULE_BITS 9
 #define PYRO_KNOWN_RULES (1 << PYRO_KNOWN_RULE_BITS)
 
+/* Where the next record goes in a journal, if that is of this window. */
+struct pyro_journal_end {
+  __u32 window;
+  __u32 bytes;
+};
+
 /* Scratch memory for assembling a stack: too large for the BPF stack, and keeping the walk's state
  * in a map value lets the verifier's loop states converge. Private to one run: one for each CPU
  * and, because one can interrupt another, each kind of program (enum pyro_event_kind). */
 struct pyro_walk {
-  /* The first three as in struct pyro_unwound_sample. */
+  /* The first three as in struct pyro_unwound_sample and pyro_journal_record. */
   struct pyro_sample_key key;
   __u64 time_ns;
   struct pyro_stack_large stack;
@@ -100,7 +118,8 @@ struct pyro_walk {
   __u32 drifted;       /* these are not those of the known mappings, but nearly */
   __u32 half;          /* of the window maps, that this sample goes to */
   __u32 stay;          /* user space will not help: what is not known is walked by frame pointers */
-  struct pyro_unwind_rule caller; /* the rule of one that is tried */
+  struct pyro_journal_end journal_end[2]; /* by half */
+  struct pyro_unwind_rule caller;         /* the rule of one that is tried */
   struct pyro_known_rule
       known[PYRO_KNOWN_RULES]; /* by a hash of their places; the last one stays */
 };

@@ -16,7 +16,7 @@ enum pyro_part {
   PYRO_PART_PAGE,      /* the page of its object's table, */
   PYRO_PART_ROWS,      /* the row in there, */
   PYRO_PART_STEP,      /* and its rule, applied, with what that reads of the stack */
-  PYRO_PART_STORE,     /* the stack, in its map */
+  PYRO_PART_STORE,     /* the sample, in a journal; or the stack, in its map, */
   PYRO_PART_COUNT,     /* and the count */
   PYRO_PARTS
 };

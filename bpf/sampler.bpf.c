@@ -4,6 +4,7 @@
  */
 #include "cold.bpf.h"
 #include "filter.bpf.h"
+#include "journal.bpf.h"
 #include "maps.bpf.h"
 #include "parts.bpf.h"
 #include "registers.bpf.h"
@@ -265,6 +266,20 @@ static __always_inline enum pyro_outcome pyro_not_stored(struct pyro_walk *walk,
   return pyro_outcome_of(error, full);
 }
 
+/* In the CPU's journal; where that has no room, in the window maps. */
+static __always_inline enum pyro_outcome pyro_store(struct pyro_walk *walk)
+{
+  walk->key.stack_class = walk->frames <= PYRO_STACK_SMALL ? 0 : 1;
+  const bool in_journal = pyro_write_journal(walk);
+  const int stack_error = in_journal ? 0 : pyro_store_in_class(walk);
+  if (stack_error) return pyro_not_stored(walk, stack_error, PYRO_OUTCOME_LOST_STACK_MAP_FULL);
+  PYRO_PART(PYRO_PART_STORE);
+  const int count_error = in_journal ? 0 : pyro_count(walk);
+  PYRO_PART(PYRO_PART_COUNT);
+  if (count_error) return pyro_not_stored(walk, count_error, PYRO_OUTCOME_LOST_COUNT_MAP_FULL);
+  return PYRO_OUTCOME_EXPORTED;
+}
+
 static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data *ctx,
                                                      __u64 pid_tgid, __u32 event, __u32 now_active)
 {
@@ -292,14 +307,7 @@ static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data 
   walk->stack.head.user_frames = walk->user_frames;
   walk->key.stack_id = pyro_mix(
       walk->hash, ((__u64)walk->stack.head.kernel_frames << 8) | walk->stack.head.user_end);
-
-  const int stack_error = pyro_store_in_class(walk);
-  if (stack_error) return pyro_not_stored(walk, stack_error, PYRO_OUTCOME_LOST_STACK_MAP_FULL);
-  PYRO_PART(PYRO_PART_STORE);
-  const int count_error = pyro_count(walk);
-  PYRO_PART(PYRO_PART_COUNT);
-  if (count_error) return pyro_not_stored(walk, count_error, PYRO_OUTCOME_LOST_COUNT_MAP_FULL);
-  return PYRO_OUTCOME_EXPORTED;
+  return pyro_store(walk);
 }
 
 SEC("perf_event")

@@ -14,6 +14,9 @@ namespace {
 constexpr uint64_t kTwoCpus = 40'000'000;
 constexpr uint64_t k256Cpus = 150'000'000;
 constexpr uint64_t kLeast = 20'000'000;
+// The kernel takes these for each CPU that may come, whatever the sizes: spare elements of hash
+// maps, and scratch memory.
+constexpr uint64_t kLeastOfCpu = 40'000;
 
 // 64 KiB hold what 80 short programs do, each with 800 bytes of fork, exec, mappings and exit.
 constexpr uint64_t kMinEventRing = uint64_t{64} << 10;
@@ -43,10 +46,13 @@ KernelMemory::Machine KernelMemory::Machine::This(std::span<const uint32_t> cpus
 uint64_t KernelMemory::Limit(const Machine& machine) {
   const uint64_t of_cpus =
       kTwoCpus + (k256Cpus - kTwoCpus) * (std::max(machine.cpus, 2U) - 2) / (256 - 2);
-  return std::min(of_cpus, std::max(machine.bytes / 32, kLeast));
+  const uint64_t least = kLeast + kLeastOfCpu * machine.possible_cpus;
+  return std::max(least, std::min(of_cpus, machine.bytes / 32));
 }
 
-// The ring of cold samples gets up to a third of what the others leave, the window maps the rest.
+// Where even the least windows leave nothing, rings for events shrink first, and then CPUs that may
+// come later are left without buffers for cold samples. Else the ring of cold samples and the
+// journals get up to a third each of what the others leave, and the window maps the rest.
 KernelMemory KernelMemory::For(const Machine& machine, Hertz frequency,
                                std::chrono::nanoseconds window) {
   const uint64_t limit = Limit(machine);
@@ -60,15 +66,21 @@ KernelMemory KernelMemory::For(const Machine& machine, Hertz frequency,
   memory.maps.processes = std::clamp(std::bit_ceil(cpus * 256), 16384U, 65536U);
   memory.maps.shipping_cpus =
       std::min(machine.possible_cpus, std::max(kFewCpus, 2 * (machine.highest_cpu + 1)));
-  const auto left = [&] {
-    const uint64_t others =
-        memory.Bytes(machine) - memory.maps.BytesOfWindows(machine.possible_cpus);
-    return limit - std::min(limit, others);
-  };
-  memory.maps.cold_bytes = 0;
-  memory.maps = memory.maps.WithColdRing(frequency, cpus, left() / 3);
-  memory.maps = memory.maps.WithWindows(frequency, cpus, window);
-  memory.maps = memory.maps.WithWindowBytes(left(), machine.possible_cpus);
+  const uint32_t numbered = machine.highest_cpu + 1;
+  const auto left = [&] { return limit - std::min(limit, memory.Bytes(machine)); };
+  memory.maps = memory.maps.WithColdRing(frequency, cpus, 0)
+                    .WithJournals(frequency, numbered, window, 0)
+                    .WithWindowBytes(0, machine.possible_cpus);
+  while (left() == 0 && memory.event_ring_bytes > kMinEventRing) memory.event_ring_bytes /= 2;
+  if (left() == 0) memory.maps.shipping_cpus = std::min(machine.possible_cpus, numbered);
+
+  const uint64_t cold = memory.maps.cold_bytes + left() / 3;
+  memory.maps = memory.maps.WithColdRing(frequency, cpus, cold);
+  const uint64_t journals = memory.maps.BytesOfJournals(machine.possible_cpus) + left() / 3;
+  memory.maps = memory.maps.WithJournals(frequency, numbered, window, journals);
+  const uint64_t windows = memory.maps.BytesOfWindows(machine.possible_cpus) + left();
+  memory.maps = memory.maps.WithWindows(frequency, cpus, window)
+                    .WithWindowBytes(windows, machine.possible_cpus);
   return memory;
 }
 

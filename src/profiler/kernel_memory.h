@@ -33,7 +33,8 @@ struct KernelMemory {
 
   // All maps and rings but the rows together take so much at most: 40 MB with up to 2 CPUs, 150 MB
   // with 256, in between and beyond as their number says; but no more than a 32nd of the machine's
-  // memory, and 20 MB at least.
+  // memory. Where that is less than the least that works, it is that: 20 MB, and 40 KB for each CPU
+  // that may come.
   static uint64_t Limit(const Machine& machine);
 
   // What they take, or a little more.

@@ -32,6 +32,11 @@ uint64_t FixedBytes(uint64_t cpus) {
 constexpr uint64_t kPerCpu = uint64_t{25} << 10;
 constexpr uint64_t kColdBuffer = sizeof(pyro_cold_sample) + PYRO_COLD_STACK_BYTES + PYRO_COLD_PIECE;
 
+uint64_t TicksIn(std::chrono::nanoseconds window, uint64_t ticks_per_second) {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(window).count();
+  return ticks_per_second * static_cast<uint64_t>(std::max<int64_t>(milliseconds, 0)) / 1000;
+}
+
 // Stacks of most programs have at most 32 frames; one in four beyond 128 is rare (Java, deep
 // recursion).
 void SetEntries(MapSizes& sizes, uint32_t entries) {
@@ -46,9 +51,7 @@ void SetEntries(MapSizes& sizes, uint32_t entries) {
 MapSizes MapSizes::WithWindows(Hertz frequency, uint32_t cpus,
                                std::chrono::nanoseconds window) const {
   const uint64_t ticks_per_second = static_cast<uint64_t>(frequency.value) * std::max(cpus, 1U);
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(window).count();
-  const uint64_t ticks =
-      ticks_per_second * static_cast<uint64_t>(std::max<int64_t>(milliseconds, 0)) / 1000;
+  const uint64_t ticks = TicksIn(window, ticks_per_second);
   const uint64_t most = std::max<uint64_t>(kMaxEntries, ticks_per_second);
   MapSizes sizes = *this;
   SetEntries(sizes,
@@ -61,6 +64,18 @@ MapSizes MapSizes::WithWindowBytes(uint64_t most_bytes, uint32_t possible_cpus) 
   while (sizes.counts > kMinEntries && sizes.BytesOfWindows(possible_cpus) > most_bytes) {
     SetEntries(sizes, std::max(sizes.counts - sizes.counts / 32, kMinEntries));
   }
+  return sizes;
+}
+
+MapSizes MapSizes::WithJournals(Hertz frequency, uint32_t cpus, std::chrono::nanoseconds window,
+                                uint64_t most_bytes) const {
+  MapSizes sizes = *this;
+  sizes.journal_cpus = std::max(cpus, 1U);
+  const uint64_t most =
+      std::clamp(most_bytes / sizes.Journals(cpus), kMinJournalBytes, kMaxJournalBytes);
+  const uint64_t wanted = TicksIn(window, frequency.value) * kUsualJournalBytes;
+  const uint64_t bytes = std::clamp(wanted, kMinJournalBytes, most);
+  sizes.journal_bytes = static_cast<uint32_t>(bytes / kMinJournalBytes * kMinJournalBytes);
   return sizes;
 }
 
@@ -87,7 +102,8 @@ uint64_t MapSizes::Bytes(uint32_t possible_cpus) const {
   const uint64_t shipping = shipping_cpus == 0 ? possible_cpus : shipping_cpus;
   // Beside a ring's data are the list of its pages, twice, and three for its positions.
   const uint64_t ring = cold_bytes + cold_bytes / 256 + (uint64_t{64} << 10);
-  return BytesOfWindows(possible_cpus) + ring + shipping * PYRO_EVENT_KINDS * kColdBuffer +
+  return BytesOfWindows(possible_cpus) + BytesOfJournals(possible_cpus) + ring +
+         shipping * PYRO_EVENT_KINDS * kColdBuffer +
          uint64_t{mapping_parts} * PYRO_POOL_PART * sizeof(pyro_mapping) +
          HashBytes(processes, sizeof(uint64_t), sizeof(pyro_process), possible_cpus) +
          FixedBytes(possible_cpus) + kPerCpu * possible_cpus * PYRO_EVENT_KINDS;

@@ -41,7 +41,16 @@ SampleWindows::Moment SampleWindows::Moment::Now() {
   return best;
 }
 
-SampleWindows::SampleWindows(sampler_bpf& skeleton, const Options& options)
+Result<std::unique_ptr<SampleWindows>> SampleWindows::Open(sampler_bpf& skeleton,
+                                                           const Options& options) {
+  const bpf_map* map = skeleton.maps.journals;
+  const size_t bytes = size_t{bpf_map__value_size(map)} * bpf_map__max_entries(map);
+  ASSIGN_OR_RETURN(auto journals, MappedArray<std::byte>::Map(map, bytes));
+  return std::unique_ptr<SampleWindows>(new SampleWindows(skeleton, options, std::move(journals)));
+}
+
+SampleWindows::SampleWindows(sampler_bpf& skeleton, const Options& options,
+                             MappedArray<std::byte> journals)
     : skeleton_(skeleton),
       procfs_(options.procfs),
       halves_(HalvesOf(skeleton)),
@@ -51,6 +60,8 @@ SampleWindows::SampleWindows(sampler_bpf& skeleton, const Options& options)
       denied_(bpf_map__fd(skeleton.maps.denied_cgroups), skeleton.bss->denial_generation),
       outcomes_(bpf_map__fd(skeleton.maps.outcomes)),
       events_(skeleton.progs.pyro_tick, options.frequency, options.procfs),
+      journal_memory_(std::move(journals)),
+      journals_(journal_memory_.entries(), options.sizes.journal_bytes),
       drain_(reader_) {}
 
 uint32_t SampleWindows::active() const {
@@ -120,6 +131,8 @@ void SampleWindows::Swap() {
   // Before the ticks are counted: what is due must not run ahead of them.
   quieting_ = Quieting{.half = full, .due = events_.DueTicks()};
   window_frequency_ = frequency;
+  // Its journals begin anew.
+  ++skeleton_.bss->journal_window[full ^ PYRO_ACTIVE_HALF];
   // A tick that has begun may be some microseconds later. Where no more come, the window ends with
   // the last of them, however late it is drained.
   window_end_ = stopped_.value_or(Moment::Now());
@@ -142,6 +155,9 @@ Result<void> SampleWindows::Collect() {
     RETURN_IF_ERROR(Book(quieting));
     quieting.is_booked = true;
   }
+  journals_.TakeAll(quieting.half, [this](const pyro_journal_record& record, auto frames) {
+    drain_.Add(record, frames);
+  });
   RETURN_IF_ERROR(drain_.Take(halves_[quieting.half]));
   std::ranges::fill(skeleton_.bss->used[quieting.half], 0);
   quieting_.reset();

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,16 +15,18 @@
 #include "sampler/faces.h"
 #include "sampler/filter_generations.h"
 #include "sampler/map_sizes.h"
+#include "sampler/mapped_array.h"
 #include "sampler/outcome_counts.h"
 #include "sampler/perf_events.h"
 #include "sampler/skeleton.h"
+#include "sampler/tick_journals.h"
 #include "sampler/window_drain.h"
 
 namespace pyrometer {
 
-// The ticks, and the two halves of the window maps. A drain activates the other half and, in the
-// same store, the prepared filter. It waits until no program uses the former ones, then reads the
-// quiet half. The next drain repeats a step that failed.
+// The ticks, and the two halves of the journals and window maps. A drain activates the other half
+// and, in the same store, the prepared filter. It waits until no program uses the former ones, then
+// reads the quiet half. The next drain repeats a step that failed.
 //
 // Threads as for WindowSource; counters: any thread.
 class SampleWindows : public WindowSource {
@@ -34,7 +37,7 @@ class SampleWindows : public WindowSource {
     MapSizes sizes{};
   };
   // `skeleton` is loaded and must outlive this. Samples everything until given a filter.
-  SampleWindows(sampler_bpf& skeleton, const Options& options);
+  static Result<std::unique_ptr<SampleWindows>> Open(sampler_bpf& skeleton, const Options& options);
 
   // As Prepare(), but takes effect at once. REQUIRES: not started yet.
   Result<void> SetFilter(const SampleFilter& filter);
@@ -77,6 +80,8 @@ class SampleWindows : public WindowSource {
     static Moment Now();
   };
 
+  SampleWindows(sampler_bpf& skeleton, const Options& options, MappedArray<std::byte> journals);
+
   void Swap();
   Result<void> Collect();
   Result<void> Book(const Quieting& quieting);
@@ -91,6 +96,8 @@ class SampleWindows : public WindowSource {
   DeniedCgroups denied_;
   OutcomeCounts outcomes_;
   PerfEvents events_;
+  MappedArray<std::byte> journal_memory_;
+  TickJournals journals_;
   KernelMapReader reader_;
   WindowDrain drain_;
 

@@ -32,6 +32,8 @@ void SetSizes(sampler_bpf& skeleton, const MapSizes& sizes) {
   for (bpf_map* map : {maps.large_0, maps.large_1}) {
     bpf_map__set_max_entries(map, sizes.large_stacks);
   }
+  bpf_map__set_value_size(maps.journals, sizes.journal_bytes);
+  bpf_map__set_max_entries(maps.journals, sizes.Journals(Sampler::PossibleCpus()));
   bpf_map__set_max_entries(maps.processes, sizes.processes);
   bpf_map__set_max_entries(maps.cold_samples, sizes.cold_bytes);
   bpf_map__set_max_entries(maps.mapping_pool, sizes.mapping_parts);
@@ -48,6 +50,7 @@ Result<void> Configure(sampler_bpf& skeleton, const Sampler::Options& options) {
       static_cast<uint32_t>(std::max(16384L, sysconf(_SC_PAGESIZE)));
   // Early enough: a quarter of it is more than a wakeup takes.
   skeleton.rodata->cold_wakeup_bytes = options.sizes.cold_bytes / 4;
+  skeleton.rodata->journal_bytes = options.sizes.journal_bytes;
   skeleton.rodata->cold_ring_bytes = options.sizes.cold_bytes;
   skeleton.rodata->cold_per_second = options.cold_per_second;
   skeleton.rodata->cold_per_second_of_process = options.cold_per_second_of_process;
@@ -97,10 +100,9 @@ Result<std::unique_ptr<Sampler>> Sampler::Load(const Options& options) {
   ASSIGN_OR_RETURN(state->cold, ColdRing::Open(bpf_map__fd(skeleton.maps.cold_samples)));
   // Before the filter: no fork of a wanted process goes unnoticed.
   ASSIGN_OR_RETURN(state->fork_link, Attach(skeleton.progs.pyro_fork));
-  state->windows = std::make_unique<SampleWindows>(
-      skeleton,
-      SampleWindows::Options{
-          .frequency = options.frequency, .procfs = options.procfs, .sizes = options.sizes});
+  ASSIGN_OR_RETURN(state->windows, SampleWindows::Open(skeleton, {.frequency = options.frequency,
+                                                                  .procfs = options.procfs,
+                                                                  .sizes = options.sizes}));
   RETURN_IF_ERROR(state->windows->SetFilter(options.filter));
   return std::unique_ptr<Sampler>(new Sampler(std::move(state)));
 }

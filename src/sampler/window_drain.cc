@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -69,8 +70,7 @@ int KernelMapReader::TakeBatch(int map, const uint32_t* position, uint32_t* next
 template <typename Value>
 Result<void> WindowDrain::TakeStacks(int map, uint32_t stack_class) {
   return TakeAll<uint64_t, Value>(reader_, map, [&](uint64_t id, const Value& value) {
-    stack_by_key_[{stack_class, id}] = static_cast<uint32_t>(window_.stacks.size());
-    AddStack(value.head, {value.frames, std::size(value.frames)});
+    AddStack({stack_class, id}, value.head, {value.frames, std::size(value.frames)});
   });
 }
 
@@ -84,12 +84,21 @@ Result<void> WindowDrain::Take(const WindowMaps& maps) {
       });
 }
 
+void WindowDrain::Add(const pyro_journal_record& record, std::span<const __u64> frames) {
+  AddStack({record.key.stack_class, record.key.stack_id}, record.stack.head, frames);
+  AddSample(record.key, {.count = 1, .first_ns = record.time_ns, .last_ns = record.time_ns});
+}
+
 Window WindowDrain::Finish() {
   stack_by_key_.clear();
+  sample_by_key_.clear();
   return std::exchange(window_, {});
 }
 
-void WindowDrain::AddStack(const pyro_stack_head& head, std::span<const __u64> frames) {
+void WindowDrain::AddStack(const StackKey& key, const pyro_stack_head& head,
+                           std::span<const __u64> frames) {
+  const auto number = static_cast<uint32_t>(window_.stacks.size());
+  if (!stack_by_key_.try_emplace(key, number).second) return;
   Stack stack;
   stack.first_frame = static_cast<uint32_t>(window_.frames.size());
   stack.kernel_frames = static_cast<uint16_t>(std::min<size_t>(head.kernel_frames, frames.size()));
@@ -105,16 +114,31 @@ void WindowDrain::AddStack(const pyro_stack_head& head, std::span<const __u64> f
 }
 
 void WindowDrain::AddSample(const pyro_sample_key& key, const pyro_sample_count& count) {
-  const auto stack = stack_by_key_.find({key.stack_class, key.stack_id});
+  const MonotonicTime first(count.first_ns);
+  const MonotonicTime last(std::max(count.first_ns, count.last_ns));
+  const auto number = static_cast<uint32_t>(window_.samples.size());
+  const auto [known, is_new] = sample_by_key_.try_emplace(std::bit_cast<SampleKey>(key), number);
+  if (!is_new) {
+    Sample& sample = window_.samples[known->second];
+    sample.count += count.count;
+    sample.first_seen = std::min(sample.first_seen, first);
+    sample.last_seen = std::max(sample.last_seen, last);
+    return;
+  }
   window_.samples.push_back({.process = ToProcessKey(key),
                              .exec = ExecId(key.exec_id),
                              .comm = ToText(key.comm),
                              .thread = ToText(key.thread),
-                             .stack = stack != stack_by_key_.end() ? stack->second : MissingStack(),
+                             .stack = StackOf(key),
                              .count = count.count,
-                             .first_seen = MonotonicTime(count.first_ns),
-                             .last_seen = MonotonicTime(std::max(count.first_ns, count.last_ns)),
+                             .first_seen = first,
+                             .last_seen = last,
                              .event = ToEventKind(key)});
+}
+
+uint32_t WindowDrain::StackOf(const pyro_sample_key& key) {
+  const auto stack = stack_by_key_.find({key.stack_class, key.stack_id});
+  return stack != stack_by_key_.end() ? stack->second : MissingStack();
 }
 
 // A count whose stack is not there cannot happen, as both go to the same half; if it does, the

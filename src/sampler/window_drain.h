@@ -48,21 +48,29 @@ class WindowDrain {
   // Return addresses in kernel frames become call addresses, as user frames are already.
   Result<void> Take(const WindowMaps& maps);
 
+  // A sample of a journal; `frames` are all that it has.
+  void Add(const pyro_journal_record& record, std::span<const __u64> frames);
+
   // The window taken since the last call; the caller sets its times.
   Window Finish();
 
  private:
   using StackKey = std::pair<uint32_t, uint64_t>;  // its class, and its id there
 
+  // Words of a sample key, which has no padding.
+  using SampleKey = std::array<uint64_t, sizeof(pyro_sample_key) / sizeof(uint64_t)>;
+
   template <typename Value>
   Result<void> TakeStacks(int map, uint32_t stack_class);
-  void AddStack(const pyro_stack_head& head, std::span<const __u64> frames);
+  void AddStack(const StackKey& key, const pyro_stack_head& head, std::span<const __u64> frames);
   void AddSample(const pyro_sample_key& key, const pyro_sample_count& count);
+  uint32_t StackOf(const pyro_sample_key& key);
   uint32_t MissingStack();
 
   WindowMapReader& reader_;
   Window window_;
   absl::flat_hash_map<StackKey, uint32_t> stack_by_key_;
+  absl::flat_hash_map<SampleKey, uint32_t> sample_by_key_;
 };
 
 }  // namespace pyrometer

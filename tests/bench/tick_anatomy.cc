@@ -27,6 +27,7 @@
 
 #include "base/unique_fd.h"
 #include "bpf/tick_parts.h"
+#include "pyrometer/abi/sampler.h"
 #include "tick_anatomy.skel.h"
 
 namespace pyrometer {
@@ -34,6 +35,7 @@ namespace {
 
 constexpr uint64_t kHertz = 99;
 constexpr uint32_t kWindowEntries = 32768;
+constexpr uint32_t kJournalBytes = 1 << 20;
 // Maps that only the recorder fills: the process table, mappings and unwind tables.
 constexpr std::array kShared = {"processes",   "mapping_pool", "object_tables",
                                 "table_pages", "unwind_rules", "chunks"};
@@ -70,6 +72,10 @@ std::map<std::string, UniqueFd> MapsOf(std::string_view pid) {
 }
 
 void MakeWindows(tick_anatomy_bpf& skeleton) {
+  const auto cpus = static_cast<uint32_t>(libbpf_num_possible_cpus());
+  bpf_map__set_value_size(skeleton.maps.journals, kJournalBytes);
+  bpf_map__set_max_entries(skeleton.maps.journals, cpus * PYRO_EVENT_KINDS * 2);
+  skeleton.rodata->journal_bytes = kJournalBytes;
   for (bpf_map* map : {skeleton.maps.counts_0, skeleton.maps.counts_1, skeleton.maps.small_0,
                        skeleton.maps.small_1, skeleton.maps.medium_0, skeleton.maps.medium_1}) {
     bpf_map__set_max_entries(map, kWindowEntries);

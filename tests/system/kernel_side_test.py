@@ -17,7 +17,14 @@ def limit():
     """In bytes, of all that is taken at the start."""
     of_cpus = 40_000_000 + 110_000_000 * (max(CPUS, 2) - 2) // 254
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(of_cpus, max(memory // 32, 20_000_000))
+    least = 20_000_000 + 40_000 * possible_cpus()
+    return max(least, min(of_cpus, memory // 32))
+
+
+def possible_cpus():
+    """How many there may ever be."""
+    with open("/sys/devices/system/cpu/possible") as file:
+        return int(file.read().split("-")[-1]) + 1
 
 
 def dead_among(pids):

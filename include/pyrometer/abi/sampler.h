@@ -56,7 +56,7 @@ enum pyro_outcome {
 
 /* The word `active`. A tick reads it once, so it is judged by the filter of the window that it goes
  * to; user space changes both with one store. */
-#define PYRO_ACTIVE_HALF 1U /* the half of the window maps being written */
+#define PYRO_ACTIVE_HALF 1U /* the half of the journals and window maps being written */
 /* Filters come in generations, so that one can be prepared while another is in use. */
 #define PYRO_ACTIVE_GENERATION_SHIFT 1
 #define PYRO_FILTER_GENERATIONS 4
@@ -215,6 +215,19 @@ struct pyro_unwound_sample {
   struct pyro_stack_large stack;
 };
 
+/* A sample in a journal, with those of its frames that it has; the next record follows at once. One
+ * of time 0 has not been written: there the journal ends. `stack_class` is the smallest class that
+ * holds the stack, so that the key is that of the counts map. */
+struct pyro_journal_record {
+  struct pyro_sample_key key;
+  __u64 time_ns; /* CLOCK_MONOTONIC */
+  struct pyro_stack_medium stack;
+};
+
+#define PYRO_JOURNAL_HEAD __builtin_offsetof(struct pyro_journal_record, stack.frames)
+/* Room for the largest record, and the time of one behind it. */
+#define PYRO_JOURNAL_MIN_BYTES (sizeof(struct pyro_journal_record) + PYRO_JOURNAL_HEAD)
+
 /* One record of the task iterator: what /proc does not show. */
 struct pyro_task_record {
   __u64 start_boottime_ns; /* of the group leader */
@@ -237,6 +250,7 @@ PYRO_STATIC_ASSERT(sizeof(struct pyro_process) == 32, "process is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_cold_sample) == 1376, "cold sample is ABI");
 PYRO_STATIC_ASSERT(__builtin_offsetof(struct pyro_unwound_sample, stack.frames) == 80,
                    "unwound sample is ABI");
+PYRO_STATIC_ASSERT(PYRO_JOURNAL_HEAD == 80, "journal record is ABI");
 PYRO_STATIC_ASSERT(sizeof(struct pyro_task_record) == 32, "task record is ABI");
 PYRO_STATIC_ASSERT(PYRO_MAX_KERNEL_FRAMES + PYRO_MAX_USER_FRAMES <= PYRO_STACK_LARGE,
                    "the largest class holds every stack");

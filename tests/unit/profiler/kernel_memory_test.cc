@@ -82,9 +82,28 @@ TEST(KernelMemory, TakesLittleOfALittleMachine) {
     machine.bytes = bytes;
     ForEachPlan(machine, [&](const KernelMemory& memory) {
       EXPECT_LE(memory.Bytes(machine),
-                std::clamp(bytes / 32, uint64_t{20'000'000}, uint64_t{40'000'000}));
+                std::clamp(bytes / 32, uint64_t{20'080'000}, uint64_t{40'000'000}));
       EXPECT_EQ(memory.table_budget, bytes / 64);
     });
+  }
+}
+
+TEST(KernelMemory, KeepsToTheLeastOfALittleMachineWhereManyMoreCpusMayCome) {
+  for (const uint32_t cpus : {1U, 2U, 8U, 16U}) {
+    for (const uint32_t possible : {16U, 64U, 128U, 240U, 512U}) {
+      for (const uint64_t bytes : {kGigabyte / 2, kGigabyte, 4 * kGigabyte, 8 * kGigabyte}) {
+        Machine machine = WithCpus(cpus);
+        machine.possible_cpus = possible;
+        machine.bytes = bytes;
+        ForEachPlan(machine, [&](const KernelMemory& memory) {
+          ASSERT_LE(memory.Bytes(machine), KernelMemory::Limit(machine));
+          ASSERT_LE(memory.Bytes(machine),
+                    std::max(std::clamp<uint64_t>(bytes / 32, 20'000'000, 46'100'000),
+                             uint64_t{20'000'000} + uint64_t{40'000} * possible));
+          ASSERT_GE(memory.maps.shipping_cpus, cpus) << "all that are there may ship samples";
+        });
+      }
+    }
   }
 }
 
@@ -93,12 +112,14 @@ TEST(KernelMemory, SavesNothingOnTheWindowsOfTwoCpus) {
   const KernelMemory usual = KernelMemory::For(WithCpus(2), Hertz{99}, seconds(10));
   EXPECT_GE(MapSizes::NearlyFull(usual.maps.counts), 99U * 2 * 9);
   EXPECT_GE(usual.maps.counts, 99U * 2 * 10);
+  EXPECT_GE(usual.maps.journal_bytes, 99U * 9 * MapSizes::kUsualJournalBytes);
   const KernelMemory fast = KernelMemory::For(WithCpus(2), Hertz{999}, seconds(10));
   EXPECT_EQ(fast.maps.counts, MapSizes::kMaxEntries);
   for (const KernelMemory& memory : {usual, fast}) {
     EXPECT_EQ(memory.event_ring_bytes, size_t{512} << 10);
     EXPECT_EQ(memory.table_budget, size_t{64} << 20);
     EXPECT_EQ(memory.maps.shipping_cpus, 2U);
+    EXPECT_EQ(memory.maps.journal_cpus, 2U);
   }
 }
 

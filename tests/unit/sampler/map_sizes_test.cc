@@ -35,6 +35,23 @@ TEST(MapSizes, KeepsWindowsToTheirMemory) {
   EXPECT_EQ(all.WithWindowBytes(1'000'000'000, 256).counts, all.counts);
 }
 
+TEST(MapSizes, HasJournalsForAWindowWithinTheirMemory) {
+  constexpr uint64_t kPlenty = 1'000'000'000;
+  const auto sizes = [](uint32_t hertz, uint32_t cpus, uint64_t most) {
+    return MapSizes().WithJournals(Hertz{hertz}, cpus, seconds(10), most);
+  };
+  const MapSizes usual = sizes(99, 2, kPlenty);
+  EXPECT_GT(usual.journal_bytes, 98U * 10 * MapSizes::kUsualJournalBytes);
+  EXPECT_LE(usual.journal_bytes, 99U * 10 * MapSizes::kUsualJournalBytes);
+  EXPECT_EQ(usual.BytesOfJournals(64), uint64_t{usual.journal_bytes} * 2 * 2);
+  EXPECT_EQ(sizes(9999, 2, kPlenty).journal_bytes, MapSizes::kMaxJournalBytes);
+  const MapSizes little = sizes(99, 256, 20'000'000);
+  EXPECT_LE(little.BytesOfJournals(256), 20'000'000U);
+  EXPECT_GT(little.BytesOfJournals(256), 18'000'000U);
+  EXPECT_EQ(sizes(99, 256, 0).journal_bytes, MapSizes::kMinJournalBytes);
+  EXPECT_GE(MapSizes::kMinJournalBytes, PYRO_JOURNAL_MIN_BYTES);
+}
+
 TEST(MapSizes, HasARingForAQuarterOfASecondWithinItsMemory) {
   constexpr uint64_t kPlenty = 1'000'000'000;
   const auto bytes = [](uint32_t hertz, uint64_t most) {

@@ -97,6 +97,35 @@ TEST(WindowDrain, TakesEverythingOnce) {
   EXPECT_TRUE(drain.Finish().samples.empty());
 }
 
+TEST(WindowDrain, PutsTogetherWhatIsInJournalsAndMaps) {
+  FakeMaps maps;
+  maps.AddTicks(1, 5, 16);
+  WindowDrain drain(maps);
+  pyro_journal_record record{};
+  record.stack.head.user_frames = 1;
+  for (const uint32_t pid : {1U, 2U, 2U}) {
+    record.key.pid = pid;
+    record.key.stack_id = uint64_t{pid} * 16;
+    record.stack.frames[0] = record.key.stack_id;
+    record.time_ns += 10;
+    drain.Add(record, {record.stack.frames, 1});
+  }
+  record.key.thread[0] = 'x';
+  drain.Add(record, {record.stack.frames, 1});
+  ASSERT_TRUE(drain.Take(kMaps).has_value());
+  const Window window = drain.Finish();
+  EXPECT_EQ(window.stacks.size(), 2U);
+  ExpectEachHasItsStack(window);
+  ASSERT_EQ(window.samples.size(), 3U) << "a thread is a sample of its own";
+  EXPECT_EQ(window.samples[0].count, 6U);
+  EXPECT_EQ(window.samples[0].first_seen, MonotonicTime(1));
+  EXPECT_EQ(window.samples[0].last_seen, MonotonicTime(10));
+  EXPECT_EQ(window.samples[1].count, 2U);
+  EXPECT_EQ(window.samples[1].first_seen, MonotonicTime(20));
+  EXPECT_EQ(window.samples[1].last_seen, MonotonicTime(30));
+  EXPECT_EQ(window.samples[2].thread, "x");
+}
+
 class FailingBatch : public testing::TestWithParam<int> {};
 
 TEST_P(FailingBatch, LosesNothing) {

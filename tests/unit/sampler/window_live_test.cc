@@ -79,9 +79,35 @@ void Right(uint32_t path, int depth) {
   asm volatile("" ::: "memory");
 }
 
+// Which then hold as good as nothing.
+constexpr uint32_t kOneRecord = PYRO_JOURNAL_MIN_BYTES;
+
+TEST_F(SamplerLive, PutsSamplesIntoJournalsFirst) {
+  const MapSizes no_maps{.counts = 4,
+                         .small_stacks = 4,
+                         .medium_stacks = 4,
+                         .large_stacks = 4,
+                         .journal_bytes = 1 << 20,
+                         .cold_bytes = 4096};
+  uint64_t elsewhere = 0;
+  const Accounting books = Record(
+      WithoutColdSamples({.frequency = {999}, .sizes = no_maps}),
+      [] {
+        for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
+      },
+      [&](const ColdSample& sample) { elsewhere += sample.unwound ? 1 : 0; });
+  EXPECT_EQ(books.TotalLost(), 0U);
+  EXPECT_GT(books.exported, 8U);
+  EXPECT_EQ(elsewhere, 0U);
+}
+
 // Deep ones, none of which is like another, at a rate that the maps hold little of.
 TEST_F(SamplerLive, LosesNoStackToFullMaps) {
-  const MapSizes tiny{.counts = 8, .small_stacks = 4, .medium_stacks = 4, .large_stacks = 4};
+  const MapSizes tiny{.counts = 8,
+                      .small_stacks = 4,
+                      .medium_stacks = 4,
+                      .large_stacks = 4,
+                      .journal_bytes = kOneRecord};
   uint64_t unwound = 0;
   const Accounting books = Record(
       WithoutColdSamples({.frequency = {999}, .sizes = tiny}),
@@ -119,8 +145,12 @@ TEST_F(SamplerLive, LosesNoTickOfDeepStacksAtFiveKilohertz) {
 
 // What fits into no map goes through the ring, unless that is full.
 TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheStackMaps) {
-  const MapSizes tiny{
-      .counts = 4096, .small_stacks = 4, .medium_stacks = 4, .large_stacks = 4, .cold_bytes = 4096};
+  const MapSizes tiny{.counts = 4096,
+                      .small_stacks = 4,
+                      .medium_stacks = 4,
+                      .large_stacks = 4,
+                      .journal_bytes = kOneRecord,
+                      .cold_bytes = 4096};
   const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
     for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
   });
@@ -129,7 +159,11 @@ TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheStackMaps) {
 }
 
 TEST_F(SamplerLive, PutsStacksIntoALargerMapWhereTheirsIsFull) {
-  const MapSizes tiny{.counts = 4096, .small_stacks = 4, .medium_stacks = 4, .large_stacks = 4096};
+  const MapSizes tiny{.counts = 4096,
+                      .small_stacks = 4,
+                      .medium_stacks = 4,
+                      .large_stacks = 4096,
+                      .journal_bytes = kOneRecord};
   const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
     for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
   });
@@ -138,7 +172,7 @@ TEST_F(SamplerLive, PutsStacksIntoALargerMapWhereTheirsIsFull) {
 }
 
 TEST_F(SamplerLive, CountsWhatDoesNotFitIntoTheCountMap) {
-  const MapSizes tiny{.counts = 4, .cold_bytes = 4096};
+  const MapSizes tiny{.counts = 4, .journal_bytes = kOneRecord, .cold_bytes = 4096};
   const Accounting books = Record({.frequency = {999}, .sizes = tiny}, [] {
     for (uint32_t path = 0; path < 1500; ++path) Branch(path, 11);
   });
