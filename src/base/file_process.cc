@@ -87,7 +87,7 @@ FileProcess::~FileProcess() {
 }
 
 Result<OpenedFile> FileProcess::OpenForReading(int path_fd, const FilePatience& patience) {
-  ASSIGN_OR_RETURN(Worker worker, Take(patience.file_system));
+  ASSIGN_OR_RETURN(Worker worker, Take(Work::kOpening, patience.file_system));
   Session session(*this, std::move(worker), patience.limit);
   ASSIGN_OR_RETURN(Answer opened, session.Ask({.what = FileRequest::What::kOpen}, path_fd));
   if (opened.reply.what == FileReply::What::kFile) {
@@ -106,7 +106,7 @@ Result<UniqueFd> FileProcess::LookUp(int root_fd, const std::string& path, int f
     return Fail(ErrorCode::kInvalid, "a path that is too long, or has a zero byte");
   }
   std::ranges::copy(path, request.path.begin());
-  ASSIGN_OR_RETURN(Worker worker, Take(patience.file_system));
+  ASSIGN_OR_RETURN(Worker worker, Take(Work::kLookingUp, patience.file_system));
   Session session(*this, std::move(worker), patience.limit);
   ASSIGN_OR_RETURN(Answer found, session.Ask(request, root_fd));
   return std::move(found.attached);
@@ -137,8 +137,12 @@ void FileProcess::Sweep() {
   });
 }
 
-size_t FileProcess::StuckIn(uint64_t file_system) const {
-  return static_cast<size_t>(std::ranges::count(stuck_, file_system, &Worker::file_system));
+bool FileProcess::MayTake(Work work, uint64_t file_system) const {
+  const auto of_it =
+      static_cast<size_t>(std::ranges::count(stuck_, file_system, &Worker::file_system));
+  if (file_system != 0 && of_it >= kMostStuckOfOne) return false;
+  const auto looking_up = static_cast<size_t>(std::ranges::count(stuck_, true, &Worker::looks_up));
+  return work == Work::kOpening || looking_up < (options_.max_stuck + 1) / 2;
 }
 
 void FileProcess::Kill(Worker worker) {
@@ -147,29 +151,31 @@ void FileProcess::Kill(Worker worker) {
   stuck_.push_back(std::move(worker));
 }
 
-Result<FileProcess::Worker> FileProcess::Take(uint64_t file_system) {
+Result<FileProcess::Worker> FileProcess::Take(Work work, uint64_t file_system) {
   const std::scoped_lock lock(mutex_);
   // Usually the one that has just answered.
   if (idle_.empty() && !closing_.empty()) {
     closing_.back().socket.WaitUntilReadable(kNearlyFree);
   }
   Sweep();
-  if (file_system != 0 && StuckIn(file_system) >= kMostStuckOfOne) {
+  if (!MayTake(work, file_system)) {
     return Fail(ErrorCode::kExhausted, "the file system has not answered before");
   }
+  Worker worker;
   if (!idle_.empty()) {
-    Worker worker = std::move(idle_.back());
+    worker = std::move(idle_.back());
     idle_.pop_back();
-    worker.file_system = file_system;
-    return worker;
-  }
-  if (stuck_.size() + closing_.size() >= options_.max_stuck) {
+  } else if (stuck_.size() + closing_.size() >= options_.max_stuck) {
     return Fail(ErrorCode::kExhausted, "too many files wait for file systems that do not answer");
+  } else {
+    ASSIGN_OR_RETURN(worker, Fork());
   }
-  return Fork(file_system);
+  worker.file_system = file_system;
+  worker.looks_up = work == Work::kLookingUp;
+  return worker;
 }
 
-Result<FileProcess::Worker> FileProcess::Fork(uint64_t file_system) {
+Result<FileProcess::Worker> FileProcess::Fork() {
   ASSIGN_OR_RETURN(auto ends, MessageSocket::Pair());
   RETURN_IF_ERROR(nursery_.Send(NurseryRequest{}, ends.second.fd()));
   int32_t pid = 0;
@@ -178,8 +184,10 @@ Result<FileProcess::Worker> FileProcess::Fork(uint64_t file_system) {
   }
   RETURN_IF_ERROR(nursery_.Receive(pid));
   if (pid <= 0) return Fail(ErrorCode::kExhausted, "no further process to open files");
-  return Worker{
-      .socket = std::move(ends.first), .pid = pid, .file_system = file_system, .must_be_free = {}};
+  Worker worker;
+  worker.socket = std::move(ends.first);
+  worker.pid = pid;
+  return worker;
 }
 
 void FileProcess::Return(Worker worker) {

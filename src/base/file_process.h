@@ -28,14 +28,16 @@ namespace pyrometer {
 class FileProcess final : public ForeignFiles {
  public:
   struct Options {
-    size_t max_stuck = 32;  // with so many, nothing is opened any more
+    size_t max_stuck = 32;  // with so many, nothing is opened any more; with half of them stuck in
+                            // look-ups, nothing is looked up
     size_t max_idle = 4;    // workers that are kept for the next request
     LocalCopies::Options copies = {};
     FileOperations* operations = nullptr;  // what workers do; null: the real thing
   };
 
   // A file system gets no more of them until one has ended. So those that hang for days take no
-  // more each time that they are tried, and the rest has its files.
+  // more each time that they are tried, and the rest has its files. Which one answers a look-up is
+  // only guessed from where that begins: one that is reached in many ways gets two of each.
   static constexpr size_t kMostStuckOfOne = 2;
 
   // Forks the nursery. REQUIRES: this process has one thread. Errors: those of fork(2) and
@@ -57,6 +59,7 @@ class FileProcess final : public ForeignFiles {
     MessageSocket socket;
     pid_t pid = 0;
     uint64_t file_system = 0;    // of its last request
+    bool looks_up = false;       // likewise
     MonotonicTime must_be_free;  // is killed if it has not said that it is free by then
   };
   struct Answer {
@@ -71,14 +74,15 @@ class FileProcess final : public ForeignFiles {
         copies_(options.copies),
         nursery_(std::move(nursery)) {}
 
-  Result<Worker> Take(uint64_t file_system);
+  enum class Work { kOpening, kLookingUp };
+  Result<Worker> Take(Work work, uint64_t file_system);
   void Return(Worker worker);
   void GiveUp(Worker worker);
   // With the lock held.
   void Sweep();
-  size_t StuckIn(uint64_t file_system) const;
+  bool MayTake(Work work, uint64_t file_system) const;
   void Kill(Worker worker);
-  Result<Worker> Fork(uint64_t file_system);
+  Result<Worker> Fork();
 
   const Options options_;
   const pid_t nursery_pid_;

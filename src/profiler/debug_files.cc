@@ -13,10 +13,11 @@
 namespace pyrometer {
 namespace {
 
-// What FileWorkers know it by.
-uint64_t FileSystemOf(const UniqueFd& directory) {
-  const Result<Inode> inode = InodeOf(directory.get());
-  return inode ? inode->device : 0;
+// Stands for the file system that the debug files of a root lie on, which may be any: whoever has a
+// directory of his own as root may mount there what he likes.
+uint64_t DebugFileSystemOf(const UniqueFd& root) {
+  const Result<Inode> inode = InodeOf(root.get());
+  return inode ? ~(inode->device ^ (inode->number << 32)) : 0;
 }
 
 }  // namespace
@@ -31,8 +32,8 @@ Result<UniqueFd> OpenDebugFile(const UniqueFd& root, const DebugFileCriteria& ob
                                ForeignFiles& files, Indexer& indexer) {
   const std::string path = DebugFilePath(object.build_id);
   if (path.empty()) return Fail(ErrorCode::kNotFound, "no build id to find a debug file by");
-  // Not the root's own: what hangs may be mounted below it.
-  const FilePatience patience{.limit = DebugFiles::kMostTime, .file_system = ~FileSystemOf(root)};
+  const FilePatience patience{.limit = DebugFiles::kMostTime,
+                              .file_system = DebugFileSystemOf(root)};
   ASSIGN_OR_RETURN(const UniqueFd place, files.LookUp(root.get(), path, 0, patience));
   ASSIGN_OR_RETURN(const uint32_t user, OwnerOf(place.get()));
   ASSIGN_OR_RETURN(OpenedFile file, files.OpenForReading(place.get(), patience));
@@ -77,7 +78,7 @@ void DebugFiles::Try(const std::shared_ptr<Search>& search, size_t root) {
   // The worker's own until it has ended.
   const auto found = std::make_shared<std::shared_ptr<const UniqueFd>>();
   const bool posted = parts_.workers.Post(
-      FileSystemOf(search->roots[root]), 3 * kMostTime,
+      DebugFileSystemOf(search->roots[root]), 3 * kMostTime,
       [search, root, found, files = parts_.files, indexer = parts_.indexer] {
         Result<UniqueFd> file =
             OpenDebugFile(search->roots[root], search->criteria, *files, *indexer);

@@ -215,6 +215,18 @@ TEST_F(FileProcessTest, LosesFewWorkersToAFileSystemHoweverOftenItIsTried) {
   EXPECT_FALSE(files->OpenForReading(PathTo("file").get(), {kLong, 7})) << "it would hang";
 }
 
+// Nobody knows beforehand that all these paths lead to one file system.
+TEST_F(FileProcessTest, OpensFilesHoweverManyPathsHang) {
+  tree_.File("file", "content");
+  const auto files = FileProcess::Start({.max_stuck = 8, .operations = &operations_});
+  ASSERT_TRUE(files.has_value());
+  for (uint64_t path = 100; path < 120; ++path) {
+    EXPECT_FALSE((*files)->LookUp(PathTo("").get(), "hangs for ever", 0, {milliseconds(30), path}));
+  }
+  EXPECT_EQ((*files)->stuck(), 4U);
+  EXPECT_EQ(Content((*files)->OpenForReading(PathTo("file").get(), {kLong, 7})), "content");
+}
+
 TEST_F(FileProcessTest, OpensNothingWithTooManyStuck) {
   tree_.File("file", "content");
   const auto files = FileProcess::Start({.max_stuck = 0, .operations = &operations_});
