@@ -62,6 +62,7 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
     CircuitBreaker breaker;
     size_t waiting = 0;
     size_t running = 0;         // late ones included
+    size_t large = 0;           // of these, large ones that are not late
     bool has_answered = false;  // and was not late since
   };
   struct Task {
@@ -69,6 +70,7 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
     std::chrono::nanoseconds limit;
     Job job;
     OnEnd on_end;
+    bool is_large = job.effort() == FileEffort::kLarge;
     MonotonicTime deadline = {};  // once it runs
     bool is_late = false;
   };
@@ -85,9 +87,11 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
   bool Admits(FileSystem& file_system, MonotonicTime now) const;
   bool EnsureThreads();
   void ForgetSome();
+  bool MayBegin(const Task& task);
   Tasks::iterator FirstReady();
   Tasks::iterator Next(Lock& lock);
   bool Finish(Tasks::iterator task, FileWork work, Lock& lock);
+  void LeaveLarge(const Task& task);
   std::vector<Ended> GiveUpLate(MonotonicTime now);
   void NoteLate(Task& task, MonotonicTime now, std::vector<Ended>& ended);
   void RefuseWaiting(uint64_t file_system, std::vector<Ended>& ended);
@@ -107,6 +111,7 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
   Tasks running_;
   MonotonicTime watched_{UINT64_MAX};  // the watching thread sleeps until then
   FileWorkCounters counters_;
+  size_t large_ = 0;    // jobs that run and are not late
   size_t threads_ = 0;  // not stuck
   size_t idle_ = 0;
   size_t telling_ = 0;
@@ -163,10 +168,15 @@ void FileWorkers::Pool::ForgetSome() {
   });
 }
 
+bool FileWorkers::Pool::MayBegin(const Task& task) {
+  const FileSystem& file_system = file_systems_[task.file_system];
+  if (file_system.running >= options_.per_file_system) return false;
+  if (!task.is_large) return true;
+  return large_ < options_.large && file_system.large < options_.large_per_file_system;
+}
+
 FileWorkers::Pool::Tasks::iterator FileWorkers::Pool::FirstReady() {
-  return std::ranges::find_if(waiting_, [this](const Task& task) {
-    return file_systems_[task.file_system].running < options_.per_file_system;
-  });
+  return std::ranges::find_if(waiting_, [this](const Task& task) { return MayBegin(task); });
 }
 
 // Waits for a task and begins it; running_.end() if there will be none.
@@ -179,6 +189,10 @@ FileWorkers::Pool::Tasks::iterator FileWorkers::Pool::Next(Lock& lock) {
   FileSystem& file_system = file_systems_[task->file_system];
   --file_system.waiting;
   ++file_system.running;
+  if (task->is_large) {
+    ++file_system.large;
+    ++large_;
+  }
   task->deadline = After(MonotonicNow(), task->limit);
   running_.splice(running_.end(), waiting_, task);
   if (task->deadline < watched_) watch_.notify_one();
@@ -205,6 +219,7 @@ bool FileWorkers::Pool::Finish(Tasks::iterator task, FileWork work, Lock& lock) 
   --file_system.running;
   const bool is_late = task->is_late;
   std::vector<Ended> ended;
+  if (!is_late) LeaveLarge(*task);
   if (is_late) {
     --counters_.stuck;
   } else if (work == FileWork::kDone) {
@@ -219,6 +234,13 @@ bool FileWorkers::Pool::Finish(Tasks::iterator task, FileWork work, Lock& lock) 
   if (!waiting_.empty()) work_.notify_one();  // the file system has room for one more
   Tell(std::move(ended), lock);
   return !is_late;
+}
+
+// Makes room for another large one.
+void FileWorkers::Pool::LeaveLarge(const Task& task) {
+  if (!task.is_large) return;
+  --file_systems_[task.file_system].large;
+  --large_;
 }
 
 // Calls what is to be told of ends, without the lock.
@@ -263,9 +285,11 @@ std::vector<FileWorkers::Pool::Ended> FileWorkers::Pool::GiveUpLate(MonotonicTim
     task.is_late = true;
     --threads_;
     ++counters_.stuck;
+    LeaveLarge(task);
     NoteLate(task, now, ended);
   }
   if (!waiting_.empty()) EnsureThreads();
+  if (!ended.empty()) work_.notify_all();  // there may be room for large ones
   return ended;
 }
 

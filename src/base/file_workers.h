@@ -22,6 +22,12 @@ enum class FileWork {
   kRefused,  // it never began: its file system does not answer, or too much is waiting
 };
 
+// How long a job of FileWorkers takes though its file system answers.
+enum class FileEffort : uint8_t {
+  kSmall,  // milliseconds
+  kLarge,  // perhaps seconds, since it computes, too
+};
+
 struct FileWorkCounters {
   uint64_t posted = 0;  // done + late + refused + not ended yet
   uint64_t done = 0;
@@ -37,6 +43,10 @@ struct FileWorkCounters {
 // place of that one. A file system with a late job gets no more but one to try it, after pauses
 // that double up to a minute, until one is done in time.
 //
+// Jobs begin in the order in which they were posted, as far as they may. Large ones leave places
+// free, so small ones pass them, but never hold them up for long: a large job waits for those
+// posted before it, and for one small job posted after it at most.
+//
 // A job may run on after these workers are gone: it must own all that it uses. Threads are started
 // when there is work, and wait without a timeout when there is none; they take no signals.
 // Thread-safe.
@@ -47,6 +57,10 @@ class FileWorkers {
     // Jobs that one file system may have at a time, those included that are late and have not
     // returned yet. REQUIRES: less than `threads`.
     size_t per_file_system = 2;
+    // Large jobs at a time, without late ones: of all, and of one file system. REQUIRES: at least
+    // one; less than the numbers above, or small jobs wait for large ones.
+    size_t large = 3;
+    size_t large_per_file_system = 1;
     // With so many threads stuck, only file systems are served that have answered and were not late
     // since; with twice as many, none.
     size_t max_stuck = 16;
@@ -61,8 +75,9 @@ class FileWorkers {
    public:
     Job(std::nullptr_t /*none*/ = nullptr) {}
     template <typename Callable>
-    requires std::is_invocable_v<Callable&> Job(
-        Callable callable) {  // NOLINT(google-explicit-constructor): a std::function's is not, too
+    requires std::is_invocable_v<Callable&>
+    // NOLINTNEXTLINE(google-explicit-constructor): a std::function's is not, too
+    Job(Callable callable, FileEffort effort = FileEffort::kSmall) : effort_(effort) {
       if constexpr (std::is_same_v<std::invoke_result_t<Callable&>, FileWork>) {
         work_ = std::move(callable);
       } else {
@@ -73,9 +88,11 @@ class FileWorkers {
       }
     }
     FileWork operator()() { return work_(); }
+    FileEffort effort() const { return effort_; }
 
    private:
     std::function<FileWork()> work_;
+    FileEffort effort_ = FileEffort::kSmall;
   };
   using OnEnd = std::function<void(FileWork)>;
 

@@ -25,6 +25,7 @@ constexpr uint64_t kLocal = 1;
 constexpr uint64_t kHung = 2;
 constexpr seconds kAmple(60);
 constexpr milliseconds kShort(20);
+constexpr FileEffort kLarge = FileEffort::kLarge;
 
 // Reads of it wait until it is opened. Shared with jobs, which may outlive the test.
 class Gate {
@@ -84,6 +85,10 @@ class FileWorkersTest : public testing::Test {
 
   FileWorkers::Job Hang() const {
     return [gate = gate_] { gate->Pass(); };
+  }
+
+  FileWorkers::Job HangForLong() const {
+    return {[gate = gate_] { gate->Pass(); }, kLarge};
   }
 
   static FileWorkers::Options LongPauses() {
@@ -154,6 +159,77 @@ TEST_F(FileWorkersTest, KeepsASlowFileSystemFromTakingAllThreads) {
   EXPECT_EQ(workers.counters().waiting, 8);
   gate_->Open();
   EXPECT_EQ(ends_.WaitFor(10), std::vector(10, FileWork::kDone));
+}
+
+TEST_F(FileWorkersTest, DoesSmallJobsWhileLargeOnesOfTheirFileSystemWait) {
+  FileWorkers workers;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(workers.Post(kLocal, kAmple, HangForLong(), ends_.Note()));
+  }
+  EXPECT_EQ(workers.Run(kLocal, kAmple, kAmple, [] {}), FileWork::kDone);
+  EXPECT_EQ(workers.counters().waiting, 2);
+  gate_->Open();
+  EXPECT_EQ(ends_.WaitFor(3), std::vector(3, FileWork::kDone));
+}
+
+TEST_F(FileWorkersTest, DoesSmallJobsWhileLargeOnesOfAllFileSystemsWait) {
+  FileWorkers workers;
+  for (uint64_t busy = 10; busy < 20; ++busy) {
+    ASSERT_TRUE(workers.Post(busy, kAmple, HangForLong(), ends_.Note()));
+  }
+  EXPECT_EQ(workers.Run(kLocal, kAmple, kAmple, [] {}), FileWork::kDone);
+  EXPECT_EQ(workers.counters().waiting, 10 - FileWorkers::Options().large);
+  gate_->Open();
+  EXPECT_EQ(ends_.WaitFor(10), std::vector(10, FileWork::kDone));
+}
+
+TEST_F(FileWorkersTest, BeginsALargeJobBeforeSmallOnesThatCameLater) {
+  FileWorkers workers({.per_file_system = 2});
+  std::mutex mutex;
+  std::vector<int> order;
+  const auto note = [&](int number) {
+    const std::lock_guard lock(mutex);
+    order.push_back(number);
+  };
+  const auto first = std::make_shared<Gate>();
+  const auto pass_first = [first] { first->Pass(); };
+  ASSERT_TRUE(workers.Post(kLocal, kAmple, {pass_first, kLarge}, ends_.Note()));
+  ASSERT_TRUE(workers.Post(kLocal, kAmple, Hang(), ends_.Note())) << "leaves room for one";
+  ASSERT_TRUE(workers.Post(kLocal, kAmple, {[&] { note(1); }, kLarge}, ends_.Note()));
+  for (int number = 2; number < 9; ++number) {
+    ASSERT_TRUE(workers.Post(
+        kLocal, kAmple, [&, number] { note(number); }, ends_.Note()));
+  }
+  first->Open();
+  EXPECT_EQ(ends_.WaitFor(9), std::vector(9, FileWork::kDone));
+  EXPECT_EQ(order, (std::vector{1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST_F(FileWorkersTest, LosesNoMoreThreadsToLargeAndSmallJobsOfOneFileSystem) {
+  FileWorkers workers(LongPauses());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(workers.Post(kHung, milliseconds(200), HangForLong(), ends_.Note()));
+    ASSERT_TRUE(workers.Post(kHung, milliseconds(200), Hang(), ends_.Note()));
+  }
+  const std::vector<FileWork> ends = ends_.WaitFor(6);
+  EXPECT_EQ(std::ranges::count(ends, FileWork::kLate), 2);
+  EXPECT_EQ(std::ranges::count(ends, FileWork::kRefused), 4);
+}
+
+TEST_F(FileWorkersTest, TriesAFileSystemByALargeJobWhileAnotherIsStuck) {
+  FileWorkers workers({.pauses = {.first = milliseconds(1), .longest = milliseconds(1)}});
+  ASSERT_TRUE(workers.Post(kHung, kShort, HangForLong(), ends_.Note()));
+  ends_.WaitFor(1);
+  const auto try_it = [&] { return workers.Run(kHung, kAmple, kAmple, {[] {}, kLarge}); };
+  EXPECT_TRUE(Eventually([&] { return try_it() == FileWork::kDone; }));
+  EXPECT_EQ(workers.counters().stuck, 1);
+}
+
+TEST_F(FileWorkersTest, BeginsALargeJobInPlaceOfOneThatIsLate) {
+  FileWorkers workers({.threads = 3, .large = 1});
+  ASSERT_TRUE(workers.Post(kHung, milliseconds(200), HangForLong(), ends_.Note()));
+  ASSERT_EQ(workers.Run(kLocal, kAmple, kAmple, [] {}), FileWork::kDone) << "by an idle thread";
+  EXPECT_EQ(workers.Run(kLocal, kAmple, kAmple, {[] {}, kLarge}), FileWork::kDone);
 }
 
 TEST_F(FileWorkersTest, RefusesWhatWaitsForAFileSystemThatIsLate) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <latch>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/file_identity.h"
 #include "binary/sections.h"
 #include "indexer/in_process_indexer.h"
 #include "tests/unit/binary/elf_fixtures.h"
@@ -25,6 +27,8 @@ namespace {
 
 constexpr uint64_t kDisk = 1;
 constexpr uint64_t kNetwork = 2;
+constexpr uint64_t kLarge = uint64_t{64} << 20;
+constexpr std::chrono::seconds kAmple(60);
 
 // Tells what it is asked for, and can be held up.
 class WatchedIndexer : public InProcessIndexer {
@@ -32,11 +36,11 @@ class WatchedIndexer : public InProcessIndexer {
   Result<Made<UnwindTable>> Unwind(const FilesToRead& files,
                                    const UnwindTableOptions& options) override {
     ++made;
-    if (before_making) before_making();
+    if (before_making) before_making(files.own);
     return InProcessIndexer::Unwind(files, options);
   }
   std::atomic<int> made = 0;
-  std::function<void()> before_making;
+  std::function<void(int fd)> before_making;
 };
 
 class ArtifactStoreTest : public testing::Test {
@@ -53,6 +57,14 @@ class ArtifactStoreTest : public testing::Test {
             .build_id = BuildId(std::as_bytes(std::span(build_id))),
             .file_system = kDisk,
             .size = bytes.size()};
+  }
+  // The same, with zeros behind.
+  static ArtifactStore::Source LargeCopyOf(const std::vector<std::byte>& bytes,
+                                           std::string_view build_id) {
+    ArtifactStore::Source source = CopyOf(bytes, build_id);
+    EXPECT_EQ(::ftruncate(source.own->get(), kLarge), 0);
+    source.size = kLarge;
+    return source;
   }
   Answer Ask(ArtifactStore::Source source) {
     const auto answer = std::make_shared<std::promise<Result<ArtifactStore::ContentRef>>>();
@@ -144,7 +156,7 @@ TEST_F(ArtifactStoreTest, IsNotMisledByAFileThatIsChangedLater) {
 TEST_F(ArtifactStoreTest, MakesNothingTwiceThatIsAskedForAtOnce) {
   std::latch begun(1);
   std::latch go_on(1);
-  indexer_->before_making = [&] {
+  indexer_->before_making = [&](int /*fd*/) {
     begun.count_down();
     go_on.wait();
   };
@@ -164,7 +176,7 @@ TEST_F(ArtifactStoreTest, MakesNothingTwiceThatIsAskedForAtOnce) {
 TEST_F(ArtifactStoreTest, MakesATableWhileAnotherTakesItsTime) {
   std::latch begun(1);
   std::latch go_on(1);
-  indexer_->before_making = [&] {
+  indexer_->before_making = [&](int /*fd*/) {
     if (indexer_->made > 1) return;
     begun.count_down();
     go_on.wait();
@@ -174,6 +186,21 @@ TEST_F(ArtifactStoreTest, MakesATableWhileAnotherTakesItsTime) {
   EXPECT_NE(TableOf(CopyOf(program_, "fast")), nullptr);
   go_on.count_down();
   EXPECT_TRUE(slow.get().has_value());
+}
+
+TEST_F(ArtifactStoreTest, MakesTablesOfSmallFilesWhileLargeOnesTakeTheirTime) {
+  std::latch go_on(1);
+  indexer_->before_making = [&](int fd) {
+    if (IdentityOf(fd)->size == kLarge) go_on.wait();
+  };
+  Answer first = Ask(LargeCopyOf(program_, "first"));
+  Answer second = Ask(LargeCopyOf(program_, "second"));
+  Answer small = Ask(CopyOf(program_, "small"));
+  EXPECT_EQ(small.wait_for(kAmple), std::future_status::ready);
+  EXPECT_EQ(store_->counters().pending, 2U);
+  go_on.count_down();
+  EXPECT_TRUE(first.get().has_value());
+  EXPECT_TRUE(second.get().has_value());
 }
 
 TEST_F(ArtifactStoreTest, DropsTheOneThatWasUsedLeastWhenThereIsNoRoom) {
@@ -203,7 +230,7 @@ TEST_F(ArtifactStoreTest, SaysWhyThereIsNoTable) {
 TEST_F(ArtifactStoreTest, AnswersAllWhoAskedOnceItStopsMakingTables) {
   std::latch begun(1);
   std::latch go_on(1);
-  indexer_->before_making = [&] {
+  indexer_->before_making = [&](int /*fd*/) {
     begun.count_down();
     go_on.wait();
   };
@@ -233,7 +260,7 @@ TEST_F(ArtifactStoreTest, AnswersAllThatWaitForOneOfTheirBuildIdWhenTheyAreRefus
   StopAnswering(kNetwork);
   std::latch begun(1);
   std::latch go_on(1);
-  indexer_->before_making = [&] {
+  indexer_->before_making = [&](int /*fd*/) {
     begun.count_down();
     go_on.wait();
   };
@@ -255,7 +282,7 @@ TEST_F(ArtifactStoreTest, AnswersAllThatWaitForOneOfTheirBuildIdWhenTheyAreRefus
 TEST_F(ArtifactStoreTest, LeavesAFileAloneThatIsStillBeingReadAtItsEnd) {
   const auto begun = std::make_shared<std::latch>(1);
   const auto go_on = std::make_shared<std::promise<void>>();
-  indexer_->before_making = [begun, go_on] {
+  indexer_->before_making = [begun, go_on](int /*fd*/) {
     begun->count_down();
     go_on->get_future().wait();
   };
