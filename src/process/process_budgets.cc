@@ -92,9 +92,12 @@ bool ProcessHistory::MayRecheck(Process& process, MonotonicTime now) {
 
 void ProcessHistory::PassOver(const ScannedProcess& scanned, const TaskRecord* task) {
   const std::shared_ptr<UserShare> share = processes_.ShareOf(scanned.user);
-  std::optional<ExecId> exec;
-  if (task != nullptr && task->start == scanned.key.start_time) exec = task->exec;
-  processes_.PassOver(scanned.key.pid, {share, exec, scanned.read_at});
+  ProcessTable::PassedOver passed_over{share, std::nullopt, scanned.read_at};
+  if (task != nullptr) {
+    passed_over.exec = task->exec;
+    passed_over.since = task->read_at;
+  }
+  processes_.PassOver(scanned.key.pid, std::move(passed_over));
   NoteOverShare(*share);
   Withdraw(scanned.key.pid);
 }

@@ -121,8 +121,9 @@ class ProcessHistory final : public ProcessKnowledge {
   void On(const SymbolEvent& event);
   void On(const LostEvent& event);
 
-  void AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory,
-                  const TaskRecord* task);
+  void AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory);
+  // What is known of the exec id of a process that is not remembered, or that is being scanned.
+  std::optional<TaskRecord> TaskOf(const ProcessKey& key) const;
   // Adds a living process that no event reported, or that was passed over. Null if it cannot be
   // read, or there is no room for it yet.
   Process* Adopt(Pid pid);

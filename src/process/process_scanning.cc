@@ -78,7 +78,7 @@ void ProcessHistory::ScanNext() {
   const Result<ScannedProcess> process =
       directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
   if (process) {
-    AddScanned(*process, *directory, scan_->TaskOf(pid));
+    AddScanned(*process, *directory);
   } else if (!IsGone(process.error())) {
     scan_->seen.insert(pid);
     ++counters_.processes_unreadable;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tests/unit/process/process_history_fixture.h"
@@ -108,6 +109,57 @@ TEST_F(ProcessShares, TrackAProcessAgainThatExecsWhenThereIsRoom) {
   Exec(pid);
   EXPECT_EQ(sink_.by_pid[Pid(pid)].exec, ExecId(5)) << "one more than its parent's";
   EXPECT_THAT(sink_.by_pid[Pid(pid)].mappings, SizeIs(1));
+}
+
+// Pid 2000 is passed over, until there is room.
+class ProcessThatWasPassedOver : public ProcessShares {
+ protected:
+  void ScanAll(std::optional<ExecId> exec = std::nullopt) {
+    tasks_ = {{Pid(100), Tid(100), StartTime(5), ExecId(3), Now()},
+              {Pid(300), Tid(300), StartTime(7), ExecId(4), Now()}};
+    if (exec) tasks_.push_back({Pid(2000), Tid(2000), StartTime(7), *exec, Now()});
+    between_ = Now();
+    ASSERT_TRUE(history_.Scan(tasks_).has_value());
+  }
+  // With that exec id, if it is known.
+  void PassOver(std::optional<ExecId> exec) {
+    ScanAll();
+    living_ = FillWithLiving(1000);
+    AddProcess(2000, 7, 1000);
+    ScanAll(exec);
+    ASSERT_FALSE(sink_.by_pid.contains(Pid(2000)));
+  }
+  void MakeRoom() {
+    for (const uint32_t pid : living_) Exit(pid);
+  }
+
+  std::vector<TaskRecord> tasks_;  // of the last scan
+  MonotonicTime between_;          // after its tasks were read, and before /proc was
+  std::vector<uint32_t> living_;
+};
+
+TEST_F(ProcessThatWasPassedOver, HasTheExecThatCameBeforeItWasRead) {
+  PassOver(ExecId(8));
+  MakeRoom();
+  Apply(CommEvent{between_, Pid(2000), Tid(2000), true, "new"});
+  EXPECT_EQ(sink_.by_pid[Pid(2000)].exec, ExecId(9));
+}
+
+TEST_F(ProcessThatWasPassedOver, LearnsItsExecIdFromTheNextScan) {
+  PassOver(std::nullopt);
+  MakeRoom();
+  tasks_.push_back({Pid(2000), Tid(2000), StartTime(7), ExecId(8), Now()});
+  ASSERT_TRUE(history_.BeginScan(tasks_).has_value());
+  Exec(2000);
+  EXPECT_EQ(sink_.by_pid[Pid(2000)].exec, ExecId(9));
+}
+
+TEST_F(ProcessThatWasPassedOver, KeepsItsExecIdWhereNoTaskCouldBeRead) {
+  PassOver(ExecId(8));
+  ScanAll();
+  MakeRoom();
+  ScanAll();
+  EXPECT_EQ(sink_.by_pid[Pid(2000)].exec, ExecId(8));
 }
 
 TEST_F(ProcessShares, ForgetTheLongestEndedOfThatUser) {
