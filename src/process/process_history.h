@@ -127,6 +127,9 @@ class ProcessHistory final : public ProcessKnowledge {
   // Adds a living process that no event reported, or that was passed over. Null if it cannot be
   // read, or there is no room for it yet.
   Process* Adopt(Pid pid);
+  // False for one that was passed over and whose user still has no room. Asks who that is by now,
+  // if it may no longer be the parent's.
+  bool MayAdopt(Pid pid);
   void AdoptParent(const ForkEvent& event);
   std::vector<Pid> InOrderOfRecords(std::vector<Pid> pids);
   void ScanNext();

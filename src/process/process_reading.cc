@@ -62,8 +62,7 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
 }
 
 Process* ProcessHistory::Adopt(Pid pid) {
-  const ProcessTable::PassedOver* const passed_over = processes_.FindPassedOver(pid);
-  if (passed_over != nullptr && !processes_.MakeRoom(*passed_over->share)) return nullptr;
+  if (!MayAdopt(pid)) return nullptr;
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
   const Result<ScannedProcess> scanned =
       directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
