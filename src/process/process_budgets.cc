@@ -15,6 +15,12 @@ namespace {
 
 constexpr size_t kMaxNotices = 16;
 
+// Only root becomes another user, as do those whose parents nobody knew. Who runs what makes him
+// root stays who he was.
+bool MayBecomeAnother(UserId user) {
+  return user == UserId(0) || user == kUnknownUser;
+}
+
 }  // namespace
 
 void ProcessHistory::NoteRead(Process& process, const ProcMaps& maps,
@@ -54,14 +60,24 @@ bool ProcessHistory::NoteRecord(Process& process) {
   return processes_.MakeRoom(*process.share);
 }
 
-// Only root becomes another user, as do those whose parents nobody knew. Who runs what makes him
-// root stays who he was.
 void ProcessHistory::LearnUser(Process& process) {
-  const UserId thought = process.share->user();
-  if (process.user_is_own || (thought != UserId(0) && thought != kUnknownUser)) return;
+  if (process.user_is_own || !MayBecomeAnother(process.share->user())) return;
   const ProcessDirectory* const directory = DirectoryOf(process);
   if (directory == nullptr) return;
   if (const auto status = directory->Status()) processes_.SetUser(process, UserId(status->user));
+}
+
+bool ProcessHistory::MayAdopt(Pid pid) {
+  const ProcessTable::PassedOver* const passed_over = processes_.FindPassedOver(pid);
+  if (passed_over == nullptr || processes_.MakeRoom(*passed_over->share)) return true;
+  if (!MayBecomeAnother(passed_over->share->user())) return false;
+  const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
+  const Result<ProcStatus> status =
+      directory ? directory->Status() : Result<ProcStatus>(directory.error());
+  if (!status) return false;
+  const std::shared_ptr<UserShare> share = processes_.ShareOf(UserId(status->user));
+  processes_.PassOver(pid, {share, passed_over->exec, passed_over->since});  // so are its children
+  return processes_.MakeRoom(*share);
 }
 
 void ProcessHistory::NoteOverShare(UserShare& share) {
@@ -92,9 +108,12 @@ bool ProcessHistory::MayRecheck(Process& process, MonotonicTime now) {
 
 void ProcessHistory::PassOver(const ScannedProcess& scanned, const TaskRecord* task) {
   const std::shared_ptr<UserShare> share = processes_.ShareOf(scanned.user);
-  std::optional<ExecId> exec;
-  if (task != nullptr && task->start == scanned.key.start_time) exec = task->exec;
-  processes_.PassOver(scanned.key.pid, {share, exec, scanned.read_at});
+  ProcessTable::PassedOver passed_over{share, std::nullopt, scanned.read_at};
+  if (task != nullptr) {
+    passed_over.exec = task->exec;
+    passed_over.since = task->read_at;
+  }
+  processes_.PassOver(scanned.key.pid, std::move(passed_over));
   NoteOverShare(*share);
   Withdraw(scanned.key.pid);
 }

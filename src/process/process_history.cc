@@ -152,6 +152,7 @@ void ProcessHistory::On(const ExitEvent& event) {
 void ProcessHistory::On(const CommEvent& event) {
   ++counters_.comm_records;
   if (event.exec) ++counters_.exec_records;
+  if (event.exec && execs_) execs_->push_back(event);
   if (event.exec && scan_) scan_->NoteExec(event);
   Process* const process = processes_.Apply(event);
   if (process != nullptr) {

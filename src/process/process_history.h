@@ -54,9 +54,12 @@ class ProcessHistory final : public ProcessKnowledge {
   ProcessHistory(Options options, std::shared_ptr<ObjectInspector> inspector,
                  AddressSpaceSink& sink);
 
-  // Reads all of /proc; `tasks` was read shortly before. Afterwards Apply() must be given every
-  // event since before `tasks` was read. Errors: /proc cannot be listed; then nothing has changed,
-  // and TakeLost() says that another Scan() is due.
+  // Tasks are about to be read for a scan, and events may be applied meanwhile.
+  void ExpectTasks() { execs_ = std::vector<CommEvent>(); }
+
+  // Reads all of /proc; `tasks` was read shortly before. Apply() must be given every event since
+  // before `tasks` was read, afterwards or since ExpectTasks(). Errors: /proc cannot be listed;
+  // then nothing has changed, and TakeLost() says that another Scan() is due.
   Result<void> Scan(std::span<const TaskRecord> tasks);
 
   // The same in slices of about that length, and events may be applied in between. What is read
@@ -118,11 +121,15 @@ class ProcessHistory final : public ProcessKnowledge {
   void On(const SymbolEvent& event);
   void On(const LostEvent& event);
 
-  void AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory,
-                  const TaskRecord* task);
+  void AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory);
+  // What is known of the exec id of a process that is not remembered, or that is being scanned.
+  std::optional<TaskRecord> TaskOf(const ProcessKey& key) const;
   // Adds a living process that no event reported, or that was passed over. Null if it cannot be
   // read, or there is no room for it yet.
   Process* Adopt(Pid pid);
+  // False for one that was passed over and whose user still has no room. Asks who that is by now,
+  // if it may no longer be the parent's.
+  bool MayAdopt(Pid pid);
   void AdoptParent(const ForkEvent& event);
   std::vector<Pid> InOrderOfRecords(std::vector<Pid> pids);
   void ScanNext();
@@ -205,6 +212,7 @@ class ProcessHistory final : public ProcessKnowledge {
   ObjectTable objects_;
   ProcessTable processes_;
   std::optional<ScanProgress> scan_;
+  std::optional<std::vector<CommEvent>> execs_;       // since tasks have been expected
   absl::flat_hash_set<Pid> changed_;                  // to publish at the end of the burst
   absl::flat_hash_set<Pid> put_off_;                  // to publish later
   LatencyHistogram publish_latency_;                  // from an event to the sink

@@ -26,9 +26,10 @@ std::vector<ObjectMapping> FilesIn(const AddressSpace::Picture& picture) {
 
 }  // namespace
 
-void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory,
-                                const TaskRecord* task) {
+void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory) {
   if (scan_) scan_->seen.insert(scanned.key.pid);
+  const std::optional<TaskRecord> known_task = TaskOf(scanned.key);
+  const TaskRecord* const task = known_task ? &*known_task : nullptr;
   const Process* const known = processes_.Living(scanned.key.pid);
   if (known == nullptr && !processes_.MakeRoom(*processes_.ShareOf(scanned.user))) {
     PassOver(scanned, task);
@@ -61,9 +62,7 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
 }
 
 Process* ProcessHistory::Adopt(Pid pid) {
-  std::optional<ProcessTable::PassedOver> passed_over;
-  if (const auto* const found = processes_.FindPassedOver(pid)) passed_over = *found;
-  if (passed_over && !processes_.MakeRoom(*passed_over->share)) return nullptr;
+  if (!MayAdopt(pid)) return nullptr;
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
   const Result<ScannedProcess> scanned =
       directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
@@ -71,14 +70,17 @@ Process* ProcessHistory::Adopt(Pid pid) {
     NoteUnreadable(scanned.error());
     return nullptr;
   }
-  if (passed_over && passed_over->exec) {
-    const TaskRecord task{pid, Tid(pid.value()), scanned->key.start_time, *passed_over->exec,
-                          passed_over->since};
-    AddScanned(*scanned, *directory, &task);
-  } else {
-    AddScanned(*scanned, *directory, scan_ && !passed_over ? scan_->TaskOf(pid) : nullptr);
-  }
+  AddScanned(*scanned, *directory);
   return processes_.Living(pid);
+}
+
+std::optional<TaskRecord> ProcessHistory::TaskOf(const ProcessKey& key) const {
+  const TaskRecord* const task = scan_ ? scan_->TaskOf(key.pid) : nullptr;
+  if (task != nullptr && task->start == key.start_time) return *task;
+  const ProcessTable::PassedOver* const passed_over = processes_.FindPassedOver(key.pid);
+  if (passed_over == nullptr || !passed_over->exec) return std::nullopt;
+  return TaskRecord{key.pid, Tid(key.pid.value()), key.start_time, *passed_over->exec,
+                    passed_over->since};
 }
 
 void ProcessHistory::NoteUnreadable(const Error& error) {

@@ -25,6 +25,7 @@ Result<void> ProcessHistory::BeginScan(std::span<const TaskRecord> tasks) {
   ScanProgress scan;
   scan.begin = MonotonicNow();
   scan.patience = kScanPatience;
+  const std::optional<std::vector<CommEvent>> execs = std::exchange(execs_, std::nullopt);
   Result<std::vector<Pid>> pids = ListProcesses(options_.procfs);
   if (!pids) {
     ++counters_.scans_failed;
@@ -33,6 +34,7 @@ Result<void> ProcessHistory::BeginScan(std::span<const TaskRecord> tasks) {
   }
   scan.pids = InOrderOfRecords(*std::move(pids));
   scan.SetTasks(tasks);
+  if (execs) std::ranges::for_each(*execs, [&](const CommEvent& exec) { scan.NoteExec(exec); });
   scan_ = std::move(scan);
   return {};
 }
@@ -76,7 +78,7 @@ void ProcessHistory::ScanNext() {
   const Result<ScannedProcess> process =
       directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
   if (process) {
-    AddScanned(*process, *directory, scan_->TaskOf(pid));
+    AddScanned(*process, *directory);
   } else if (!IsGone(process.error())) {
     scan_->seen.insert(pid);
     ++counters_.processes_unreadable;

@@ -50,7 +50,7 @@ class ProcessTable {
   struct PassedOver {
     std::shared_ptr<UserShare> share;
     std::optional<ExecId> exec;
-    MonotonicTime since;  // its birth or last exec
+    MonotonicTime since;  // execs up to then are in `exec` already
   };
   void PassOver(Pid pid, PassedOver process);
   // Null if the process is remembered, or unknown.

@@ -128,6 +128,7 @@ class ProcessTracker::State {
 
   // Nothing if it failed: then exec ids stay unknown, which costs hot unwinding and no correctness.
   std::optional<std::vector<TaskRecord>> TakeSnapshot() {
+    WithHistory([](ProcessHistory& history) { history.ExpectTasks(); });
     Result<std::vector<TaskRecord>> records = snapshot_();
     snapshot_is_due_ = !records;
     if (records) return *std::move(records);

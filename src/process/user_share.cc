@@ -4,7 +4,8 @@
 namespace pyrometer {
 namespace {
 
-// A share above such a part of what there is counts as large.
+// A share above such a part of what there is counts as large, and even a smaller one where many
+// users leave little.
 constexpr size_t kLarge = 16;
 
 }  // namespace
@@ -38,7 +39,11 @@ bool UserShares::IsOverBytes(const UserShare& share) const {
 }
 
 bool UserShares::IsLarge(const UserShare& share) const {
-  return share.own().bytes > limits_.bytes / kLarge || share.own().ended > limits_.ended / kLarge;
+  const auto is_large = [](size_t own, size_t all, size_t limit) {
+    return own > limit / kLarge || 2 * own + all > limit;
+  };
+  return is_large(share.own().bytes, share.all().bytes, limits_.bytes) ||
+         is_large(share.own().ended, share.all().ended, limits_.ended);
 }
 
 }  // namespace pyrometer

@@ -87,7 +87,8 @@ class UserShares {
   // True if the user has more ended processes, or bytes of anything, than they may.
   bool IsOver(const UserShare& share) const;
   bool IsOverBytes(const UserShare& share) const;
-  // True for a share that is worth a look at whether all of it is really this user's.
+  // True for a share that is worth a look at whether all of it is really this user's: it is over a
+  // sixteenth of all there is, or over half of what this user may have.
   bool IsLarge(const UserShare& share) const;
 
   // Calls `visit` with each share, and drops those that nobody holds.

@@ -104,6 +104,50 @@ TEST_F(ProcessScanning, CountsAnExecOfAProcessThatItKnew) {
   EXPECT_EQ(WhereIs(kLast, 4), "/lib/b+0x3000");
 }
 
+// Pids kLast, which is known, and 2000, of which no record came.
+class ExecWhileTasksAreRead : public ProcessScanning {
+ protected:
+  ExecWhileTasksAreRead() {
+    Begin();
+    Finish();
+    const std::string maps =
+        "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/b") + "\n";
+    machine_.AddProcess(2000, 7, maps);
+    machine_.WriteFile(fmt::format("{}/{}/maps", machine_.proc(), kLast), maps);
+  }
+
+  // They are in program 3 when their records are read, and in the next one before the scan begins.
+  // So is kFirst when its record is read.
+  void ScanWhileTheyExec() {
+    history_.ExpectTasks();
+    Exec(kFirst);
+    std::vector<TaskRecord> tasks = Tasks();
+    tasks[1].exec = ExecId(4);
+    tasks.push_back({Pid(2000), Tid(2000), StartTime(7), ExecId(3), Now()});
+    Exec(kLast);
+    Exec(2000);
+    ASSERT_TRUE(history_.BeginScan(tasks).has_value());
+    Finish();
+  }
+};
+
+TEST_F(ExecWhileTasksAreRead, CountsOfAProcessThatWasKnown) {
+  ScanWhileTheyExec();
+  EXPECT_EQ(sink_.by_pid[Pid(kLast)].exec, ExecId(4));
+  EXPECT_EQ(WhereIs(kLast, 4), "/lib/b+0x3000");
+}
+
+TEST_F(ExecWhileTasksAreRead, CountsOfAProcessThatWasUnknown) {
+  ScanWhileTheyExec();
+  EXPECT_EQ(sink_.by_pid[Pid(2000)].exec, ExecId(4));
+  EXPECT_EQ(WhereIs(2000, 4), "/lib/b+0x3000");
+}
+
+TEST_F(ExecWhileTasksAreRead, CountsOnceIfItCameBeforeTheRecord) {
+  ScanWhileTheyExec();
+  EXPECT_EQ(sink_.by_pid[Pid(kFirst)].exec, ExecId(4));
+}
+
 TEST_F(ProcessScanning, ReadsAParentBeforeItsChild) {
   Begin();
   ContinueBy(10);

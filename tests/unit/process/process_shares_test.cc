@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tests/unit/process/process_history_fixture.h"
@@ -47,10 +48,11 @@ class ProcessShares : public ProcessHistoryTest {
     history_.Apply(burst);
   }
   // With 1,000 mappings of their own each, until there is no more room.
-  std::vector<uint32_t> FillWithLiving(uint32_t first) {
+  std::vector<uint32_t> FillWithLiving(uint32_t first, uint32_t parent = 300) {
     std::vector<uint32_t> pids;
-    for (uint32_t pid = first; history_.counters().mappings_passed_over == 0; ++pid) {
-      Fork(300, pid);
+    const uint64_t before = counters().mappings_passed_over;
+    for (uint32_t pid = first; counters().mappings_passed_over == before; ++pid) {
+      Fork(parent, pid);
       Exec(pid);
       MapMany(pid, 0, 1000);
       pids.push_back(pid);
@@ -110,6 +112,57 @@ TEST_F(ProcessShares, TrackAProcessAgainThatExecsWhenThereIsRoom) {
   EXPECT_THAT(sink_.by_pid[Pid(pid)].mappings, SizeIs(1));
 }
 
+// Pid 2000 is passed over, until there is room.
+class ProcessThatWasPassedOver : public ProcessShares {
+ protected:
+  void ScanAll(std::optional<ExecId> exec = std::nullopt) {
+    tasks_ = {{Pid(100), Tid(100), StartTime(5), ExecId(3), Now()},
+              {Pid(300), Tid(300), StartTime(7), ExecId(4), Now()}};
+    if (exec) tasks_.push_back({Pid(2000), Tid(2000), StartTime(7), *exec, Now()});
+    between_ = Now();
+    ASSERT_TRUE(history_.Scan(tasks_).has_value());
+  }
+  // With that exec id, if it is known.
+  void PassOver(std::optional<ExecId> exec) {
+    ScanAll();
+    living_ = FillWithLiving(1000);
+    AddProcess(2000, 7, 1000);
+    ScanAll(exec);
+    ASSERT_FALSE(sink_.by_pid.contains(Pid(2000)));
+  }
+  void MakeRoom() {
+    for (const uint32_t pid : living_) Exit(pid);
+  }
+
+  std::vector<TaskRecord> tasks_;  // of the last scan
+  MonotonicTime between_;          // after its tasks were read, and before /proc was
+  std::vector<uint32_t> living_;
+};
+
+TEST_F(ProcessThatWasPassedOver, HasTheExecThatCameBeforeItWasRead) {
+  PassOver(ExecId(8));
+  MakeRoom();
+  Apply(CommEvent{between_, Pid(2000), Tid(2000), true, "new"});
+  EXPECT_EQ(sink_.by_pid[Pid(2000)].exec, ExecId(9));
+}
+
+TEST_F(ProcessThatWasPassedOver, LearnsItsExecIdFromTheNextScan) {
+  PassOver(std::nullopt);
+  MakeRoom();
+  tasks_.push_back({Pid(2000), Tid(2000), StartTime(7), ExecId(8), Now()});
+  ASSERT_TRUE(history_.BeginScan(tasks_).has_value());
+  Exec(2000);
+  EXPECT_EQ(sink_.by_pid[Pid(2000)].exec, ExecId(9));
+}
+
+TEST_F(ProcessThatWasPassedOver, KeepsItsExecIdWhereNoTaskCouldBeRead) {
+  PassOver(ExecId(8));
+  ScanAll();
+  MakeRoom();
+  ScanAll();
+  EXPECT_EQ(sink_.by_pid[Pid(2000)].exec, ExecId(8));
+}
+
 TEST_F(ProcessShares, ForgetTheLongestEndedOfThatUser) {
   ScanBoth();
   Fork(100, 200);
@@ -155,6 +208,60 @@ TEST_F(ProcessShares, LearnWhoAProcessOfRootHasBecome) {
   }
   EXPECT_EQ(PathAt(500, start.value(), 4, kStart), "/lib/b+0x3000")
       << "root's share is not used up by user 1000";
+}
+
+// Root, here pid 300, has used up its share; pid 400 was its child and has become user 1000's
+// since.
+class ProcessOfFullRoot : public ProcessShares {
+ protected:
+  ProcessOfFullRoot() {
+    machine_.SetUser(300, 0);
+    ScanBoth();
+    living_ = FillWithLiving(1000);
+    ForkWithMaps(300, 400);
+    machine_.SetUser(400, 1000);
+  }
+  void ForkWithMaps(uint32_t parent, uint32_t pid) {
+    ForkLiving(parent, pid);
+    machine_.WriteFile(
+        fmt::format("{}/{}/maps", machine_.proc(), pid),
+        "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/b") + "\n");
+  }
+
+  std::vector<uint32_t> living_;  // root's
+};
+
+TEST_F(ProcessOfFullRoot, IsTrackedFromItsExecOnAsAnothers) {
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(400)));
+  Exec(400);
+  EXPECT_THAT(sink_.by_pid[Pid(400)].mappings, SizeIs(1)) << "user 1000 has room";
+  ForkWithMaps(400, 401);
+  EXPECT_THAT(sink_.by_pid[Pid(401)].mappings, SizeIs(1));
+}
+
+TEST_F(ProcessOfFullRoot, IsTrackedFromItsFirstSampleOnAsAnothers) {
+  const ProcessKey key{Pid(400), BootClock::Now().ToStartTime(last_)};
+  const std::optional<ProgramMappings> mappings = history_.MappingsAt(key, ExecId(4), Now());
+  ASSERT_TRUE(mappings.has_value());
+  EXPECT_THAT(mappings->mappings, SizeIs(1));
+}
+
+TEST_F(ProcessOfFullRoot, IsStillPassedOverIfItIsRoots) {
+  machine_.SetUser(400, 0);
+  Exec(400);
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(400)));
+}
+
+TEST_F(ProcessOfFullRoot, HasChildrenOfItsUser) {
+  FillWithLiving(5000, 100);
+  machine_.SetUser(400, 1001);
+  Exec(400);
+  ASSERT_FALSE(sink_.by_pid.contains(Pid(400))) << "user 1001 has no room either";
+  for (const uint32_t pid : living_) Exit(pid);
+  FillWithLiving(6000, 100);
+  const uint64_t passed_over = counters().processes_passed_over;
+  Fork(400, 401);
+  EXPECT_EQ(counters().processes_passed_over, passed_over + 1) << "though root has room";
 }
 
 TEST_F(ProcessShares, OfRechecksLeaveThoseOfOthersAlone) {

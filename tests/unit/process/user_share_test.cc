@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 #include "process/address_space.h"
 
 namespace pyrometer {
@@ -50,6 +53,22 @@ TEST(UserShares, GiveTwoAThirdEachOnceTheFirstHasGivenBack) {
   EXPECT_NEAR(static_cast<double>(greedy->own().bytes), 333, 2);
   EXPECT_NEAR(static_cast<double>(other->own().bytes), 333, 2);
   EXPECT_LE(shares.all().bytes, 1000U);
+}
+
+TEST(UserShares, AreLargeIfTheyAreNearTheirEnd) {
+  UserShares shares({.bytes = 100'000});
+  std::vector<std::shared_ptr<UserShare>> many;
+  for (uint32_t user = 1000; user < 1040; ++user) many.push_back(shares.Of(UserId(user)));
+  for (int round = 0; round < 200; ++round) {
+    for (const auto& share : many) {
+      TakeAll(shares, *share);
+      while (shares.IsOverBytes(*share)) share->RemoveBytes(1);
+    }
+  }
+  EXPECT_LT(many[0]->own().bytes, 3'000U) << "each of 40 has a 41st";
+  EXPECT_TRUE(shares.IsLarge(*many[0]));
+  EXPECT_FALSE(shares.IsOver(*many[0])) << "nor is it told again as soon as it was";
+  EXPECT_FALSE(shares.IsLarge(*shares.Of(kUnknownUser)));
 }
 
 TEST(UserShares, CountEndedProcessesLikewise) {
