@@ -63,7 +63,7 @@ void TableUpload::Release(ObjectId object, MonotonicTime now) {
 std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
   chunks_.Reuse(now);
   const absl::MutexLock lock(&mutex_);
-  const bool pages_came_free = Reuse(now);
+  Reuse(now);
   has_new_ = false;
   std::vector<ObjectId> wanted;
   for (auto& [id, object] : objects_) {
@@ -71,7 +71,7 @@ std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
     object.requested = true;
     wanted.push_back(id);
   }
-  if (pages_came_free) TakeRefused(wanted);
+  if (std::exchange(pages_came_free_, false)) TakeRefused(wanted);
   if (!lacks_rows_) return wanted;
   for (const std::shared_ptr<Table>& table : clock_) {
     if (table->requested != ObjectId(0) || !IsMissed(*table)) continue;
@@ -364,19 +364,16 @@ void TableUpload::Unload(Table& table, MonotonicTime now) {
   std::erase_if(clock_, [&table](const auto& entry) { return entry.get() == &table; });
 }
 
-// True if pages came free.
-bool TableUpload::Reuse(MonotonicTime now) {
-  bool pages_came_free = false;
+void TableUpload::Reuse(MonotonicTime now) {
   while (!retired_.empty() && IsOver(kReaderQuarantine, retired_.front().when, now)) {
     const Retired& retired = retired_.front();
     if (retired.slot != 0) free_slots_.GiveBack(retired.slot, 1);
     if (retired.page_count > 0) {
       free_pages_.GiveBack(retired.first_page, retired.page_count);
-      pages_came_free = true;
+      pages_came_free_ = true;
     }
     retired_.pop_front();
   }
-  return pages_came_free;
 }
 
 // In one store: the sampling program reads it in one load.

@@ -137,7 +137,7 @@ class TableUpload {
   size_t EvictFrom(Table& table, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave(ObjectId id, Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unload(Table& table, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetPage(uint32_t index, const pyro_table_page& page);
   void ForgetKnownRules();
 
@@ -154,6 +154,7 @@ class TableUpload {
   std::deque<std::shared_ptr<Table>> clock_ ABSL_GUARDED_BY(mutex_);
   std::deque<Retired> retired_ ABSL_GUARDED_BY(mutex_);
   bool has_new_ ABSL_GUARDED_BY(mutex_) = false;
+  bool pages_came_free_ ABSL_GUARDED_BY(mutex_) = false;  // since TakeWanted()
   bool lacks_rows_ ABSL_GUARDED_BY(mutex_) = false;  // some did not get in, or were evicted
   uint64_t evicted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t evicted_tables_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -315,6 +315,31 @@ TEST_F(TableUploadTest, WantsARefusedTableAgainWhenPagesComeFree) {
   EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_LOADED);
 }
 
+// The loader may look long after the pages have come free.
+TEST_F(TableUploadTest, WantsARefusedTableAgainWhenAnotherObjectCameFirst) {
+  upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Table(40, 1), kNow);
+  upload_.Load(kSsl, Table(40, 1), kNow);
+  upload_.Release(kLibc, kNow);
+  upload_.Hold(kCopy, kMuchLater);
+  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kCopy, kSsl));
+  EXPECT_THAT(upload_.TakeWanted(kMuchLater), IsEmpty());
+}
+
+TEST_F(TableUploadTest, WantsARefusedTableAgainWhenAnotherTableCameFirst) {
+  upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.Hold(kCopy, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Table(40, 1), kNow);
+  upload_.Load(kSsl, Table(40, 1), kNow);
+  upload_.Release(kLibc, kNow);
+  upload_.Load(kCopy, Table(1, 1), kMuchLater);
+  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl));
+}
+
 // Claims `pages` pages of text, of which the first has a row.
 UnwindTable Sparse(uint32_t pages) {
   UnwindTable table = Table(1, 1);
