@@ -140,9 +140,10 @@ std::optional<TableUpload::Missing> TableUpload::HoldToLoad(ObjectId id, const U
   object.requested = false;
   const bool again = object.state == State::kLoaded;
   if (again && object.table->requested == id) object.table->requested = ObjectId(0);
-  if (again && table.empty()) return Missing();  // it cannot be read now
-  object.replaced = again && table.digest != object.table->digest;
+  if (object.digest && table.empty()) return Missing();  // it cannot be read now
+  object.replaced = object.digest && *object.digest != table.digest;
   if (object.replaced) return Missing();
+  if (!table.empty()) object.digest = table.digest;
   const bool is_there = again || Find(table) != nullptr;
   if (!again && !Begin(id, object, table, now)) return Missing();
   const bool by_page = is_there || table.row_count() > kMostAtOnce;
@@ -254,7 +255,6 @@ std::shared_ptr<TableUpload::Table> TableUpload::Enter(const UnwindTable& table,
   if (!first) return nullptr;
   auto entered = std::make_shared<Table>();
   entered->content = table.content;
-  entered->digest = table.digest;
   entered->first_page = *first;
   entered->ranges.assign(count, {});
   entered->rules = rules_.Acquire(table.rules, now);

@@ -367,6 +367,32 @@ TEST_F(TableUploadTest, LetsNoTableOfUnusedPagesKeepAnotherOut) {
   EXPECT_EQ(upload_.counters().evicted_tables, 1U);
 }
 
+TEST_F(TableUploadTest, TakesNoEmptyTableForOneThatGaveWay) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Sparse(60), kNow);
+  upload_.Load(kSsl, Table(10, 1), kNow);
+  upload_.TakeWanted(kMuchLater);
+  EXPECT_TRUE(upload_.Load(kLibc, UnwindTable(), kMuchLater));  // its file is not to be read now
+  EXPECT_TRUE(upload_.Load(kSsl, UnwindTable(), kMuchLater));
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT);
+  EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_ABSENT) << "refused at its first attempt";
+  EXPECT_TRUE(upload_.Load(kLibc, Sparse(60), kMuchLater));
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_LOADED);
+}
+
+TEST_F(TableUploadTest, TakesNoOtherTableForOneThatGaveWay) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Sparse(60), kNow);
+  upload_.Load(kSsl, Table(10, 1), kNow);
+  upload_.TakeWanted(kMuchLater);
+  EXPECT_TRUE(upload_.Load(kLibc, Sparse(20), kMuchLater));  // the file was rewritten
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT);
+}
+
 TEST_F(TableUploadTest, KeepsATableWhosePagesAreInUse) {
   const uint32_t libc = *upload_.Hold(kLibc, kNow);
   upload_.Hold(kSsl, kNow);
@@ -409,9 +435,8 @@ TEST_F(TableUploadTest, TakesATableFromAllThatShareIt) {
   EXPECT_EQ(tables_[copy].state, PYRO_TABLE_ABSENT);
   upload_.Release(kCopy, kNow);
   EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl, kLibc));
-  upload_.Load(kSsl, Table(10, 1), kMuchLater);
-  upload_.Load(kLibc, OfContent(5, Sparse(50)), kMuchLater);
-  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_LOADED) << "which fits beside it now";
+  upload_.Load(kLibc, OfContent(5, Sparse(60)), kMuchLater);
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_LOADED) << "which came first this time";
 }
 
 TEST_F(TableUploadTest, SharesNothingOfWhichTheContentIsUnknown) {
