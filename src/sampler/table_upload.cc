@@ -365,15 +365,22 @@ void TableUpload::Unload(Table& table, MonotonicTime now) {
 }
 
 void TableUpload::Reuse(MonotonicTime now) {
+  bool any_slot = false;
   while (!retired_.empty() && IsOver(kReaderQuarantine, retired_.front().when, now)) {
     const Retired& retired = retired_.front();
-    if (retired.slot != 0) free_slots_.GiveBack(retired.slot, 1);
+    if (retired.slot != 0) {
+      free_slots_.GiveBack(retired.slot, 1);
+      any_slot = true;
+    }
     if (retired.page_count > 0) {
       free_pages_.GiveBack(retired.first_page, retired.page_count);
       pages_came_free_ = true;
     }
     retired_.pop_front();
   }
+  // Once more than in Leave(): arm64 may load a table before the generation, so a program that
+  // still found the old table may have noted its rule under the number that was new then.
+  if (any_slot) ForgetKnownRules();
 }
 
 // In one store: the sampling program reads it in one load.

@@ -263,6 +263,19 @@ TEST_F(TableUploadTest, LetsProgramsForgetWhatTheyKnowWhenATableGoes) {
   EXPECT_EQ(generation_, 1U);
 }
 
+// A program that found the table before it went may have noted what it knows as found after that.
+TEST_F(TableUploadTest, LetsProgramsForgetWhatTheyKnowBeforeAnotherTableTakesTheSlot) {
+  upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.Release(kLibc, kNow);
+  upload_.Release(kSsl, kNow);
+  const uint32_t gone = generation_;
+  upload_.TakeWanted(kNow);
+  EXPECT_EQ(generation_, gone) << "programs may still be reading it";
+  upload_.Hold(kCopy, kMuchLater);
+  EXPECT_EQ(generation_, gone + 1) << "once for both";
+}
+
 // A rule that is known marks no page as used: it must be looked up again when the marks are gone.
 TEST_F(TableUploadTest, LetsProgramsForgetWhatTheyKnowWhenPagesAreEvicted) {
   upload_.Hold(kLibc, kNow);
