@@ -164,7 +164,9 @@ def keys_of(pid, name):
 
 
 def kernel_memory_of(pid):
-    """Bytes that the kernel holds for the process: its BPF maps and its perf event buffers."""
+    """Bytes that the kernel holds for the process: its BPF maps and its perf event buffers.
+
+    Linux 5.11 to 6.3 books for a map only its keys and values: for a ring buffer nothing."""
     maps = {map_id: int(info["memlock"]) for map_id, info in _maps_of(pid).items()}
     buffers = 0
     with open("/proc/%d/maps" % pid) as file:
