@@ -17,7 +17,8 @@
 
 /* Another number whenever rows or rules of tables have been taken away, or marks of their use. What
  * was looked up before is looked up again then. Written by user space, after the tables and before
- * what was taken is used for anything else. */
+ * what was taken is used for anything else. The CPU may load a table before this: when the place of
+ * a table has rested, and before another object gets it, the number changes once more. */
 volatile __u32 table_generation = 0;
 
 static __always_inline __u64 pyro_mix(__u64 hash, __u64 value)

@@ -40,8 +40,9 @@ class AddressSpaceSink {
   // Program `exec` of `process` has these executable mappings: all that are known, ascending, not
   // overlapping. They are as of some milliseconds ago, and may include what has been unmapped: they
   // hold while mm->exec_vm is `exec_pages`, except for shifting ones. Replaces what was published
-  // for the pid before.
-  virtual void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
+  // for the pid before. Returns false if there is no room: nothing is known of the process then,
+  // see TakeMissed().
+  virtual bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                        std::span<const PublishedMapping> sorted) = 0;
 
   // Nothing is known any more of the process published under this pid: it is gone, or runs a

@@ -58,10 +58,11 @@ void ProcessHistory::Publish(Pid pid) {
   const AddressSpace::Picture now = program.space.Current();
   const ExecPages exec_pages{.count = now.counted_bytes / page_size_,
                              .slack = program.drifts < kHabit ? 0 : program.drift_pages};
-  sink_.Publish(process->key, *program.exec, exec_pages,
-                ToPublish(now.mappings, program, page_size_));
+  const bool is_known = sink_.Publish(process->key, *program.exec, exec_pages,
+                                      ToPublish(now.mappings, program, page_size_));
   const MonotonicTime told = MonotonicNow();
-  program.space.NoteTold(told);
+  program.space.NoteTold(told);  // either way nothing leads to what was mapped before
+  if (!is_known) return;         // and it is published again when it is missed
   if (program.changed_since) publish_latency_.Add(Between(*program.changed_since, told));
   program.changed_since.reset();
   ++counters_.publishes;

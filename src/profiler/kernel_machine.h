@@ -34,9 +34,9 @@ class KernelMachine {
   class Mappings : public AddressSpaceSink {
    public:
     explicit Mappings(MappingTarget& target) : target_(target) {}
-    void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
+    bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                  std::span<const PublishedMapping> sorted) override {
-      target_.Publish(process, exec, exec_pages, sorted);
+      return target_.Publish(process, exec, exec_pages, sorted);
     }
     void Withdraw(Pid pid) override { target_.Withdraw(pid); }
     void ReleaseWithdrawn() override { target_.ReleaseWithdrawn(); }

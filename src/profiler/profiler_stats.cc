@@ -231,7 +231,8 @@ void AddShares(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddPublishes(const ProcessCounters& processes, StatList& list) {
-  list.Add("publishes_total", processes.publishes, "mapping arrays handed to the kernel");
+  list.Add("publishes_total", processes.publishes,
+           "mapping arrays handed to the kernel, which had room for them");
   list.Add("publishes_put_off_total", processes.publishes_put_off,
            "changes of processes that had been published often lately, handed over together");
   constexpr std::string_view kLatency = "publish_latency_us";

@@ -77,9 +77,9 @@ class MappingTarget {
   virtual ~MappingTarget() = default;
 
   // Sets the executable mappings of a process: all there are, sorted and disjoint. `exec_pages`:
-  // see pyro_process. Without room the process is unknown to the kernel side, and user space
-  // unwinds its samples; one that no tick used lately may have to make room for it.
-  virtual void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
+  // see pyro_process. Returns false without room: the process is unknown to the kernel side then,
+  // and user space unwinds its samples; one that no tick used lately may have to make room for it.
+  virtual bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                        std::span<const PublishedMapping> mappings) = 0;
   virtual void Withdraw(Pid pid) = 0;
 

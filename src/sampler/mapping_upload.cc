@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -56,9 +57,9 @@ bool MappingUpload::Publish(const ProcessKey& process, ExecId exec, const ExecPa
       .exec_slack = static_cast<uint16_t>(std::min<uint64_t>(exec_pages.slack, UINT16_MAX)),
       .missed = 0,
       .generation = 0};
-  const std::optional<RegionId> id = FindOrWrite(mappings, now);
+  const tl::expected<RegionId, NoRoom> id = FindOrWrite(mappings, now);
   if (!id) {
-    LeaveUnplaced(process.pid, entry, now);
+    LeaveUnplaced(process.pid, entry, id.error(), now);
     return false;
   }
   Region& region = regions_[*id];
@@ -69,7 +70,7 @@ bool MappingUpload::Publish(const ProcessKey& process, ExecId exec, const ExecPa
   entry.generation = GenerationOf(region);
   if (!SetEntry(process.pid, entry, now)) {
     Drop(*id, now);
-    LeaveUnplaced(process.pid, entry, now);
+    LeaveUnplaced(process.pid, entry, NoRoom(), now);
     return false;
   }
   Forget(process.pid, now);
@@ -91,7 +92,7 @@ bool MappingUpload::SetEntry(Pid pid, const pyro_process& entry, MonotonicTime n
 }
 
 // With an entry that leads nowhere, where ticks say that they missed the process.
-void MappingUpload::LeaveUnplaced(Pid pid, pyro_process entry, MonotonicTime now) {
+void MappingUpload::LeaveUnplaced(Pid pid, pyro_process entry, NoRoom reason, MonotonicTime now) {
   Forget(pid, now);
   entry.generation = 0;
   entry.mapping_count = 0;
@@ -99,8 +100,7 @@ void MappingUpload::LeaveUnplaced(Pid pid, pyro_process entry, MonotonicTime now
   if (bpf_map_update_elem(processes_fd_, &key, &entry, BPF_ANY) != 0) {
     bpf_map_delete_elem(processes_fd_, &key);
   }
-  unplaced_[pid] = {.not_before = After(now, kRetryInterval),
-                    .room_after = lacks_room_ ? room_.given_back() : 0};
+  unplaced_[pid] = {.not_before = After(now, kRetryInterval), .room_after = reason.room_after};
   ++refused_;
   UpdateCounts();
 }
@@ -172,7 +172,7 @@ bool MappingUpload::AwaitRoom(MonotonicTime now) {
   return room_.AwaitUnread().has_value();
 }
 
-std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
+tl::expected<MappingUpload::RegionId, MappingUpload::NoRoom> MappingUpload::FindOrWrite(
     std::span<const PublishedMapping> mappings, MonotonicTime now) {
   const uint64_t hash = HashOf(mappings);
   const auto known = by_hash_.find(hash);
@@ -181,8 +181,8 @@ std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
   const auto count = static_cast<uint32_t>(mappings.size());
   // An even number: each head shares a cache line with the first mapping.
   const uint32_t slots = (count + 2) & ~1U;
-  const std::optional<uint32_t> first = TakeRoom(slots, now);
-  if (!first) return std::nullopt;
+  const tl::expected<uint32_t, NoRoom> first = TakeRoom(slots, now);
+  if (!first) return tl::unexpected(first.error());
   const std::span<pyro_mapping> written = pool_.subspan(*first + 1, count);
   std::ranges::transform(mappings, written.begin(), ToAbi);
   const RegionId id = next_id_++;
@@ -201,13 +201,15 @@ std::optional<MappingUpload::RegionId> MappingUpload::FindOrWrite(
   return id;
 }
 
-std::optional<uint32_t> MappingUpload::TakeRoom(uint32_t slots, MonotonicTime now) {
-  if (const std::optional<uint32_t> first = room_.Take(slots)) return first;
-  if (!room_.MayHave(slots)) return std::nullopt;
+tl::expected<uint32_t, MappingUpload::NoRoom> MappingUpload::TakeRoom(uint32_t slots,
+                                                                      MonotonicTime now) {
+  if (const std::optional<uint32_t> first = room_.Take(slots)) return *first;
+  if (!room_.MayHave(slots)) return tl::unexpected(NoRoom());
   RetireIdle(now, {});
   if (room_.resting() < slots) Evict(slots, now);
-  if (room_.resting() > 0) lacks_room_ = true;
-  return std::nullopt;
+  if (room_.resting() == 0) return tl::unexpected(NoRoom());
+  lacks_room_ = true;
+  return tl::unexpected(NoRoom{.room_after = room_.given_back()});
 }
 
 // An object that finds no place for a table refers to table 0, which is never there.

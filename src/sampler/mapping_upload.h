@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <span>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 
@@ -90,9 +90,12 @@ class MappingUpload {
     MonotonicTime idle_since;
     std::vector<ObjectId> objects;  // whose tables it holds
   };
+  struct NoRoom {
+    uint64_t room_after = 0;  // some comes when PoolRoom::unread() is as much; 0: waiting helps not
+  };
   struct Unplaced {
     MonotonicTime not_before;  // it is tried again
-    uint64_t room_after = 0;   // sooner when PoolRoom::unread() is as much; 0: that does not help
+    uint64_t room_after = 0;   // sooner then, see NoRoom
   };
   using RegionId = uint64_t;
   struct Idle {
@@ -100,13 +103,13 @@ class MappingUpload {
     RegionId region = 0;
   };
 
-  std::optional<RegionId> FindOrWrite(std::span<const PublishedMapping> mappings,
-                                      MonotonicTime now);
-  std::optional<uint32_t> TakeRoom(uint32_t slots, MonotonicTime now);
+  tl::expected<RegionId, NoRoom> FindOrWrite(std::span<const PublishedMapping> mappings,
+                                             MonotonicTime now);
+  tl::expected<uint32_t, NoRoom> TakeRoom(uint32_t slots, MonotonicTime now);
   std::vector<ObjectId> HoldTables(std::span<pyro_mapping> mappings, MonotonicTime now);
   bool Holds(const Region& region, std::span<const PublishedMapping> mappings) const;
   bool SetEntry(Pid pid, const pyro_process& entry, MonotonicTime now);
-  void LeaveUnplaced(Pid pid, pyro_process entry, MonotonicTime now);
+  void LeaveUnplaced(Pid pid, pyro_process entry, NoRoom reason, MonotonicTime now);
   void Forget(Pid pid, MonotonicTime now);
   void Drop(RegionId id, MonotonicTime now);
   void Retire(RegionId id, MonotonicTime now);
@@ -132,7 +135,7 @@ class MappingUpload {
   absl::flat_hash_map<Pid, RegionId> of_process_;
   absl::flat_hash_map<Pid, Unplaced> unplaced_;
   std::deque<Idle> idle_;                 // regions that had no references then; some have by now
-  std::atomic<bool> lacks_room_ = false;  // somebody does, for whom it helps to wait for readers
+  std::atomic<bool> lacks_room_ = false;  // somebody does since the last wait, whom one helps
   MonotonicTime next_wait_;               // AwaitRoom()'s
   MonotonicTime next_eviction_;
   std::atomic<uint64_t> known_processes_ = 0;

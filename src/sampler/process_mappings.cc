@@ -31,10 +31,11 @@ ProcessMappings::ProcessMappings(sampler_bpf& skeleton, MappedArray<pyro_mapping
       upload_(pool_.entries(), bpf_map__fd(skeleton.maps.processes), tables.upload(),
               [&skeleton] { return WaitForRunningPrograms(skeleton); }) {}
 
-void ProcessMappings::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
+bool ProcessMappings::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                               std::span<const PublishedMapping> mappings) {
-  upload_.Publish(process, exec, exec_pages, mappings, MonotonicNow());
+  const bool is_known = upload_.Publish(process, exec, exec_pages, mappings, MonotonicNow());
   if (tables_.upload().HasNew()) tables_.Wake();
+  return is_known;
 }
 
 void ProcessMappings::Withdraw(Pid pid) {

@@ -20,7 +20,7 @@ class ProcessMappings : public MappingTarget {
   // Both must outlive this.
   static Result<std::unique_ptr<ProcessMappings>> Open(sampler_bpf& skeleton, KernelTables& tables);
 
-  void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
+  bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                std::span<const PublishedMapping> mappings) override;
   void Withdraw(Pid pid) override;
   void ReleaseWithdrawn() override;

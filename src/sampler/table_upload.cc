@@ -63,7 +63,7 @@ void TableUpload::Release(ObjectId object, MonotonicTime now) {
 std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
   chunks_.Reuse(now);
   const absl::MutexLock lock(&mutex_);
-  const bool pages_came_free = Reuse(now);
+  Reuse(now);
   has_new_ = false;
   std::vector<ObjectId> wanted;
   for (auto& [id, object] : objects_) {
@@ -71,7 +71,7 @@ std::vector<ObjectId> TableUpload::TakeWanted(MonotonicTime now) {
     object.requested = true;
     wanted.push_back(id);
   }
-  if (pages_came_free) TakeRefused(wanted);
+  if (std::exchange(pages_came_free_, false)) TakeRefused(wanted);
   if (!lacks_rows_) return wanted;
   for (const std::shared_ptr<Table>& table : clock_) {
     if (table->requested != ObjectId(0) || !IsMissed(*table)) continue;
@@ -140,9 +140,10 @@ std::optional<TableUpload::Missing> TableUpload::HoldToLoad(ObjectId id, const U
   object.requested = false;
   const bool again = object.state == State::kLoaded;
   if (again && object.table->requested == id) object.table->requested = ObjectId(0);
-  if (again && table.empty()) return Missing();  // it cannot be read now
-  object.replaced = again && table.digest != object.table->digest;
+  if (object.digest && table.empty()) return Missing();  // it cannot be read now
+  object.replaced = object.digest && *object.digest != table.digest;
   if (object.replaced) return Missing();
+  if (!table.empty()) object.digest = table.digest;
   const bool is_there = again || Find(table) != nullptr;
   if (!again && !Begin(id, object, table, now)) return Missing();
   const bool by_page = is_there || table.row_count() > kMostAtOnce;
@@ -254,7 +255,6 @@ std::shared_ptr<TableUpload::Table> TableUpload::Enter(const UnwindTable& table,
   if (!first) return nullptr;
   auto entered = std::make_shared<Table>();
   entered->content = table.content;
-  entered->digest = table.digest;
   entered->first_page = *first;
   entered->ranges.assign(count, {});
   entered->rules = rules_.Acquire(table.rules, now);
@@ -364,19 +364,23 @@ void TableUpload::Unload(Table& table, MonotonicTime now) {
   std::erase_if(clock_, [&table](const auto& entry) { return entry.get() == &table; });
 }
 
-// True if pages came free.
-bool TableUpload::Reuse(MonotonicTime now) {
-  bool pages_came_free = false;
+void TableUpload::Reuse(MonotonicTime now) {
+  bool any_slot = false;
   while (!retired_.empty() && IsOver(kReaderQuarantine, retired_.front().when, now)) {
     const Retired& retired = retired_.front();
-    if (retired.slot != 0) free_slots_.GiveBack(retired.slot, 1);
+    if (retired.slot != 0) {
+      free_slots_.GiveBack(retired.slot, 1);
+      any_slot = true;
+    }
     if (retired.page_count > 0) {
       free_pages_.GiveBack(retired.first_page, retired.page_count);
-      pages_came_free = true;
+      pages_came_free_ = true;
     }
     retired_.pop_front();
   }
-  return pages_came_free;
+  // Once more than in Leave(): arm64 may load a table before the generation, so a program that
+  // still found the old table may have noted its rule under the number that was new then.
+  if (any_slot) ForgetKnownRules();
 }
 
 // In one store: the sampling program reads it in one load.

@@ -68,9 +68,9 @@ class TableUpload {
   // True if an object was held for the first time since TakeWanted().
   bool HasNew() const;
 
-  // Ignored if the object is no longer held, or if the table differs from the one loaded before. An
-  // empty table means that there are only frame pointers. What does not fit is left out, and tried
-  // again when a sample needs it.
+  // Ignored if the object is no longer held, or if the table differs from the one it came with
+  // before. An empty table means that there are only frame pointers, or, after another, that the
+  // file cannot be read now. What does not fit is left out, and tried again when a sample needs it.
   // Returns false if nobody holds the object any more.
   bool Load(ObjectId object, const UnwindTable& table, MonotonicTime now);
 
@@ -89,7 +89,6 @@ class TableUpload {
   // A table in the kernel, of one or more objects.
   struct Table {
     uint64_t content = 0;  // 0: shared with no other object
-    uint64_t digest = 0;
     uint32_t first_page = 0;
     std::vector<RowChunks::Range> ranges;  // by page; count 0: none in the kernel
     std::vector<uint16_t> rules;           // held in rules_
@@ -102,10 +101,11 @@ class TableUpload {
     uint32_t slot = 0;
     uint32_t holders = 0;
     State state = State::kAbsent;
-    bool requested = false;        // by TakeWanted(), and not yet loaded
-    bool replaced = false;         // the file has a different table by now
-    uint32_t refused_pages = 0;    // how many there was no room for, if kRefused
-    std::shared_ptr<Table> table;  // null unless kLoaded
+    bool requested = false;          // by TakeWanted(), and not yet loaded
+    bool replaced = false;           // the file has a different table by now
+    uint32_t refused_pages = 0;      // how many there was no room for, if kRefused
+    std::optional<uint64_t> digest;  // of its table, once there was one, whether or not it fitted
+    std::shared_ptr<Table> table;    // null unless kLoaded
   };
   struct Retired {
     MonotonicTime when;
@@ -137,7 +137,7 @@ class TableUpload {
   size_t EvictFrom(Table& table, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave(ObjectId id, Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unload(Table& table, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetPage(uint32_t index, const pyro_table_page& page);
   void ForgetKnownRules();
 
@@ -154,7 +154,8 @@ class TableUpload {
   std::deque<std::shared_ptr<Table>> clock_ ABSL_GUARDED_BY(mutex_);
   std::deque<Retired> retired_ ABSL_GUARDED_BY(mutex_);
   bool has_new_ ABSL_GUARDED_BY(mutex_) = false;
-  bool lacks_rows_ ABSL_GUARDED_BY(mutex_) = false;  // some did not get in, or were evicted
+  bool pages_came_free_ ABSL_GUARDED_BY(mutex_) = false;  // since TakeWanted()
+  bool lacks_rows_ ABSL_GUARDED_BY(mutex_) = false;       // some did not get in, or were evicted
   uint64_t evicted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t evicted_tables_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -16,6 +16,7 @@ PROGRAMS = os.path.join(ROOT, "tests", "programs")
 sys.path.append(os.path.join(ROOT, "tests", "shared"))
 
 from hung_mount import HungMount  # noqa: E402  (tests/shared)
+from waiting import read_line  # noqa: E402
 
 FLAGS = ["-D_GNU_SOURCE", "-O2", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
          "-fno-ipa-icf", '-DPROGRAM_NAME="soak"', "-I" + PROGRAMS]  # fmt: skip
@@ -58,16 +59,17 @@ def overlays(stage, stack, count):
         mount_overlay("%s:%s" % (stage.path("lower"), stage.path("empty")), place)
         stack.callback(_libc.umount2, place.encode(), MNT_DETACH)
     # Not all at once: with 500 threads that want to run, the recorder does not for seconds.
-    shell = stage.start("sh", "-c", "for place in overlay-*; do $place/napper %d >/dev/null & sleep 0.02; "
-                        "done; echo READY; wait" % LONGEST_LIFE_SECONDS, stdout=subprocess.PIPE)  # fmt: skip
-    await_ready(shell, "the programs on overlay mounts do not start")
+    shell = stage.start("sh", "-c", "for place in overlay-*; do $place/napper %d & sleep 0.02; done; "
+                        "wait" % LONGEST_LIFE_SECONDS, stdout=subprocess.PIPE)  # fmt: skip
+    await_ready(shell, "the programs on overlay mounts do not start", count)
 
 
-def await_ready(process, otherwise):
-    """Until it has said so on its `stdout`. Raises Missing."""
+def await_ready(process, otherwise, count=1):
+    """Until it has said so on its `stdout`, so often. Raises Missing."""
     with contextlib.closing(process.stdout) as output:
-        if output.readline() != b"READY\n":
-            raise Missing(otherwise)
+        for _ in range(count):
+            if read_line(output) != b"READY":
+                raise Missing(otherwise)
 
 
 def program_on_mount(stage, stack, name):

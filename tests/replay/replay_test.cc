@@ -52,8 +52,10 @@ void Replace(std::string& text, const std::string& what, const std::string& with
 
 class Nowhere : public AddressSpaceSink {
  public:
-  void Publish(const ProcessKey&, ExecId, const ExecPages&,
-               std::span<const PublishedMapping>) override {}
+  bool Publish(const ProcessKey&, ExecId, const ExecPages&,
+               std::span<const PublishedMapping>) override {
+    return true;
+  }
   void Withdraw(Pid) override {}
   void ReleaseWithdrawn() override {}
   void Sweep(std::span<const Pid>) override {}

@@ -58,10 +58,10 @@ KernelSide::KernelSide(const Clock& clock, uint32_t processes)
               kKernelBytes / sizeof(pyro_unwind_chunk)),
       mappings_(pool_, processes_.get(), tables_, [] { return Result<void>(); }) {}
 
-void KernelSide::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
+bool KernelSide::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                          std::span<const PublishedMapping> sorted) {
-  mappings_.Publish(process, exec, exec_pages, sorted, clock_.Now());
   published_[process.pid].assign(sorted.begin(), sorted.end());
+  return mappings_.Publish(process, exec, exec_pages, sorted, clock_.Now());
 }
 
 void KernelSide::Withdraw(Pid pid) {

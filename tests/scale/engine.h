@@ -49,7 +49,7 @@ class KernelSide final : public AddressSpaceSink, public TableTarget {
  public:
   KernelSide(const Clock& clock, uint32_t processes);
 
-  void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
+  bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                std::span<const PublishedMapping> sorted) override;
   void Withdraw(Pid pid) override;
   void ReleaseWithdrawn() override;

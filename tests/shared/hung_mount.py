@@ -3,11 +3,11 @@
 
 import ctypes
 import os
-import selectors
 import subprocess
 import tempfile
 
-DEADLINE_SECONDS = 60
+from waiting import read_line
+
 MNT_DETACH = 2
 
 
@@ -72,14 +72,7 @@ class HungMount:
             raise AssertionError("hung_fuse said %r, not %s" % (line, wanted))
 
     def _line(self):
-        """Its next one, past the buffers of `stdout`."""
-        line = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while not line.endswith(b"\n"):
-                ready = selector.select(DEADLINE_SECONDS)
-                byte = os.read(self._process.stdout.fileno(), 1) if ready else b""
-                if not byte:
-                    raise AssertionError("hung_fuse ended or hangs itself, after %r" % line)
-                line += byte
-        return line[:-1].decode()
+        line = read_line(self._process.stdout)
+        if line is None:
+            raise AssertionError("hung_fuse ended or hangs itself")
+        return line.decode()

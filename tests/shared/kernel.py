@@ -149,16 +149,24 @@ def _maps_of(pid):
     return maps
 
 
+def _maps_named(pid, name):
+    """Those of _maps_of() that have this name."""
+    own = _maps_of(pid)
+    named = (known["id"] for known in _bpftool("map", "show") if known.get("name") == name)
+    return {map_id: own[map_id] for map_id in named if map_id in own}
+
+
 def keys_of(pid, name):
     """The keys, numbers, in the BPF map of that name that the process holds."""
-    own = _maps_of(pid)
-    (map_id,) = [m["id"] for m in _bpftool("map", "show") if m["id"] in own and m.get("name") == name]
+    (map_id,) = _maps_named(pid, name)
     entries = _bpftool("map", "dump", "id", map_id)
     return [int.from_bytes(bytes(int(byte, 16) for byte in entry["key"]), "little") for entry in entries]
 
 
 def kernel_memory_of(pid):
-    """Bytes that the kernel holds for the process: its BPF maps and its perf event buffers."""
+    """Bytes that the kernel holds for the process: its BPF maps and its perf event buffers.
+
+    Linux 5.11 to 6.3 books for a map only its keys and values: for a ring buffer nothing."""
     maps = {map_id: int(info["memlock"]) for map_id, info in _maps_of(pid).items()}
     buffers = 0
     with open("/proc/%d/maps" % pid) as file:
@@ -169,10 +177,9 @@ def kernel_memory_of(pid):
     return sum(maps.values()) + buffers
 
 
-def bytes_of_maps_of(pid, value_size):
-    """Of kernel_memory_of() the part that is arrays of one value of this size."""
-    maps = [info for info in _maps_of(pid).values() if int(info["value_size"]) == value_size]
-    return sum(int(info["memlock"]) for info in maps if int(info["max_entries"]) == 1)
+def bytes_of_maps_of(pid, name):
+    """Of kernel_memory_of() the part that is maps of this name."""
+    return sum(int(info["memlock"]) for info in _maps_named(pid, name).values())
 
 
 def peak_resident_of(pid):

@@ -8,8 +8,9 @@ from pyrometer_harness import (
     CPUS, BpfTestCase, Running, main, program, wait_for,
 )
 import kernel
+from waiting import read_line
 
-BYTES_OF_ROWS = 65536 * 4  # in one map of unwind rows; these are made as they are needed
+ROWS = "pyro_rows"  # the maps of unwind rows, which are made as they are needed
 FORKS = 15_000
 
 
@@ -37,12 +38,18 @@ class KernelSide(BpfTestCase):
             recorder = self.start_recording(hertz=hertz)
             pid = recorder.process.pid
 
-            def held():
-                while True:  # until no map of rows comes or goes in between
-                    rows = kernel.bytes_of_maps_of(pid, BYTES_OF_ROWS)
+            def held(pid=pid):
+                """Bytes at a moment: of all else, and of rows."""
+                rows = memory = 0
+
+                def is_one_moment():
+                    nonlocal rows, memory
+                    rows = kernel.bytes_of_maps_of(pid, ROWS)
                     memory = kernel.kernel_memory_of(pid)
-                    if kernel.bytes_of_maps_of(pid, BYTES_OF_ROWS) == rows:
-                        return memory - rows, rows
+                    return kernel.bytes_of_maps_of(pid, ROWS) == rows
+
+                wait_for(is_one_moment, "no map of rows to come or go meanwhile")
+                return memory - rows, rows
 
             before, _ = held()
             with Running(program("shares"), "60", "0") as busy:
@@ -60,7 +67,7 @@ class KernelSide(BpfTestCase):
             wait_for(lambda: parent.pid in kernel.keys_of(pid, "processes"), "it to be known")
             recorder.process.send_signal(signal.SIGSTOP)
             os.kill(parent.pid, signal.SIGUSR1)
-            self.assertEqual(parent.process.stdout.readline(), "DONE\n")
+            self.assertEqual(read_line(parent.process.stdout), b"DONE")
             recorder.process.send_signal(signal.SIGCONT)
 
             # Twice: what it still read of them, it may have told the kernel side by the second time.

@@ -44,6 +44,8 @@ class LargeLibrary(BpfTestCase):
         self.assertEqual(stats["cold_samples_given_up_total"], 0)
 
     def test_has_whole_stacks_within_two_seconds_of_its_mapping(self):
+        # Stacks of 440 KB are what the kernel side has unwound before ticks end: of a cold sample no
+        # more than 64 KiB are there, however long its table is waited for.
         recorder = self.start_recording(hertz=199)
         with Running(program("large"), "0") as target:
             self.wait_for_cpu_time([target], 2)

@@ -64,10 +64,11 @@ class RecordingSink : public AddressSpaceSink {
     std::vector<PublishedMapping> mappings;
   };
 
-  void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
+  bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                std::span<const PublishedMapping> sorted) override {
     ++publishes;
     by_pid[process.pid] = {process, exec, exec_pages, {sorted.begin(), sorted.end()}};
+    return has_room;
   }
   void Withdraw(Pid pid) override {
     by_pid.erase(pid);
@@ -78,6 +79,7 @@ class RecordingSink : public AddressSpaceSink {
   std::vector<Pid> TakeMissed() override { return std::exchange(missed, {}); }
 
   int publishes = 0;
+  bool has_room = true;
   int releases = 0;
   std::vector<Pid> missed;
   std::set<Pid> living;  // as of the last sweep

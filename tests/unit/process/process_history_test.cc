@@ -146,6 +146,20 @@ TEST_F(ProcessHistoryTest, CountsNoTimeInWhichNothingWasToBePublished) {
   EXPECT_LT(history_.counters().publish_us_median, 1'000'000U);
 }
 
+TEST_F(ProcessHistoryTest, CountsTheTimeInWhichTheKernelSideHadNoRoomForAChange) {
+  Scan();
+  const uint64_t before = history_.counters().publishes;
+  sink_.has_room = false;
+  Apply(ForkEvent{Before(Now(), 3s), Pid(200), Tid(200), Pid(100)});
+  EXPECT_EQ(history_.counters().publish_us_longest, 0U) << "it does not know it yet";
+  EXPECT_EQ(history_.counters().publishes, before);
+  sink_.has_room = true;
+  sink_.missed = {Pid(200)};
+  history_.PublishMissed();
+  EXPECT_GE(history_.counters().publish_us_longest, 3'000'000U);
+  EXPECT_EQ(history_.counters().publishes, before + 1);
+}
+
 TEST_F(ProcessHistoryTest, ReplaysEventsOlderThanTheScanWithoutHarm) {
   const MappingEvent stale = Mapping(100, "/lib/b", 'b');
   const ForkEvent fork{Now(), Pid(200), Tid(200), Pid(100)};

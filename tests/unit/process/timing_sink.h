@@ -23,7 +23,7 @@ class TimingSink : public AddressSpaceSink {
     bool withdrawn = false;
   };
 
-  void Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
+  bool Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                std::span<const PublishedMapping> sorted) override {
     const std::lock_guard lock(mutex_);
     Seen& seen = seen_[process.pid];
@@ -32,6 +32,7 @@ class TimingSink : public AddressSpaceSink {
     seen.exec_pages = exec_pages;
     seen.mappings.assign(sorted.begin(), sorted.end());
     seen.withdrawn = false;
+    return true;
   }
   void Withdraw(Pid pid) override {
     const std::lock_guard lock(mutex_);

@@ -216,6 +216,15 @@ TEST_F(MappingUploadTest, WaitsForReadersOnlyWhenToldToAndThenHasRoom) {
   EXPECT_TRUE(Tick(101));
 }
 
+TEST_F(MappingUploadTest, NamesAfterTheWaitOnlyThoseWhomItHelps) {
+  ASSERT_TRUE(Publish(100, Own(100, kRoom - 1), kNow));
+  upload_.Withdraw(Pid(100), kNow);
+  EXPECT_FALSE(Publish(101, kNow));
+  EXPECT_FALSE(Publish(102, Own(102, kRoom), kNow)) << "more than there is";
+  EXPECT_TRUE(upload_.AwaitRoom(kNow));
+  EXPECT_EQ(upload_.TakeMissed(kNow), std::vector{Pid(101)});
+}
+
 TEST_F(MappingUploadTest, OverwritesNothingThatWasTakenBackDuringTheWait) {
   ASSERT_TRUE(Publish(100, Own(100, 7), kNow));
   ASSERT_TRUE(Publish(101, Own(101, 7), kNow));

@@ -263,6 +263,19 @@ TEST_F(TableUploadTest, LetsProgramsForgetWhatTheyKnowWhenATableGoes) {
   EXPECT_EQ(generation_, 1U);
 }
 
+// A program that found the table before it went may have noted what it knows as found after that.
+TEST_F(TableUploadTest, LetsProgramsForgetWhatTheyKnowBeforeAnotherTableTakesTheSlot) {
+  upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.Release(kLibc, kNow);
+  upload_.Release(kSsl, kNow);
+  const uint32_t gone = generation_;
+  upload_.TakeWanted(kNow);
+  EXPECT_EQ(generation_, gone) << "programs may still be reading it";
+  upload_.Hold(kCopy, kMuchLater);
+  EXPECT_EQ(generation_, gone + 1) << "once for both";
+}
+
 // A rule that is known marks no page as used: it must be looked up again when the marks are gone.
 TEST_F(TableUploadTest, LetsProgramsForgetWhatTheyKnowWhenPagesAreEvicted) {
   upload_.Hold(kLibc, kNow);
@@ -315,6 +328,31 @@ TEST_F(TableUploadTest, WantsARefusedTableAgainWhenPagesComeFree) {
   EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_LOADED);
 }
 
+// The loader may look long after the pages have come free.
+TEST_F(TableUploadTest, WantsARefusedTableAgainWhenAnotherObjectCameFirst) {
+  upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Table(40, 1), kNow);
+  upload_.Load(kSsl, Table(40, 1), kNow);
+  upload_.Release(kLibc, kNow);
+  upload_.Hold(kCopy, kMuchLater);
+  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kCopy, kSsl));
+  EXPECT_THAT(upload_.TakeWanted(kMuchLater), IsEmpty());
+}
+
+TEST_F(TableUploadTest, WantsARefusedTableAgainWhenAnotherTableCameFirst) {
+  upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.Hold(kCopy, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Table(40, 1), kNow);
+  upload_.Load(kSsl, Table(40, 1), kNow);
+  upload_.Release(kLibc, kNow);
+  upload_.Load(kCopy, Table(1, 1), kMuchLater);
+  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl));
+}
+
 // Claims `pages` pages of text, of which the first has a row.
 UnwindTable Sparse(uint32_t pages) {
   UnwindTable table = Table(1, 1);
@@ -340,6 +378,32 @@ TEST_F(TableUploadTest, LetsNoTableOfUnusedPagesKeepAnotherOut) {
   EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_LOADED);
   EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT) << "the larger one does not push it out again";
   EXPECT_EQ(upload_.counters().evicted_tables, 1U);
+}
+
+TEST_F(TableUploadTest, TakesNoEmptyTableForOneThatGaveWay) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Sparse(60), kNow);
+  upload_.Load(kSsl, Table(10, 1), kNow);
+  upload_.TakeWanted(kMuchLater);
+  EXPECT_TRUE(upload_.Load(kLibc, UnwindTable(), kMuchLater));  // its file is not to be read now
+  EXPECT_TRUE(upload_.Load(kSsl, UnwindTable(), kMuchLater));
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT);
+  EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_ABSENT) << "refused at its first attempt";
+  EXPECT_TRUE(upload_.Load(kLibc, Sparse(60), kMuchLater));
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_LOADED);
+}
+
+TEST_F(TableUploadTest, TakesNoOtherTableForOneThatGaveWay) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.TakeWanted(kNow);
+  upload_.Load(kLibc, Sparse(60), kNow);
+  upload_.Load(kSsl, Table(10, 1), kNow);
+  upload_.TakeWanted(kMuchLater);
+  EXPECT_TRUE(upload_.Load(kLibc, Sparse(20), kMuchLater));  // the file was rewritten
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT);
 }
 
 TEST_F(TableUploadTest, KeepsATableWhosePagesAreInUse) {
@@ -384,9 +448,8 @@ TEST_F(TableUploadTest, TakesATableFromAllThatShareIt) {
   EXPECT_EQ(tables_[copy].state, PYRO_TABLE_ABSENT);
   upload_.Release(kCopy, kNow);
   EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl, kLibc));
-  upload_.Load(kSsl, Table(10, 1), kMuchLater);
-  upload_.Load(kLibc, OfContent(5, Sparse(50)), kMuchLater);
-  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_LOADED) << "which fits beside it now";
+  upload_.Load(kLibc, OfContent(5, Sparse(60)), kMuchLater);
+  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_LOADED) << "which came first this time";
 }
 
 TEST_F(TableUploadTest, SharesNothingOfWhichTheContentIsUnknown) {
