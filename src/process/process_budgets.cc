@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "process/process_history.h"
 
@@ -19,6 +20,10 @@ constexpr size_t kMaxNotices = 16;
 // root stays who he was.
 bool MayBecomeAnother(UserId user) {
   return user == UserId(0) || user == kUnknownUser;
+}
+
+bool MayBecomeAnother(const Process& process) {
+  return !process.user_is_own && MayBecomeAnother(process.share->user());
 }
 
 }  // namespace
@@ -56,12 +61,15 @@ void ProcessHistory::NoteOverBudget(Process& process) {
 
 bool ProcessHistory::NoteRecord(Process& process) {
   ++process.share->records;
-  if (processes_.shares().IsLarge(*process.share)) LearnUser(process);
+  if (processes_.shares().IsLarge(*process.share) && MayBecomeAnother(process) &&
+      process.share->questions.Take(MonotonicNow())) {
+    LearnUser(process);
+  }
   return processes_.MakeRoom(*process.share);
 }
 
 void ProcessHistory::LearnUser(Process& process) {
-  if (process.user_is_own || !MayBecomeAnother(process.share->user())) return;
+  if (!MayBecomeAnother(process)) return;
   const ProcessDirectory* const directory = DirectoryOf(process);
   if (directory == nullptr) return;
   if (const auto status = directory->Status()) processes_.SetUser(process, UserId(status->user));
