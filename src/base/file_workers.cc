@@ -70,6 +70,7 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
     std::chrono::nanoseconds limit;
     Job job;
     OnEnd on_end;
+    MonotonicTime due;  // by which it is begun before or after others
     bool is_large = job.effort() == FileEffort::kLarge;
     MonotonicTime deadline = {};  // once it runs
     bool is_late = false;
@@ -107,7 +108,7 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
   std::condition_variable watch_;  // for the one that watches the deadlines
   std::condition_variable told_;   // for Close()
   std::unordered_map<uint64_t, FileSystem> file_systems_;
-  Tasks waiting_;
+  Tasks waiting_;  // what is due first comes first
   Tasks running_;
   MonotonicTime watched_{UINT64_MAX};  // the watching thread sleeps until then
   FileWorkCounters counters_;
@@ -135,13 +136,16 @@ bool FileWorkers::Pool::Post(uint64_t file_system, std::chrono::nanoseconds limi
   ++counters_.posted;
   if (file_systems_.size() >= kMaxKnown) ForgetSome();
   FileSystem& target = file_systems_[file_system];
-  if (!Admits(target, MonotonicNow())) {
+  const MonotonicTime now = MonotonicNow();
+  if (!Admits(target, now)) {
     ++counters_.refused;
     return false;
   }
-  waiting_.push_back({file_system, limit, std::move(job), std::move(on_end)});
+  const MonotonicTime due = After(now, limit);
+  const auto task = waiting_.insert(std::ranges::upper_bound(waiting_, due, {}, &Task::due),
+                                    {file_system, limit, std::move(job), std::move(on_end), due});
   if (!EnsureThreads()) {
-    waiting_.pop_back();
+    waiting_.erase(task);
     target.breaker.Withdrawn();
     ++counters_.refused;
     return false;

@@ -43,9 +43,10 @@ struct FileWorkCounters {
 // place of that one. A file system with a late job gets no more but one to try it, after pauses
 // that double up to a minute, until one is done in time.
 //
-// Jobs begin in the order in which they were posted, as far as they may. Large ones leave places
-// free, so small ones pass them, but never hold them up for long: a large job waits for those
-// posted before it, and for one small job posted after it at most.
+// Of the jobs that may begin, the one that is due first does: its `limit` after it was posted. So
+// it may pass those of longer limits, but only such as were posted less than the difference before
+// it, and none waits for ever. Large jobs leave places to small ones, and are passed while they
+// have none themselves.
 //
 // A job may run on after these workers are gone: it must own all that it uses. Threads are started
 // when there is work, and wait without a timeout when there is none; they take no signals.

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 
 namespace pyrometer {
@@ -69,6 +70,26 @@ class Ends {
   std::vector<FileWork> ends_;
 };
 
+// In what order jobs were done.
+class Order {
+ public:
+  FileWorkers::Job Note(int number, FileEffort effort = FileEffort::kSmall) {
+    const auto note = [this, number] {
+      const std::lock_guard lock(mutex_);
+      done_.push_back(number);
+    };
+    return {note, effort};
+  }
+  std::vector<int> done() {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<int> done_;
+};
+
 template <typename Condition>
 bool Eventually(const Condition& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kAmple;
@@ -96,6 +117,7 @@ class FileWorkersTest : public testing::Test {
   }
 
   Ends ends_;
+  Order order_;
   std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
 };
 
@@ -185,24 +207,42 @@ TEST_F(FileWorkersTest, DoesSmallJobsWhileLargeOnesOfAllFileSystemsWait) {
 
 TEST_F(FileWorkersTest, BeginsALargeJobBeforeSmallOnesThatCameLater) {
   FileWorkers workers({.per_file_system = 2});
-  std::mutex mutex;
-  std::vector<int> order;
-  const auto note = [&](int number) {
-    const std::lock_guard lock(mutex);
-    order.push_back(number);
-  };
   const auto first = std::make_shared<Gate>();
   const auto pass_first = [first] { first->Pass(); };
   ASSERT_TRUE(workers.Post(kLocal, kAmple, {pass_first, kLarge}, ends_.Note()));
   ASSERT_TRUE(workers.Post(kLocal, kAmple, Hang(), ends_.Note())) << "leaves room for one";
-  ASSERT_TRUE(workers.Post(kLocal, kAmple, {[&] { note(1); }, kLarge}, ends_.Note()));
+  ASSERT_TRUE(workers.Post(kLocal, kAmple, order_.Note(1, kLarge), ends_.Note()));
   for (int number = 2; number < 9; ++number) {
-    ASSERT_TRUE(workers.Post(
-        kLocal, kAmple, [&, number] { note(number); }, ends_.Note()));
+    ASSERT_TRUE(workers.Post(kLocal, kAmple, order_.Note(number), ends_.Note()));
   }
   first->Open();
   EXPECT_EQ(ends_.WaitFor(9), std::vector(9, FileWork::kDone));
-  EXPECT_EQ(order, (std::vector{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(order_.done(), (std::vector{1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST_F(FileWorkersTest, BeginsWhatIsDueFirst) {
+  FileWorkers workers({.threads = 2, .per_file_system = 1});
+  ASSERT_TRUE(workers.Post(kLocal, kAmple, Hang(), ends_.Note()));
+  ASSERT_TRUE(Eventually([&] { return workers.counters().waiting == 0; }));
+  ASSERT_TRUE(workers.Post(kLocal, kAmple, order_.Note(1), ends_.Note()));
+  ASSERT_TRUE(workers.Post(kLocal, kAmple / 2, order_.Note(2), ends_.Note()));
+  ASSERT_TRUE(workers.Post(kLocal, kAmple / 4, order_.Note(3), ends_.Note()));
+  ASSERT_TRUE(workers.Post(kLocal, kAmple / 2, order_.Note(4), ends_.Note()));
+  gate_->Open();
+  EXPECT_EQ(ends_.WaitFor(5), std::vector(5, FileWork::kDone));
+  EXPECT_EQ(order_.done(), (std::vector{3, 2, 4, 1}));
+}
+
+TEST_F(FileWorkersTest, LetsShorterJobsPassForAsLongOnlyAsTheyAreShorter) {
+  FileWorkers workers({.threads = 2, .per_file_system = 1});
+  ASSERT_TRUE(workers.Post(kLocal, kAmple, Hang(), ends_.Note()));
+  ASSERT_TRUE(workers.Post(kLocal, kAmple, order_.Note(1), ends_.Note()));
+  const MonotonicTime later = After(MonotonicNow(), milliseconds(1));
+  ASSERT_TRUE(Eventually([later] { return later < MonotonicNow(); }));
+  ASSERT_TRUE(workers.Post(kLocal, kAmple - milliseconds(1), order_.Note(2), ends_.Note()));
+  gate_->Open();
+  EXPECT_EQ(ends_.WaitFor(3), std::vector(3, FileWork::kDone));
+  EXPECT_EQ(order_.done(), (std::vector{1, 2}));
 }
 
 TEST_F(FileWorkersTest, LosesNoMoreThreadsToLargeAndSmallJobsOfOneFileSystem) {
