@@ -115,7 +115,7 @@ void Grammar::AddRecord() {
       ->type_name("HZ");
   AddValue(*record_, "--unwind-memory", to.unwind_memory,
            "Limit on kernel memory for unwind tables, 1MiB to 256MiB; default 64MiB, "
-           "with less than 4GiB of memory a 64th of it")
+           "with less than 4GiB of memory a 64th of it, but at least 8MiB")
       ->type_name("SIZE");
   AddValue(*record_, "-o,--output", to.outputs, "Write the profile to this file; may be repeated")
       ->type_name("FILE");

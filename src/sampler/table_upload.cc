@@ -2,12 +2,8 @@
 #include "sampler/table_upload.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <span>
 #include <utility>
-
-#include "sampler/quarantine.h"
 
 namespace pyrometer {
 namespace {
@@ -19,14 +15,12 @@ constexpr pyro_table_page kEvictedPage{
 
 }  // namespace
 
-TableUpload::TableUpload(const Memory& memory, ChunkMemory& chunks, size_t max_chunks)
+TableUpload::TableUpload(const TableMemory& memory, ChunkMemory& chunks, size_t max_chunks)
     : memory_(memory),
       chunks_(chunks, std::min<size_t>(max_chunks, PYRO_MAX_CHUNKS)),
       rules_(memory.rules),
-      free_slots_(static_cast<uint32_t>(memory.tables.size())),
-      free_pages_(static_cast<uint32_t>(memory.pages.size())) {
-  free_slots_.Take(1);  // table 0 is for objects that have no place
-}
+      room_(static_cast<uint32_t>(memory.tables.size()),
+            static_cast<uint32_t>(memory.pages.size())) {}
 
 std::optional<uint32_t> TableUpload::Hold(ObjectId object, MonotonicTime now) {
   const absl::MutexLock lock(&mutex_);
@@ -35,7 +29,7 @@ std::optional<uint32_t> TableUpload::Hold(ObjectId object, MonotonicTime now) {
     return known->second.slot;
   }
   Reuse(now);
-  const std::optional<uint32_t> slot = free_slots_.Take(1);
+  const std::optional<uint32_t> slot = room_.TakeSlot();
   if (!slot) {
     ++refused_;
     return std::nullopt;
@@ -176,11 +170,9 @@ bool TableUpload::Need(ObjectId id, ElfAddress address) {
 // Gives the object its table: that of another object, or one for which there is room for everything
 // but the rows, whose pages are evicted so far.
 bool TableUpload::Begin(ObjectId id, Object& object, const UnwindTable& table, MonotonicTime now) {
-  pyro_object_table& entry = memory_.tables[object.slot];
-  std::atomic_ref<__u32> state(entry.state);
   if (table.empty()) {
     object.state = State::kEmpty;
-    state.store(PYRO_TABLE_EMPTY, std::memory_order_release);
+    memory_.SetState(object.slot, PYRO_TABLE_EMPTY);
     return false;
   }
   std::shared_ptr<Table> found = Find(table);
@@ -195,19 +187,18 @@ bool TableUpload::Begin(ObjectId id, Object& object, const UnwindTable& table, M
   object.state = State::kLoaded;
   object.table = std::move(found);
   object.table->users.insert(id);
+  pyro_object_table& entry = memory_.tables[object.slot];
   entry.first_text_page = static_cast<uint32_t>(table.first_page);
   entry.first_page = object.table->first_page;
   entry.page_count = static_cast<uint32_t>(table.pages.size());
-  state.store(table.sparse ? PYRO_TABLE_SPARSE : PYRO_TABLE_LOADED, std::memory_order_release);
+  memory_.SetState(object.slot, table.sparse ? PYRO_TABLE_SPARSE : PYRO_TABLE_LOADED);
   return true;
 }
 
 // Has the table with the most idle pages give way, if it has more of them than are needed. Its own
 // pages are free after a quarantine; until then no other gives way.
 void TableUpload::MakeRoomFor(uint32_t pages, MonotonicTime now) {
-  for (const Retired& retired : retired_) {
-    if (retired.page_count >= pages) return;
-  }
+  if (room_.AreAtRest(pages)) return;
   Table* largest = nullptr;
   size_t most_idle = pages;
   for (const std::shared_ptr<Table>& table : clock_) {
@@ -230,14 +221,13 @@ void TableUpload::GiveWay(Table& table, MonotonicTime now) {
   std::shared_ptr<Table> kept;  // until all of it is done
   for (const ObjectId user : table.users) {
     Object& object = objects_.at(user);
-    std::atomic_ref<__u32>(memory_.tables[object.slot].state)
-        .store(PYRO_TABLE_ABSENT, std::memory_order_release);
+    memory_.SetState(object.slot, PYRO_TABLE_ABSENT);
     object.state = State::kRefused;
     object.refused_pages = static_cast<uint32_t>(table.ranges.size());
     kept = std::move(object.table);
   }
   ++evicted_tables_;
-  ForgetKnownRules();  // which would not mark its pages as used, once they are back
+  memory_.ForgetKnownRules();  // which would not mark its pages as used, once they are back
   Unload(table, now);
 }
 
@@ -251,7 +241,7 @@ std::shared_ptr<TableUpload::Table> TableUpload::Find(const UnwindTable& table) 
 std::shared_ptr<TableUpload::Table> TableUpload::Enter(const UnwindTable& table,
                                                        MonotonicTime now) {
   const auto count = static_cast<uint32_t>(table.pages.size());
-  const std::optional<uint32_t> first = free_pages_.Take(count);
+  const std::optional<uint32_t> first = room_.TakePages(count);
   if (!first) return nullptr;
   auto entered = std::make_shared<Table>();
   entered->content = table.content;
@@ -259,7 +249,7 @@ std::shared_ptr<TableUpload::Table> TableUpload::Enter(const UnwindTable& table,
   entered->ranges.assign(count, {});
   entered->rules = rules_.Acquire(table.rules, now);
   for (uint32_t i = 0; i < count; ++i) {
-    SetPage(*first + i, table.pages[i].row_count == 0 ? kEmptyPage : kEvictedPage);
+    memory_.SetPage(*first + i, table.pages[i].row_count == 0 ? kEmptyPage : kEvictedPage);
   }
   if (table.content != 0) contents_[table.content] = entered;
   clock_.push_back(entered);
@@ -275,7 +265,7 @@ size_t TableUpload::LoadPage(Table& into, const UnwindTable& table, uint32_t pag
   if (own.empty()) {
     const absl::MutexLock lock(&mutex_);
     lacks_rows_ = true;
-    SetPage(into.first_page + page, kEvictedPage);  // tried again for the next sample
+    memory_.SetPage(into.first_page + page, kEvictedPage);  // tried again for the next sample
     return 0;
   }
   const std::vector<pyro_unwind_row> rows = KernelRows(into, own);
@@ -284,17 +274,17 @@ size_t TableUpload::LoadPage(Table& into, const UnwindTable& table, uint32_t pag
   lacks_rows_ |= !range;
   if (!range && range.error().code() == ErrorCode::kExhausted) return rows.size();
   if (!range) {
-    SetPage(into.first_page + page, kEvictedPage);  // to be tried when the next sample needs it
+    memory_.SetPage(into.first_page + page, kEvictedPage);  // likewise
     return 0;
   }
   into.ranges[page] = *range;
   // In use only if a sample has met it.
   const uint8_t used = memory_.pages[into.first_page + page].used;
-  SetPage(into.first_page + page, {.chunk = range->chunk,
-                                   .first = range->first,
-                                   .count = range->count,
-                                   .used = used,
-                                   .pad = 0});
+  memory_.SetPage(into.first_page + page, {.chunk = range->chunk,
+                                           .first = range->first,
+                                           .count = range->count,
+                                           .used = used,
+                                           .pad = 0});
   return 0;
 }
 
@@ -317,7 +307,7 @@ void TableUpload::Evict(size_t rows, MonotonicTime now) {
     evicted += EvictFrom(*clock_.back(), now);
   }
   // A rule that is known marks no page as used.
-  ForgetKnownRules();
+  memory_.ForgetKnownRules();
 }
 
 size_t TableUpload::EvictFrom(Table& table, MonotonicTime now) {
@@ -330,7 +320,7 @@ size_t TableUpload::EvictFrom(Table& table, MonotonicTime now) {
       page.used = 0;
       continue;
     }
-    SetPage(table.first_page + i, kEvictedPage);
+    memory_.SetPage(table.first_page + i, kEvictedPage);
     chunks_.Retire(range, now);
     evicted += range.count;
     range = {};
@@ -341,10 +331,9 @@ size_t TableUpload::EvictFrom(Table& table, MonotonicTime now) {
 
 // Takes the object's table from it.
 void TableUpload::Leave(ObjectId id, Object& object, MonotonicTime now) {
-  std::atomic_ref<__u32>(memory_.tables[object.slot].state)
-      .store(PYRO_TABLE_ABSENT, std::memory_order_release);
-  ForgetKnownRules();
-  retired_.push_back({.when = now, .slot = object.slot});
+  memory_.SetState(object.slot, PYRO_TABLE_ABSENT);
+  memory_.ForgetKnownRules();
+  room_.GiveBackSlot(object.slot, now);
   if (object.table == nullptr) return;
   Table& table = *object.table;
   table.users.erase(id);
@@ -357,43 +346,17 @@ void TableUpload::Unload(Table& table, MonotonicTime now) {
     if (range.count > 0) chunks_.Retire(range, now);
   }
   rules_.Release(table.rules, now);
-  retired_.push_back({.when = now,
-                      .first_page = table.first_page,
-                      .page_count = static_cast<uint32_t>(table.ranges.size())});
+  room_.GiveBackPages(table.first_page, static_cast<uint32_t>(table.ranges.size()), now);
   if (table.content != 0) contents_.erase(table.content);
   std::erase_if(clock_, [&table](const auto& entry) { return entry.get() == &table; });
 }
 
 void TableUpload::Reuse(MonotonicTime now) {
-  bool any_slot = false;
-  while (!retired_.empty() && IsOver(kReaderQuarantine, retired_.front().when, now)) {
-    const Retired& retired = retired_.front();
-    if (retired.slot != 0) {
-      free_slots_.GiveBack(retired.slot, 1);
-      any_slot = true;
-    }
-    if (retired.page_count > 0) {
-      free_pages_.GiveBack(retired.first_page, retired.page_count);
-      pages_came_free_ = true;
-    }
-    retired_.pop_front();
-  }
+  const TableRoom::Freed freed = room_.Reuse(now);
+  pages_came_free_ |= freed.pages;
   // Once more than in Leave(): arm64 may load a table before the generation, so a program that
   // still found the old table may have noted its rule under the number that was new then.
-  if (any_slot) ForgetKnownRules();
-}
-
-// In one store: the sampling program reads it in one load.
-void TableUpload::SetPage(uint32_t index, const pyro_table_page& page) {
-  static_assert(sizeof(pyro_table_page) == sizeof(uint64_t));
-  uint64_t bits = 0;
-  std::memcpy(&bits, &page, sizeof(bits));
-  auto* const at = reinterpret_cast<uint64_t*>(&memory_.pages[index]);
-  std::atomic_ref<uint64_t>(*at).store(bits, std::memory_order_release);
-}
-
-void TableUpload::ForgetKnownRules() {
-  std::atomic_ref<uint32_t>(memory_.generation).fetch_add(1, std::memory_order_release);
+  if (freed.slots) memory_.ForgetKnownRules();
 }
 
 TableUpload::Counters TableUpload::counters() const {

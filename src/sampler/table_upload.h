@@ -13,12 +13,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
-#include "base/free_ranges.h"
 #include "pyrometer/abi/unwind.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/unwind_table.h"
 #include "sampler/kernel_rules.h"
 #include "sampler/row_chunks.h"
+#include "sampler/table_memory.h"
+#include "sampler/table_room.h"
 
 namespace pyrometer {
 
@@ -34,12 +35,6 @@ namespace pyrometer {
 // call Need. Loading waits for the kernel, but never makes the process tracker wait.
 class TableUpload {
  public:
-  struct Memory {
-    std::span<pyro_object_table> tables;
-    std::span<pyro_table_page> pages;
-    std::span<pyro_unwind_rule> rules;
-    uint32_t& generation;  // the programs forget what they know of tables when it changes
-  };
   struct Counters {
     uint64_t tables = 0;           // objects with a table in the kernel now
     uint64_t contents = 0;         // distinct tables of these
@@ -53,7 +48,7 @@ class TableUpload {
   };
 
   // `memory` is that of the maps; `chunks` must outlive this.
-  TableUpload(const Memory& memory, ChunkMemory& chunks, size_t max_chunks);
+  TableUpload(const TableMemory& memory, ChunkMemory& chunks, size_t max_chunks);
 
   // The slot of the object's table, for mappings to refer to; kept until the matching Release().
   // Nothing if no slot is left: the object's frames are then unwound in user space.
@@ -107,12 +102,6 @@ class TableUpload {
     std::optional<uint64_t> digest;  // of its table, once there was one, whether or not it fitted
     std::shared_ptr<Table> table;    // null unless kLoaded
   };
-  struct Retired {
-    MonotonicTime when;
-    uint32_t slot = 0;  // 0: none
-    uint32_t first_page = 0;
-    uint32_t page_count = 0;
-  };
   // What Load() has to do.
   struct Missing {
     std::shared_ptr<Table> table;
@@ -138,21 +127,17 @@ class TableUpload {
   void Leave(ObjectId id, Object& object, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unload(Table& table, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Reuse(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetPage(uint32_t index, const pyro_table_page& page);
-  void ForgetKnownRules();
 
-  const Memory memory_;
+  const TableMemory memory_;
   mutable absl::Mutex mutex_;
   RowChunks chunks_;
   KernelRules rules_ ABSL_GUARDED_BY(mutex_);
-  FreeRanges free_slots_ ABSL_GUARDED_BY(mutex_);
-  FreeRanges free_pages_ ABSL_GUARDED_BY(mutex_);
+  TableRoom room_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<ObjectId, Object> objects_ ABSL_GUARDED_BY(mutex_);
   // By UnwindTable::content, where that is known.
   absl::flat_hash_map<uint64_t, std::shared_ptr<Table>> contents_ ABSL_GUARDED_BY(mutex_);
   // All of them, in the order in which they lose pages.
   std::deque<std::shared_ptr<Table>> clock_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Retired> retired_ ABSL_GUARDED_BY(mutex_);
   bool has_new_ ABSL_GUARDED_BY(mutex_) = false;
   bool pages_came_free_ ABSL_GUARDED_BY(mutex_) = false;  // since TakeWanted()
   bool lacks_rows_ ABSL_GUARDED_BY(mutex_) = false;       // some did not get in, or were evicted
