@@ -239,6 +239,7 @@ bool AddressSpace::Reinterpret(const Meaning& meaning, Replaced& replaced) {
   }
   if (current_ == known->second) return changed;
   current_ = known->second;
+  current_.ChargeTo(past_.get_allocator().share());  // and not to who was the first
   return true;
 }
 
