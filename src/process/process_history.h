@@ -64,8 +64,13 @@ class ProcessHistory final : public ProcessKnowledge {
 
   // The same in slices of about that length, and events may be applied in between. What is read
   // last are the processes of those users about whom there were the most records of late: theirs
-  // is the loss that makes it necessary. True while there is more to read.
-  Result<void> BeginScan(std::span<const TaskRecord> tasks);
+  // is the loss that makes it necessary. True while there is more to read. `patience` is how long
+  // files are waited for in all, by a slice if need be; nothing: in each slice as long as in any
+  // other burst.
+  using ScanPatience = std::optional<std::chrono::nanoseconds>;
+  // At the start, when nobody waits for the lock; files that take longer are known a little later.
+  static constexpr std::chrono::seconds kFirstScanPatience{2};
+  Result<void> BeginScan(std::span<const TaskRecord> tasks, ScanPatience patience = std::nullopt);
   bool ContinueScan(std::chrono::nanoseconds most);
 
   // Applies a burst of events, in order of time. Publishes each changed process once, now or, if

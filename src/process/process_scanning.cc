@@ -8,23 +8,17 @@
 #include "process/process_history.h"
 
 namespace pyrometer {
-namespace {
-
-// For all files of the machine; those that take longer are known a little later.
-constexpr std::chrono::nanoseconds kScanPatience = std::chrono::seconds(2);
-
-}  // namespace
 
 Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
-  RETURN_IF_ERROR(BeginScan(tasks));
+  RETURN_IF_ERROR(BeginScan(tasks, kFirstScanPatience));
   while (ContinueScan(std::chrono::hours(1))) continue;
   return {};
 }
 
-Result<void> ProcessHistory::BeginScan(std::span<const TaskRecord> tasks) {
+Result<void> ProcessHistory::BeginScan(std::span<const TaskRecord> tasks, ScanPatience patience) {
   ScanProgress scan;
   scan.begin = MonotonicNow();
-  scan.patience = kScanPatience;
+  scan.patience = patience;
   const std::optional<std::vector<CommEvent>> execs = std::exchange(execs_, std::nullopt);
   Result<std::vector<Pid>> pids = ListProcesses(options_.procfs);
   if (!pids) {
@@ -57,7 +51,11 @@ bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
   if (!scan_) return false;
   const MonotonicTime enough = After(MonotonicNow(), most);
   processes_.set_clock(BootClock::Now());
-  inspections_.BeginBurst(scan_->patience);
+  if (scan_->patience) {
+    inspections_.BeginBurst(*scan_->patience);
+  } else {
+    inspections_.BeginBurst();
+  }
   TakeIdentified();
   do {
     if (scan_->next == scan_->pids.size()) {
@@ -66,7 +64,7 @@ bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
     }
     ScanNext();
   } while (MonotonicNow() < enough);
-  if (scan_) scan_->patience = inspections_.left();
+  if (scan_ && scan_->patience) scan_->patience = inspections_.left();
   PublishChanged();
   return scan_.has_value();
 }
