@@ -118,6 +118,12 @@ class ProcessHistory final : public ProcessKnowledge {
     MonotonicTime born;
     std::optional<ProcessDirectory> directory;  // nothing: it is gone, or cannot be read
   };
+  // What /proc shows of a process.
+  struct ReadCode {
+    std::vector<CodeMapping> remembered;  // all, or what was known of it if the user has no room
+    bool is_complete = true;              // no more than a program may have
+    bool has_room = true;
+  };
 
   void On(const MappingEvent& event);
   void On(const ForkEvent& event);
@@ -150,9 +156,14 @@ class ProcessHistory final : public ProcessKnowledge {
   // What /proc shows of a process of which `known` was known; may be null.
   std::vector<CodeMapping> ToCode(const ProcMaps& maps, const RootIdentity& root,
                                   const ProcessDirectory& directory, const Process* known);
-  // `code` is what `maps` shows.
-  void NoteRead(Process& process, const ProcMaps& maps, const std::vector<CodeMapping>& code);
-  void NoteOverBudget(Process& process);
+  // What is to be remembered of the code of a process of which `known` was known; may be null.
+  ReadCode WithinShare(std::vector<CodeMapping> code, bool is_complete, UserShare& share,
+                       const Process* known);
+  void NoteRead(Process& process, const ReadCode& read);
+  // It has more than its user has room for, or else than a program may have.
+  void NoteOverBudget(Process& process, bool has_room);
+  // Reads programs again for which there was no room.
+  void UseNewRoom();
   // Something about `process` happened, which may take more memory; false: there is no more for
   // its user.
   bool NoteRecord(Process& process);
@@ -160,7 +171,7 @@ class ProcessHistory final : public ProcessKnowledge {
   void LearnUser(Process& process);
   void NoteOverShare(UserShare& share);
   bool MayRecheck(Process& process, MonotonicTime now);
-  void PassOver(Process& process, const MappingEvent& event);
+  void PassOver(Process& process, const MappingEvent& event, bool has_room);
   void PassOver(const ScannedProcess& scanned, const TaskRecord* task);
   // Gives placeholders their meaning whose files have been read. PublishChanged() is to follow.
   void TakeIdentified();
