@@ -94,10 +94,12 @@ TEST_F(ProcessShares, PassOverNewProcessesOfAUserWhoHasTooMany) {
   ScanBoth();
   FillWithLiving(1000);
   const uint64_t bytes = counters().remembered_bytes;
+  for (uint32_t pid = 2980; pid < 3000; ++pid) MakeUnreadable(pid);
   for (uint32_t pid = 2000; pid < 3000; ++pid) {
     Fork(300, pid);
     Fork(pid, pid + 2000);
     MapMany(pid, 0, 1);
+    Exec(pid);
   }
   EXPECT_LE(counters().remembered_bytes, bytes + 10'000);
   EXPECT_GT(counters().processes_passed_over, 1990U);
