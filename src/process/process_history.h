@@ -143,6 +143,8 @@ class ProcessHistory final : public ProcessKnowledge {
   bool MayAdopt(Pid pid);
   void AdoptParent(const ForkEvent& event);
   std::vector<Pid> InOrderOfRecords(std::vector<Pid> pids);
+  // 0 if it is not known whose process that is.
+  uint64_t RecordsOfUser(Pid pid);
   void ScanNext();
   void EndScan();
   // ObjectId(0): anonymous memory.

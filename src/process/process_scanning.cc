@@ -37,14 +37,18 @@ std::vector<Pid> ProcessHistory::InOrderOfRecords(std::vector<Pid> pids) {
   std::vector<std::pair<uint64_t, Pid>> by_records;
   by_records.reserve(pids.size());
   for (const Pid pid : pids) {
-    // Of one that is not known its user's records are not known either.
-    const Process* const process = processes_.Living(pid);
-    by_records.emplace_back(process == nullptr ? 0 : process->share->records, pid);
+    by_records.emplace_back(RecordsOfUser(pid), pid);
   }
   std::ranges::sort(by_records);
   std::ranges::transform(by_records, pids.begin(), [](const auto& p) { return p.second; });
   processes_.HalveRecords();
   return pids;
+}
+
+uint64_t ProcessHistory::RecordsOfUser(Pid pid) {
+  if (const Process* const process = processes_.Living(pid)) return process->share->records;
+  const ProcessTable::PassedOver* const passed_over = processes_.FindPassedOver(pid);
+  return passed_over == nullptr ? 0 : passed_over->share->records;
 }
 
 bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
@@ -72,6 +76,10 @@ bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
 void ProcessHistory::ScanNext() {
   const Pid pid = scan_->pids[scan_->next++];
   if (scan_->seen.contains(pid)) return;
+  if (!MayAdopt(pid)) {
+    scan_->seen.insert(pid);
+    return;
+  }
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
   const Result<ScannedProcess> process =
       directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());

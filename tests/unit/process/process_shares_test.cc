@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -14,6 +15,7 @@
 namespace pyrometer {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -187,6 +189,30 @@ TEST_F(ProcessOfAFullUser, IsTrackedAgainWhenThereIsRoom) {
   EXPECT_THAT(Published(), ElementsAre(kStart, kOther, kThird));
   EXPECT_EQ(WhereIs(kThird), "/lib/b+0x3000");
   EXPECT_THAT(sink_.by_pid[Pid(400)].mappings, SizeIs(3)) << "its child lacked it, too";
+}
+
+TEST_F(ProcessOfAFullUser, IsNotReadAgainWithAllOthersWhileItIsPassedOver) {
+  for (uint32_t pid = 2000; pid < 2010; ++pid) AddProcess(pid, 7, 1000);
+  ScanBoth();
+  EXPECT_EQ(counters().processes_passed_over, 10U);
+  for (uint32_t pid = 2000; pid < 2010; ++pid) MakeUnreadable(pid);
+  const uint64_t unreadable = counters().processes_unreadable;
+  ScanBoth();
+  EXPECT_EQ(counters().processes_unreadable, unreadable + living_.size());
+  EXPECT_TRUE(sink_.living.contains(Pid(2000))) << "it was not found gone";
+}
+
+TEST_F(ProcessOfAFullUser, IsReadAfterOthersOnceItWasPassedOver) {
+  for (uint32_t pid = 2000; pid < 2010; ++pid) AddProcess(pid, 7, 1000);
+  ScanBoth();
+  for (const uint32_t pid : living_) Exit(pid);
+  for (int i = 0; i < 100; ++i) Apply(Mapping(300, "/lib/b", 'b'));
+  AddProcess(5000, 7, 1001);
+  ASSERT_TRUE(history_.BeginScan({}).has_value());
+  history_.ContinueScan(0ns);
+  history_.ContinueScan(0ns);
+  EXPECT_TRUE(history_.MappingsAt({Pid(5000), StartTime(7)}, ExecId(1), Now()).has_value());
+  EXPECT_EQ(history_.process_count(), 3U);
 }
 
 // Pid 300 has 4,000 mappings, and another process of the user's has more.
