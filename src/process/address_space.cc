@@ -132,6 +132,18 @@ bool AddressSpace::Replace(const std::vector<CodeMapping>& mappings, MonotonicTi
   return changed;
 }
 
+std::vector<CodeMapping> AddressSpace::KnownPartsOf(
+    const std::vector<CodeMapping>& mappings) const {
+  std::vector<CodeMapping> parts;
+  for (const CodeMapping& mapping : mappings) {
+    for (const MappedSpan& span :
+         current_.Overlapping(mapping.mapping.start, mapping.mapping.end)) {
+      if (SameMeaning(span.code, mapping)) parts.push_back(Part(mapping, span.start(), span.end()));
+    }
+  }
+  return parts;
+}
+
 std::optional<ObjectMapping> AddressSpace::At(Address address, MonotonicTime when) const {
   const MappedSpan* const span = current_.At(address);
   if (span != nullptr && span->since <= when) return span->code.mapping;
@@ -239,6 +251,7 @@ bool AddressSpace::Reinterpret(const Meaning& meaning, Replaced& replaced) {
   }
   if (current_ == known->second) return changed;
   current_ = known->second;
+  current_.ChargeTo(past_.get_allocator().share());  // and not to who was the first
   return true;
 }
 

@@ -55,6 +55,9 @@ class AddressSpace {
   // False if it changed nothing.
   bool Replace(const std::vector<CodeMapping>& mappings, MonotonicTime when);
 
+  // The parts of `mappings` that are among the present ones. REQUIRES: ascending, not overlapping.
+  std::vector<CodeMapping> KnownPartsOf(const std::vector<CodeMapping>& mappings) const;
+
   // Since `when` nobody knows what is at [start, end): all mappings that reach into it end. False
   // if there were none.
   bool Forget(Address start, Address end, MonotonicTime when);

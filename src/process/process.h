@@ -33,6 +33,7 @@ struct Program {
   AddressSpace space;
   bool complete = false;     // all its executable mappings are known
   bool over_budget = false;  // it has more than it may; new ones are passed over
+  bool over_share = false;   // that is so because its user had no more room
   // So often, and at most so much, anonymous code was seen to come or go without a report.
   uint32_t drifts = 0;
   uint64_t drift_pages = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -15,6 +16,14 @@ namespace pyrometer {
 namespace {
 
 constexpr size_t kMaxNotices = 16;
+// Programs that are read again for a window, since there is room for them by now.
+constexpr int kMostReadAgain = 64;
+
+uint64_t BytesOf(const std::vector<CodeMapping>& code) {
+  uint64_t bytes = 0;
+  for (const CodeMapping& c : code) bytes += c.mapping.end.value() - c.mapping.start.value();
+  return bytes;
+}
 
 // Only root becomes another user, as do those whose parents nobody knew. Who runs what makes him
 // root stays who he was.
@@ -28,26 +37,38 @@ bool MayBecomeAnother(const Process& process) {
 
 }  // namespace
 
-void ProcessHistory::NoteRead(Process& process, const ProcMaps& maps,
-                              const std::vector<CodeMapping>& code) {
-  const bool has_room = code.empty() || processes_.MakeRoom(*process.share);
-  if (!has_room) process.program().space = AddressSpace(process.share);
-  if (!has_room || !maps.complete || code.size() >= kMaxProgramMappings) {
-    NoteOverBudget(process);
-    return;
+ProcessHistory::ReadCode ProcessHistory::WithinShare(std::vector<CodeMapping> code,
+                                                     bool is_complete, UserShare& share,
+                                                     const Process* known) {
+  ReadCode read{.remembered = {}, .is_complete = is_complete && code.size() < kMaxProgramMappings};
+  if (code.empty() || processes_.MakeRoom(share)) {
+    read.remembered = std::move(code);
+    return read;
   }
-  process.program().complete = true;
-  process.program().over_budget = false;
+  if (known != nullptr) read.remembered = known->program().space.KnownPartsOf(code);
+  read.has_room = BytesOf(read.remembered) == BytesOf(code);
+  return read;
 }
 
-void ProcessHistory::NoteOverBudget(Process& process) {
+void ProcessHistory::NoteRead(Process& process, const ReadCode& read) {
+  if (!read.has_room || !read.is_complete) {
+    NoteOverBudget(process, read.has_room);
+    return;
+  }
+  Program& program = process.program();
+  program.complete = true;
+  program.over_budget = false;
+  program.over_share = false;
+}
+
+void ProcessHistory::NoteOverBudget(Process& process, bool has_room) {
   Program& program = process.program();
   program.complete = false;
-  if (program.over_budget) return;
-  program.over_budget = true;
+  program.over_share = !has_room;
+  if (std::exchange(program.over_budget, true)) return;
   changed_.insert(process.key.pid);
   ++counters_.programs_over_budget;
-  if (!processes_.MakeRoom(*process.share)) {
+  if (!has_room) {
     NoteOverShare(*process.share);
     return;
   }
@@ -100,6 +121,21 @@ void ProcessHistory::NoteOverShare(UserShare& share) {
                                   who, share.own().bytes >> 20)});
 }
 
+void ProcessHistory::UseNewRoom() {
+  std::vector<Process*> waiting;
+  processes_.ForEachLiving([&](Process& process) {
+    if (process.program().over_share) waiting.push_back(&process);
+  });
+  const MonotonicTime now = MonotonicNow();
+  int read = 0;
+  for (Process* const process : waiting) {
+    if (!processes_.MakeRoom(*process->share) || !MayRecheck(*process, now)) continue;
+    ReadAgain(*process, now);
+    if (++read == kMostReadAgain) break;
+  }
+  PublishChanged();
+}
+
 bool ProcessHistory::MayRecheck(Process& process, MonotonicTime now) {
   if (!process.rechecks.Take(now)) {
     ++counters_.rechecks_refused;
@@ -127,9 +163,9 @@ void ProcessHistory::PassOver(const ScannedProcess& scanned, const TaskRecord* t
 }
 
 // The file is not even looked for, but what was there has gone.
-void ProcessHistory::PassOver(Process& process, const MappingEvent& event) {
+void ProcessHistory::PassOver(Process& process, const MappingEvent& event, bool has_room) {
   ++counters_.mappings_passed_over;
-  NoteOverBudget(process);
+  NoteOverBudget(process, has_room && !process.program().over_share);
   const auto& [start, end] = std::pair(event.range.start, event.range.end);
   if (process.program().space.Forget(start, end, event.when)) changed_.insert(event.pid);
 }

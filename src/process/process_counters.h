@@ -36,8 +36,9 @@ struct ProcessCounters {
   uint64_t rechecks_changed = 0;  // of these: the kernel was right
   uint64_t rechecks_refused = 0;  // too many of that process, or of its user
 
-  uint64_t programs_over_budget = 0;  // with more executable mappings than are kept
-  uint64_t mappings_passed_over = 0;  // new ones of these programs
+  // With more executable mappings than are kept, or than their users have room for.
+  uint64_t programs_over_budget = 0;
+  uint64_t mappings_passed_over = 0;  // new ones of these, and of processes passed over
   // Fairness between users; see UserShares.
   uint64_t remembered_bytes = 0;           // now, of all processes and what they have mapped
   uint64_t remembered_ended = 0;           // now; processes

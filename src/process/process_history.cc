@@ -112,7 +112,7 @@ void ProcessHistory::On(const MappingEvent& event) {
   const bool has_room = NoteRecord(*process);
   const Program& program = process->program();
   if (!has_room || program.over_budget || program.space.size() >= kMaxProgramMappings) {
-    PassOver(*process, event);
+    PassOver(*process, event, has_room);
     return;
   }
   const ObjectId object = AsKnown(Identify(*process, event), event.range.start, process);

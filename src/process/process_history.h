@@ -64,8 +64,13 @@ class ProcessHistory final : public ProcessKnowledge {
 
   // The same in slices of about that length, and events may be applied in between. What is read
   // last are the processes of those users about whom there were the most records of late: theirs
-  // is the loss that makes it necessary. True while there is more to read.
-  Result<void> BeginScan(std::span<const TaskRecord> tasks);
+  // is the loss that makes it necessary. True while there is more to read. `patience` is how long
+  // files are waited for in all, by a slice if need be; nothing: in each slice as long as in any
+  // other burst.
+  using ScanPatience = std::optional<std::chrono::nanoseconds>;
+  // At the start, when nobody waits for the lock; files that take longer are known a little later.
+  static constexpr std::chrono::seconds kFirstScanPatience{2};
+  Result<void> BeginScan(std::span<const TaskRecord> tasks, ScanPatience patience = std::nullopt);
   bool ContinueScan(std::chrono::nanoseconds most);
 
   // Applies a burst of events, in order of time. Publishes each changed process once, now or, if
@@ -113,6 +118,12 @@ class ProcessHistory final : public ProcessKnowledge {
     MonotonicTime born;
     std::optional<ProcessDirectory> directory;  // nothing: it is gone, or cannot be read
   };
+  // What /proc shows of a process.
+  struct ReadCode {
+    std::vector<CodeMapping> remembered;  // all, or what was known of it if the user has no room
+    bool is_complete = true;              // no more than a program may have
+    bool has_room = true;
+  };
 
   void On(const MappingEvent& event);
   void On(const ForkEvent& event);
@@ -132,6 +143,8 @@ class ProcessHistory final : public ProcessKnowledge {
   bool MayAdopt(Pid pid);
   void AdoptParent(const ForkEvent& event);
   std::vector<Pid> InOrderOfRecords(std::vector<Pid> pids);
+  // 0 if it is not known whose process that is.
+  uint64_t RecordsOfUser(Pid pid);
   void ScanNext();
   void EndScan();
   // ObjectId(0): anonymous memory.
@@ -145,9 +158,14 @@ class ProcessHistory final : public ProcessKnowledge {
   // What /proc shows of a process of which `known` was known; may be null.
   std::vector<CodeMapping> ToCode(const ProcMaps& maps, const RootIdentity& root,
                                   const ProcessDirectory& directory, const Process* known);
-  // `code` is what `maps` shows.
-  void NoteRead(Process& process, const ProcMaps& maps, const std::vector<CodeMapping>& code);
-  void NoteOverBudget(Process& process);
+  // What is to be remembered of the code of a process of which `known` was known; may be null.
+  ReadCode WithinShare(std::vector<CodeMapping> code, bool is_complete, UserShare& share,
+                       const Process* known);
+  void NoteRead(Process& process, const ReadCode& read);
+  // It has more than its user has room for, or else than a program may have.
+  void NoteOverBudget(Process& process, bool has_room);
+  // Reads programs again for which there was no room.
+  void UseNewRoom();
   // Something about `process` happened, which may take more memory; false: there is no more for
   // its user.
   bool NoteRecord(Process& process);
@@ -155,7 +173,7 @@ class ProcessHistory final : public ProcessKnowledge {
   void LearnUser(Process& process);
   void NoteOverShare(UserShare& share);
   bool MayRecheck(Process& process, MonotonicTime now);
-  void PassOver(Process& process, const MappingEvent& event);
+  void PassOver(Process& process, const MappingEvent& event, bool has_room);
   void PassOver(const ScannedProcess& scanned, const TaskRecord* task);
   // Gives placeholders their meaning whose files have been read. PublishChanged() is to follow.
   void TakeIdentified();

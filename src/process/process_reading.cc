@@ -31,7 +31,9 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
   const std::optional<TaskRecord> known_task = TaskOf(scanned.key);
   const TaskRecord* const task = known_task ? &*known_task : nullptr;
   const Process* const known = processes_.Living(scanned.key.pid);
-  if (known == nullptr && !processes_.MakeRoom(*processes_.ShareOf(scanned.user))) {
+  const bool knows_better = scanned.user == kUnknownUser && known != nullptr;
+  const auto share = knows_better ? known->share : processes_.ShareOf(scanned.user);
+  if (known == nullptr && !processes_.MakeRoom(*share)) {
     PassOver(scanned, task);
     return;
   }
@@ -41,13 +43,14 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
   }
   const Result<RootIdentity> root = directory.Root();
   if (root) witnesses_.try_emplace(*root, scanned.key.pid);
-  std::vector<CodeMapping> mappings;
+  ReadCode read;
   if (scanned.maps) {
-    mappings = ToCode(*scanned.maps, root.value_or(RootIdentity{}), directory, known);
+    read = WithinShare(ToCode(*scanned.maps, root.value_or(RootIdentity{}), directory, known),
+                       scanned.maps->complete, *share, known);
   }
-  Process& process = processes_.Add(scanned, mappings, task);
+  Process& process = processes_.Add(scanned, read.remembered, task);
   if (scanned.maps) {
-    NoteRead(process, *scanned.maps, mappings);
+    NoteRead(process, read);
   } else {
     process.program().complete = false;
   }
@@ -56,7 +59,7 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
     process.program().root_is_own = true;
   }
   const auto is_anonymous = [](const CodeMapping& m) { return m.mapping.object == ObjectId(0); };
-  if (std::ranges::any_of(mappings, is_anonymous)) NoteAnonymousCode(process, &directory);
+  if (std::ranges::any_of(read.remembered, is_anonymous)) NoteAnonymousCode(process, &directory);
   ShowProcess(process, process.key, &directory);
   changed_.insert(scanned.key.pid);
 }
@@ -114,11 +117,12 @@ bool ProcessHistory::ReadAgain(Process& process, MonotonicTime now) {
   }
   if (!maps || maps->mappings.empty()) return false;
   Program& program = process.program();
-  const auto code = ToCode(*maps, program.root, *directory, &process);
+  const ReadCode read = WithinShare(ToCode(*maps, program.root, *directory, &process),
+                                    maps->complete, *process.share, &process);
   const AddressSpace::Picture before = program.space.Current();
-  const bool changed = program.space.Replace(code, now);
+  const bool changed = program.space.Replace(read.remembered, now);
   if (changed && program.complete) NoteDrift(before, *directory, program);
-  NoteRead(process, *maps, code);
+  NoteRead(process, read);
   return changed;
 }
 

@@ -202,6 +202,7 @@ void ProcessHistory::TakeKernelSymbols(ResolvedWindow& resolved) {
 void ProcessHistory::Forget(MonotonicTime horizon) {
   processes_.Forget(horizon);
   absl::erase_if(witnesses_, [this](const auto& w) { return !processes_.Living(w.second); });
+  UseNewRoom();
   sink_.ReleaseWithdrawn();
 }
 

@@ -8,23 +8,17 @@
 #include "process/process_history.h"
 
 namespace pyrometer {
-namespace {
-
-// For all files of the machine; those that take longer are known a little later.
-constexpr std::chrono::nanoseconds kScanPatience = std::chrono::seconds(2);
-
-}  // namespace
 
 Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
-  RETURN_IF_ERROR(BeginScan(tasks));
+  RETURN_IF_ERROR(BeginScan(tasks, kFirstScanPatience));
   while (ContinueScan(std::chrono::hours(1))) continue;
   return {};
 }
 
-Result<void> ProcessHistory::BeginScan(std::span<const TaskRecord> tasks) {
+Result<void> ProcessHistory::BeginScan(std::span<const TaskRecord> tasks, ScanPatience patience) {
   ScanProgress scan;
   scan.begin = MonotonicNow();
-  scan.patience = kScanPatience;
+  scan.patience = patience;
   const std::optional<std::vector<CommEvent>> execs = std::exchange(execs_, std::nullopt);
   Result<std::vector<Pid>> pids = ListProcesses(options_.procfs);
   if (!pids) {
@@ -43,9 +37,7 @@ std::vector<Pid> ProcessHistory::InOrderOfRecords(std::vector<Pid> pids) {
   std::vector<std::pair<uint64_t, Pid>> by_records;
   by_records.reserve(pids.size());
   for (const Pid pid : pids) {
-    // Of one that is not known its user's records are not known either.
-    const Process* const process = processes_.Living(pid);
-    by_records.emplace_back(process == nullptr ? 0 : process->share->records, pid);
+    by_records.emplace_back(RecordsOfUser(pid), pid);
   }
   std::ranges::sort(by_records);
   std::ranges::transform(by_records, pids.begin(), [](const auto& p) { return p.second; });
@@ -53,11 +45,21 @@ std::vector<Pid> ProcessHistory::InOrderOfRecords(std::vector<Pid> pids) {
   return pids;
 }
 
+uint64_t ProcessHistory::RecordsOfUser(Pid pid) {
+  if (const Process* const process = processes_.Living(pid)) return process->share->records;
+  const ProcessTable::PassedOver* const passed_over = processes_.FindPassedOver(pid);
+  return passed_over == nullptr ? 0 : passed_over->share->records;
+}
+
 bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
   if (!scan_) return false;
   const MonotonicTime enough = After(MonotonicNow(), most);
   processes_.set_clock(BootClock::Now());
-  inspections_.BeginBurst(scan_->patience);
+  if (scan_->patience) {
+    inspections_.BeginBurst(*scan_->patience);
+  } else {
+    inspections_.BeginBurst();
+  }
   TakeIdentified();
   do {
     if (scan_->next == scan_->pids.size()) {
@@ -66,7 +68,7 @@ bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
     }
     ScanNext();
   } while (MonotonicNow() < enough);
-  if (scan_) scan_->patience = inspections_.left();
+  if (scan_ && scan_->patience) scan_->patience = inspections_.left();
   PublishChanged();
   return scan_.has_value();
 }
@@ -74,6 +76,10 @@ bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
 void ProcessHistory::ScanNext() {
   const Pid pid = scan_->pids[scan_->next++];
   if (scan_->seen.contains(pid)) return;
+  if (!MayAdopt(pid)) {
+    scan_->seen.insert(pid);
+    return;
+  }
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
   const Result<ScannedProcess> process =
       directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());

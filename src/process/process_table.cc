@@ -86,9 +86,10 @@ Process* ProcessTable::Apply(const ForkEvent& event) {
   Program program;
   if (parent != nullptr) {
     const Program& image = parent->program();
-    program = {image.exec,     event.when,        image.comm,   image.space.Fork(event.when, share),
-               image.complete, image.over_budget, image.drifts, image.drift_pages,
-               image.code,     image.root,        false};
+    program = {
+        image.exec,        event.when,        image.comm,       image.space.Fork(event.when, share),
+        image.complete,    image.over_budget, image.over_share, image.drifts,
+        image.drift_pages, image.code,        image.root,       false};
     child.kernel_thread = parent->kernel_thread;
     child.labels = parent->labels;
     if (!parent->shown) child.unshown_parent = event.parent;

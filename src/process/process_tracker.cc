@@ -78,7 +78,7 @@ class ProcessTracker::State {
   }
 
   Result<void> Begin() {
-    RETURN_IF_ERROR(BeginScan());
+    RETURN_IF_ERROR(BeginScan(ProcessHistory::kFirstScanPatience));
     while (ContinueScan()) Pump();
     Pump();
     resync_ = ResyncSchedule();
@@ -138,15 +138,16 @@ class ProcessTracker::State {
     return std::nullopt;
   }
 
-  Result<void> BeginScan() {
+  Result<void> BeginScan(ProcessHistory::ScanPatience patience = std::nullopt) {
     std::vector<TaskRecord> tasks;
     if (snapshot_) tasks = TakeSnapshot().value_or(std::vector<TaskRecord>());
-    return BeginScan(tasks);
+    return BeginScan(tasks, patience);
   }
 
-  Result<void> BeginScan(const std::vector<TaskRecord>& tasks) {
+  Result<void> BeginScan(const std::vector<TaskRecord>& tasks,
+                         ProcessHistory::ScanPatience patience = std::nullopt) {
     const absl::MutexLock lock(&mutex_);
-    RETURN_IF_ERROR(history_.BeginScan(tasks));
+    RETURN_IF_ERROR(history_.BeginScan(tasks, patience));
     resync_.Begin(MonotonicNow());
     return {};
   }

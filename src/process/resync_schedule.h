@@ -37,7 +37,7 @@ class ResyncSchedule {
   void End(MonotonicTime now) {
     is_under_way_ = false;
     const std::chrono::nanoseconds took = Between(begun_, now);
-    pause_ = std::clamp<std::chrono::nanoseconds>(std::max(2 * pause_, 4 * took), kLeast, kMost);
+    pause_ = std::max(std::clamp(2 * pause_, kLeast, kMost), 4 * took);
     not_before_ = After(now, pause_);
   }
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,8 +23,8 @@ struct ScanProgress {
   size_t next = 0;        // of these
   // Those read since then, for whatever reason, and those that live but could not be read.
   absl::flat_hash_set<Pid> seen;
-  // What is left for the files of all of them.
-  std::chrono::nanoseconds patience{};
+  // What is left for the files of all of them; nothing: each slice has its own.
+  std::optional<std::chrono::nanoseconds> patience;
 
   // Read shortly before `begin`.
   void SetTasks(std::span<const TaskRecord> tasks) {

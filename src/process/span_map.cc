@@ -25,15 +25,29 @@ std::shared_ptr<Vector> SpanMap::Make(From&&... from) const {
                                       typename Vector::allocator_type(share_));
 }
 
+template <typename Vector>
+bool SpanMap::IsOwn(const std::shared_ptr<Vector>& vector) const {
+  return vector.use_count() == 1 && vector->get_allocator().share() == share_;
+}
+
 SpanMap::Chunks& SpanMap::WritableChunks() {
-  if (chunks_.use_count() > 1) chunks_ = Make<Chunks>(std::as_const(*chunks_));
+  if (!IsOwn(chunks_)) chunks_ = Make<Chunks>(std::as_const(*chunks_));
   return *chunks_;
 }
 
 SpanMap::Chunk& SpanMap::Writable(size_t index) {
   std::shared_ptr<Chunk>& chunk = WritableChunks()[index];
-  if (chunk.use_count() > 1) chunk = Make<Chunk>(std::as_const(*chunk));
+  if (!IsOwn(chunk)) chunk = Make<Chunk>(std::as_const(*chunk));
   return *chunk;
+}
+
+void SpanMap::ChargeTo(std::shared_ptr<UserShare> share) {
+  share_ = std::move(share);
+  if (chunks_.use_count() != 1) return;
+  const Chunks& chunks = WritableChunks();
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    if (chunks[i].use_count() == 1) Writable(i);
+  }
 }
 
 const MappedSpan* SpanMap::At(Address address) const {

@@ -39,8 +39,8 @@ class SpanMap {
   explicit SpanMap(std::shared_ptr<UserShare> share) : share_(std::move(share)) {}
   SpanMap() = default;
 
-  // From now on what is added or copied is charged to `share`.
-  void ChargeTo(std::shared_ptr<UserShare> share) { share_ = std::move(share); }
+  // What it does not share with another map is charged to `share` from now on.
+  void ChargeTo(std::shared_ptr<UserShare> share);
 
   // True if the two share everything, and so have the same spans.
   bool operator==(const SpanMap& other) const { return chunks_ == other.chunks_; }
@@ -75,6 +75,9 @@ class SpanMap {
 
   // The last chunk that begins at or before `address`; the first one if none does.
   size_t ChunkFor(Address address) const;
+  // True if nobody else has it, and it is charged to our user.
+  template <typename Vector>
+  bool IsOwn(const std::shared_ptr<Vector>& vector) const;
   Chunks& WritableChunks();
   Chunk& Writable(size_t index);
   // A vector of such elements, charged to the user; made from `from` as vectors are.

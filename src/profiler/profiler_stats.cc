@@ -266,9 +266,11 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
            "rechecks not done: too many for one process or user");
   list.Add(
       "programs_over_budget_total", processes.programs_over_budget,
-      "programs with more executable mappings than are kept; the others' frames stay addresses");
-  list.Add("mappings_passed_over_total", processes.mappings_passed_over,
-           "new mappings of these programs, of which nothing is kept");
+      "programs with more executable mappings than are kept, or than their users have room for; "
+      "the others' frames stay addresses");
+  list.Add(
+      "mappings_passed_over_total", processes.mappings_passed_over,
+      "new mappings of these programs, and of processes passed over, of which nothing is kept");
   AddShares(processes, list);
   list.Add("objects", processes.objects, "files that were ever seen mapped executable");
   list.Add("objects_unopened_total", processes.objects_unopened,

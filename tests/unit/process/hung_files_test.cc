@@ -164,6 +164,25 @@ TEST_F(HungFilesTest, AsksAgainAfterItWasLate) {
   EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
 }
 
+// In a burst no file is waited for at all.
+TEST_F(HungFilesTest, IsWaitedForInAScanOnlyIfThatMayTakeItsTime) {
+  ProcessHistory hasty({.procfs = machine_.procfs(),
+                        .inspections = {.patience = milliseconds(0),
+                                        .patience_in_all = milliseconds(0),
+                                        .limit = kAmple}},
+                       inspector_, sink_);
+  ASSERT_TRUE(hasty.BeginScan({}, kAmple).has_value());
+  EXPECT_TRUE(hasty.ContinueScan(milliseconds(0)));
+  EXPECT_EQ(hasty.counters().objects_waiting, 0U);
+  EXPECT_FALSE(hasty.ContinueScan(milliseconds(0)));
+  machine_.AddProcess(
+      400, 9, "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/b") + "\n");
+  ASSERT_TRUE(hasty.BeginScan({}).has_value());
+  EXPECT_TRUE(hasty.ContinueScan(milliseconds(0)));
+  EXPECT_TRUE(hasty.ContinueScan(milliseconds(0)));
+  EXPECT_EQ(hasty.counters().objects_waiting, 1U);
+}
+
 TEST_F(HungFilesTest, EndsWhileAFileHangs) {
   HangOn("/lib/a");
   ScanAll();

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tests/unit/process/process_history_fixture.h"
@@ -12,6 +15,8 @@
 namespace pyrometer {
 namespace {
 
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -38,6 +43,11 @@ class ProcessShares : public ProcessHistoryTest {
     const std::vector<TaskRecord> tasks = {{Pid(100), Tid(100), StartTime(5), ExecId(3), now},
                                            {Pid(300), Tid(300), StartTime(7), ExecId(4), now}};
     ASSERT_TRUE(history_.Scan(tasks).has_value());
+  }
+  // Whoever reads it is counted.
+  void MakeUnreadable(uint32_t pid) const {
+    std::filesystem::remove(fmt::format("{}/{}/stat", machine_.proc(), pid));
+    std::filesystem::create_directories(fmt::format("{}/{}/stat", machine_.proc(), pid));
   }
   static uint64_t StartOf(uint64_t i) { return kStart + i * 0x2000; }
   void MapMany(uint32_t pid, uint64_t first, uint64_t count) {
@@ -86,10 +96,12 @@ TEST_F(ProcessShares, PassOverNewProcessesOfAUserWhoHasTooMany) {
   ScanBoth();
   FillWithLiving(1000);
   const uint64_t bytes = counters().remembered_bytes;
+  for (uint32_t pid = 2980; pid < 3000; ++pid) MakeUnreadable(pid);
   for (uint32_t pid = 2000; pid < 3000; ++pid) {
     Fork(300, pid);
     Fork(pid, pid + 2000);
     MapMany(pid, 0, 1);
+    Exec(pid);
   }
   EXPECT_LE(counters().remembered_bytes, bytes + 10'000);
   EXPECT_GT(counters().processes_passed_over, 1990U);
@@ -110,6 +122,125 @@ TEST_F(ProcessShares, TrackAProcessAgainThatExecsWhenThereIsRoom) {
   Exec(pid);
   EXPECT_EQ(sink_.by_pid[Pid(pid)].exec, ExecId(5)) << "one more than its parent's";
   EXPECT_THAT(sink_.by_pid[Pid(pid)].mappings, SizeIs(1));
+}
+
+// User 1000 has no more room; pid 300 can be read all the time.
+class ProcessOfAFullUser : public ProcessShares {
+ protected:
+  static constexpr uint64_t kOther = kStart + 0x10'0000;
+  static constexpr uint64_t kThird = kStart + 0x20'0000;
+
+  ProcessOfAFullUser() {
+    SetMappings({Line(kStart, "r-xp", "/lib/b"), Line(kOther, "r-xp", "/lib/b")});
+    ScanBoth();
+    living_ = FillWithLiving(1000);
+    for (const uint32_t pid : living_) MakeUnreadable(pid);  // they live on when /proc is read
+  }
+  std::string Line(uint64_t start, const std::string& rights, const std::string& path) const {
+    return fmt::format("{:x}-{:x} {} 00001000 {}\n", start, start + 0x2000, rights,
+                       machine_.MapsTail(path));
+  }
+  void SetMappings(const std::vector<std::string>& lines) const {
+    std::string maps;
+    for (const std::string& line : lines) maps += line;
+    machine_.WriteFile(machine_.proc() + "/300/maps", maps);
+  }
+  std::vector<uint64_t> Published() { return StartsOf(sink_.by_pid[Pid(300)]); }
+  std::string WhereIs(uint64_t address) { return PathAt(300, 7, 4, address); }
+
+  std::vector<uint32_t> living_;
+};
+
+TEST_F(ProcessOfAFullUser, KeepsWhatItHasWhenItIsReadAgain) {
+  const uint64_t over_budget = counters().programs_over_budget;
+  history_.Recheck(kGreedy);
+  ScanBoth();
+  ScanBoth();
+  EXPECT_THAT(Published(), ElementsAre(kStart, kOther));
+  EXPECT_EQ(WhereIs(kOther), "/lib/b+0x3000");
+  EXPECT_EQ(counters().programs_over_budget, over_budget);
+}
+
+TEST_F(ProcessOfAFullUser, LosesOnlyWhatIsGoneWhenItIsReadAgain) {
+  SetMappings({Line(kStart, "r-xp", "/lib/b"), Line(kThird, "r-xp", "/lib/b")});
+  history_.Recheck(kGreedy);
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(300))) << "the kernel side could not use it";
+  EXPECT_EQ(WhereIs(kStart), "/lib/b+0x3000");
+  EXPECT_EQ(WhereIs(kOther), "address");
+  EXPECT_EQ(WhereIs(kThird), "address") << "there was no room for it";
+  SetMappings({Line(kStart, "r-xp", "/lib/b")});
+  history_.Recheck(kGreedy);
+  EXPECT_THAT(Published(), ElementsAre(kStart)) << "that is all it has";
+}
+
+TEST_F(ProcessOfAFullUser, IsTrackedAgainWhenThereIsRoom) {
+  const std::string written = Line(kThird, "rwxp", "/lib/b");
+  SetMappings({Line(kStart, "r-xp", "/lib/b"), Line(kOther, "r-xp", "/lib/b"), written});
+  MappingEvent event = At(Mapping(300, "/lib/b", 'b'), kThird, kThird + 0x2000);
+  event.range.writable = true;  // the kernel counts no pages of it, and nobody asks for a recheck
+  Apply(event);
+  EXPECT_EQ(WhereIs(kThird), "address");
+  EXPECT_FALSE(sink_.by_pid.contains(Pid(300)));
+  for (const uint32_t pid : living_) Exit(pid);
+  ForkLiving(300, 400);
+  std::filesystem::copy_file(machine_.proc() + "/300/maps", machine_.proc() + "/400/maps",
+                             std::filesystem::copy_options::overwrite_existing);
+  WhereIs(kThird);
+  EXPECT_THAT(Published(), ElementsAre(kStart, kOther, kThird));
+  EXPECT_EQ(WhereIs(kThird), "/lib/b+0x3000");
+  EXPECT_THAT(sink_.by_pid[Pid(400)].mappings, SizeIs(3)) << "its child lacked it, too";
+}
+
+TEST_F(ProcessOfAFullUser, IsNotReadAgainWithAllOthersWhileItIsPassedOver) {
+  for (uint32_t pid = 2000; pid < 2010; ++pid) AddProcess(pid, 7, 1000);
+  ScanBoth();
+  EXPECT_EQ(counters().processes_passed_over, 10U);
+  for (uint32_t pid = 2000; pid < 2010; ++pid) MakeUnreadable(pid);
+  const uint64_t unreadable = counters().processes_unreadable;
+  ScanBoth();
+  EXPECT_EQ(counters().processes_unreadable, unreadable + living_.size());
+  EXPECT_TRUE(sink_.living.contains(Pid(2000))) << "it was not found gone";
+}
+
+TEST_F(ProcessOfAFullUser, IsReadAfterOthersOnceItWasPassedOver) {
+  for (uint32_t pid = 2000; pid < 2010; ++pid) AddProcess(pid, 7, 1000);
+  ScanBoth();
+  for (const uint32_t pid : living_) Exit(pid);
+  for (int i = 0; i < 100; ++i) Apply(Mapping(300, "/lib/b", 'b'));
+  AddProcess(5000, 7, 1001);
+  ASSERT_TRUE(history_.BeginScan({}).has_value());
+  history_.ContinueScan(0ns);
+  history_.ContinueScan(0ns);
+  EXPECT_TRUE(history_.MappingsAt({Pid(5000), StartTime(7)}, ExecId(1), Now()).has_value());
+  EXPECT_EQ(history_.process_count(), 3U);
+}
+
+// Pid 300 has 4,000 mappings, and another process of the user's has more.
+TEST_F(ProcessShares, AreNamedWhereAnotherUserHasLeftLess) {
+  std::string maps;
+  const auto map = [&](uint64_t i) {
+    maps += fmt::format("{:x}-{:x} r-xp 00001000 {}\n", StartOf(i), StartOf(i) + 0x1000,
+                        machine_.MapsTail("/lib/a"));
+  };
+  ScanBoth();
+  Fork(300, 400);
+  Exec(400);
+  MapMany(400, 0, 4000);
+  for (uint64_t i = 0; i < 4000; ++i) map(i);
+  machine_.WriteFile(machine_.proc() + "/300/maps", maps);
+  history_.Recheck(kGreedy);
+  const uint64_t bytes = counters().remembered_bytes;
+  for (uint64_t i = 1; bytes + counters().remembered_bytes <= kBytes + 20'000; ++i) {
+    MapMany(100, 100 * i, 100);
+  }
+  map(5000);
+  machine_.WriteFile(machine_.proc() + "/300/maps", maps);
+  history_.Recheck(kGreedy);
+  EXPECT_EQ(counters().users_over_share, 1U);
+  const std::vector<ProcessHistory::Notice> notices = history_.TakeNotices();
+  ASSERT_THAT(notices, SizeIs(1));
+  EXPECT_THAT(notices[0].why, HasSubstr("user 1000"));
+  EXPECT_EQ(PathAt(300, 7, 4, StartOf(3999)), "/lib/a+0x3000");
 }
 
 // Pid 2000 is passed over, until there is room.

@@ -43,8 +43,8 @@ TEST(ResyncSchedule, LetsOneComeToItsEndWhenMoreIsLost) {
   EXPECT_FALSE(schedule.NoteLost(Milliseconds(5150))) << "there is one already";
   EXPECT_FALSE(schedule.IsDue(Milliseconds(60'000))) << "as long as it takes";
   schedule.End(Milliseconds(60'000));
-  EXPECT_FALSE(schedule.IsDue(Milliseconds(60'000)));
-  EXPECT_TRUE(schedule.IsDue(Milliseconds(60'000 + 60'000)));
+  EXPECT_FALSE(schedule.IsDue(Milliseconds(60'000 + 4 * 55'000 - 1)));
+  EXPECT_TRUE(schedule.IsDue(Milliseconds(60'000 + 4 * 55'000)));
 }
 
 TEST(ResyncSchedule, IsDoneWhenNothingMoreIsLost) {
@@ -62,6 +62,7 @@ TEST(ResyncSchedule, BacksOffWhileLossesGoOn) {
 
 TEST(ResyncSchedule, TakesAFifthOfTheTimeAtMost) {
   EXPECT_EQ(Pauses(3, 2000), (std::vector<uint64_t>{8000, 16'000, 32'000}));
+  EXPECT_EQ(Pauses(3, 20'000), (std::vector<uint64_t>{80'000, 80'000, 80'000}));
 }
 
 TEST(ResyncSchedule, ForgetsTheLossesOfOldAfterACalm) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "process/address_space.h"
@@ -143,12 +144,44 @@ TEST_F(ChargedSpace, ChargesAChildsChangesToItsUser) {
 
 TEST_F(ChargedSpace, IsChargedToAnotherFromThenOn) {
   AddressSpace space(shares_.Of(kOther));
-  space.Map(MappingAt(0), MonotonicTime(1));
+  for (uint64_t i = 0; i < 100; ++i) space.Map(MappingAt(2 * i), MonotonicTime(1));
   space.ChargeTo(shares_.Of(kGreedy));
-  const size_t before = Bytes(kOther);
-  for (uint64_t i = 1; i < 1000; ++i) space.Map(MappingAt(2 * i), MonotonicTime(1));
-  EXPECT_GE(Bytes(kGreedy), 800 * sizeof(MappedSpan));
-  EXPECT_LE(Bytes(kOther), before + 64 * sizeof(MappedSpan) + 1024);
+  EXPECT_EQ(Bytes(kOther), 0U);
+  EXPECT_EQ(space.size(), 100U);
+  for (uint64_t i = 100; i < 1000; ++i) space.Map(MappingAt(2 * i), MonotonicTime(1));
+  EXPECT_GE(Bytes(kGreedy), 1000 * sizeof(MappedSpan));
+  EXPECT_EQ(Bytes(kOther), 0U);
+}
+
+TEST_F(ChargedSpace, StaysChargedToItsUserWhenAParentHasGone) {
+  AddressSpace child;
+  {
+    AddressSpace parent(shares_.Of(kOther));
+    for (uint64_t i = 0; i < 1000; ++i) parent.Map(MappingAt(2 * i), MonotonicTime(1));
+    child = parent.Fork(MonotonicTime(2), shares_.Of(kGreedy));
+  }
+  const size_t parents = Bytes(kOther);
+  for (uint64_t i = 0; i < 1000; ++i) child.Map(MappingAt(2 * i + 1), MonotonicTime(3));
+  EXPECT_LT(Bytes(kOther), parents / 10);
+  EXPECT_GE(Bytes(kGreedy), 2000 * sizeof(MappedSpan));
+}
+
+TEST_F(ChargedSpace, StaysChargedToItsUserWhenItsMeaningIsLearnt) {
+  AddressSpace parent(shares_.Of(kOther));
+  parent.Map(MappingAt(0), MonotonicTime(1));
+  AddressSpace child = parent.Fork(MonotonicTime(2), shares_.Of(kGreedy));
+  AddressSpace::Replaced replaced;
+  const auto meaning = [](const ObjectMapping& mapping) {
+    ObjectMapping known = mapping;
+    known.object = ObjectId(11);
+    return std::optional(std::vector<ObjectMapping>{known});
+  };
+  EXPECT_TRUE(parent.Reinterpret(meaning, replaced));
+  EXPECT_TRUE(child.Reinterpret(meaning, replaced));
+  const size_t parents = Bytes(kOther);
+  for (uint64_t i = 1; i < 1000; ++i) child.Map(MappingAt(2 * i), MonotonicTime(3));
+  EXPECT_EQ(Bytes(kOther), parents);
+  EXPECT_GE(Bytes(kGreedy), 999 * sizeof(MappedSpan));
 }
 
 }  // namespace
