@@ -75,9 +75,8 @@ std::optional<ObjectDescription> WindowSources::Describe(ObjectId object) {
 
 SymbolAnswer WindowSources::Symbols(ObjectId object) {
   const auto reference = objects_.find(object);
-  if (reference == objects_.end() || reference->second.file == nullptr) {
-    return {.table = nullptr, .reason = Unresolved::kFileGone};
-  }
+  if (reference == objects_.end()) return {.table = nullptr, .reason = Unresolved::kFileGone};
+  if (reference->second.file == nullptr) return WithoutFile(object);
   AskAhead();
   // What was read before may have been dropped: then it is read again, once.
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -92,6 +91,19 @@ SymbolAnswer WindowSources::Symbols(ObjectId object) {
     if (!*answer) return {.table = nullptr, .reason = ReasonOf((*answer).error().code())};
   }
   return {.table = nullptr, .reason = Unresolved::kNotReady};
+}
+
+// Its symbols may have been read for an earlier window, while its file was still held.
+SymbolAnswer WindowSources::WithoutFile(ObjectId object) {
+  Known known;
+  {
+    const absl::MutexLock lock(&mutex_);
+    known = Find(object);
+  }
+  if (known && *known) {
+    if (auto table = store_.SymbolsOf(**known)) return {.table = std::move(table)};
+  }
+  return {.table = nullptr, .reason = Unresolved::kFileGone};
 }
 
 void WindowSources::Ask(ObjectId object) {

@@ -53,6 +53,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
 
   bool IsTooLate() const;
   void Forget(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  SymbolAnswer WithoutFile(ObjectId object);
   void Ask(ObjectId object);
   void AskAhead();
   void Answered(ObjectId object, Result<ArtifactStore::ContentRef> answer);

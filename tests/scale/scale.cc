@@ -108,10 +108,14 @@ bool IsSteady(const Held& then, const Held& now) {
   return steady;
 }
 
-bool IsNamed(const Tally& tally) {
+bool IsNamed(const Tally& tally, const SymbolizerCounts& names) {
   if (tally.wrong == 0 && tally.right > 9 * tally.unnamed) return true;
   fmt::print("MISNAMED: {} frames right, {} unnamed, {} wrong\n", tally.right, tally.unnamed,
              tally.wrong);
+  for (size_t i = 0; i < kUnresolvedReasons; ++i) {
+    if (names.unresolved[i] == 0) continue;
+    fmt::print("{} locations: {}\n", names.unresolved[i], Name(static_cast<Unresolved>(i)));
+  }
   return false;
 }
 
@@ -157,7 +161,7 @@ bool Run(const Scale& scale) {
   fmt::print("{} processes, {} containers; {} frames right, {} unnamed\n", tally.processes,
              tally.containers, tally.right, tally.unnamed);
   const bool steady = IsSteady(second, last);
-  return IsNamed(tally) && steady;
+  return IsNamed(tally, engine.held().names) && steady;
 }
 
 uint32_t* FieldOf(Scale& scale, std::string_view name) {

@@ -109,6 +109,16 @@ TEST_F(WindowSourcesTest, HaveInALaterWindowWhatWasLate) {
   EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
 }
 
+// More files may be in use than are held open.
+TEST_F(WindowSourcesTest, HaveSymbolsThatWereReadWhileTheFileWasHeld) {
+  Use(sources_);
+  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  ResolvedWindow window = WindowOfObjects();
+  window.objects[kSelf].file = nullptr;
+  sources_.Use(window);
+  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+}
+
 TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {
   Use(sources_);
   EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
