@@ -59,9 +59,9 @@ class UserShare {
   bool told = false;  // the log, that they are over their share
   // Limits rechecks of mappings, each of which costs 0.1 to 1 ms, with the others waiting.
   TokenBucket rechecks{500, std::chrono::milliseconds(10)};
-  // Limits questions about whose a process really is, each of which costs 25 us. Where hundreds of
+  // Limits questions about whose a process really is, each of which costs 60 us. Where hundreds of
   // root's own come and go each second, these few still find the ones that stay.
-  TokenBucket questions{200, std::chrono::milliseconds(20)};
+  TokenBucket questions{200, std::chrono::milliseconds(100)};
 
  private:
   const UserId user_;
