@@ -329,26 +329,29 @@ TEST_F(TableUploadTest, WantsARefusedTableAgainWhenPagesComeFree) {
 }
 
 // The loader may look long after the pages have come free.
-TEST_F(TableUploadTest, WantsARefusedTableAgainWhenAnotherObjectCameFirst) {
-  upload_.Hold(kLibc, kNow);
-  upload_.Hold(kSsl, kNow);
-  upload_.TakeWanted(kNow);
-  upload_.Load(kLibc, Table(40, 1), kNow);
-  upload_.Load(kSsl, Table(40, 1), kNow);
-  upload_.Release(kLibc, kNow);
+class RefusedTable : public TableUploadTest {
+ protected:
+  // kSsl's table found no pages, since libc's had them, which are coming free by now.
+  void Refuse() {
+    upload_.Hold(kLibc, kNow);
+    upload_.Hold(kSsl, kNow);
+    upload_.TakeWanted(kNow);
+    upload_.Load(kLibc, Table(40, 1), kNow);
+    upload_.Load(kSsl, Table(40, 1), kNow);
+    upload_.Release(kLibc, kNow);
+  }
+};
+
+TEST_F(RefusedTable, IsWantedAgainWhenAnotherObjectCameFirst) {
+  Refuse();
   upload_.Hold(kCopy, kMuchLater);
   EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kCopy, kSsl));
   EXPECT_THAT(upload_.TakeWanted(kMuchLater), IsEmpty());
 }
 
-TEST_F(TableUploadTest, WantsARefusedTableAgainWhenAnotherTableCameFirst) {
-  upload_.Hold(kLibc, kNow);
-  upload_.Hold(kSsl, kNow);
+TEST_F(RefusedTable, IsWantedAgainWhenAnotherTableCameFirst) {
   upload_.Hold(kCopy, kNow);
-  upload_.TakeWanted(kNow);
-  upload_.Load(kLibc, Table(40, 1), kNow);
-  upload_.Load(kSsl, Table(40, 1), kNow);
-  upload_.Release(kLibc, kNow);
+  Refuse();
   upload_.Load(kCopy, Table(1, 1), kMuchLater);
   EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl));
 }
