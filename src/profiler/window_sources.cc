@@ -76,7 +76,8 @@ std::optional<ObjectDescription> WindowSources::Describe(ObjectId object) {
 SymbolAnswer WindowSources::Symbols(ObjectId object) {
   const auto reference = objects_.find(object);
   if (reference == objects_.end()) return {.table = nullptr, .reason = Unresolved::kFileGone};
-  if (reference->second.file == nullptr) return WithoutFile(object);
+  const ObjectRef& ref = reference->second;
+  if (ref.file == nullptr) return WithoutFile(object, !ref.info->build_id.empty());
   AskAhead();
   // What was read before may have been dropped: then it is read again, once.
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -93,17 +94,16 @@ SymbolAnswer WindowSources::Symbols(ObjectId object) {
   return {.table = nullptr, .reason = Unresolved::kNotReady};
 }
 
-// Its symbols may have been read for an earlier window, while its file was still held.
-SymbolAnswer WindowSources::WithoutFile(ObjectId object) {
+// Its symbols may have been read for an earlier window, while its file was still held. Without a
+// build id it may have been written to since, and only the held file would tell.
+SymbolAnswer WindowSources::WithoutFile(ObjectId object, bool has_build_id) {
   Known known;
-  {
+  if (has_build_id) {
     const absl::MutexLock lock(&mutex_);
     known = Find(object);
   }
-  if (known && *known) {
-    if (auto table = store_.SymbolsOf(**known)) return {.table = std::move(table)};
-  }
-  return {.table = nullptr, .reason = Unresolved::kFileGone};
+  auto table = known && *known ? store_.SymbolsOf(**known) : nullptr;
+  return {.table = std::move(table), .reason = Unresolved::kFileGone};
 }
 
 void WindowSources::Ask(ObjectId object) {

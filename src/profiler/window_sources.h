@@ -53,7 +53,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
 
   bool IsTooLate() const;
   void Forget(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  SymbolAnswer WithoutFile(ObjectId object);
+  SymbolAnswer WithoutFile(ObjectId object, bool has_build_id);
   void Ask(ObjectId object);
   void AskAhead();
   void Answered(ObjectId object, Result<ArtifactStore::ContentRef> answer);

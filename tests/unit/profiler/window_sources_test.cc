@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -26,6 +28,12 @@ ObjectRef RefTo(const char* path, const char* file) {
   ObjectFile open =
       file == nullptr ? nullptr : std::make_shared<const UniqueFd>(*Open(file, O_RDONLY));
   return {std::make_shared<ObjectInfo>(std::move(info)), std::move(open)};
+}
+
+std::shared_ptr<const ObjectInfo> WithBuildId(ObjectInfo info) {
+  constexpr std::array kBytes{std::byte{1}, std::byte{2}};
+  info.build_id = BuildId(kBytes);
+  return std::make_shared<ObjectInfo>(std::move(info));
 }
 
 ResolvedWindow WindowOfObjects() {
@@ -111,12 +119,19 @@ TEST_F(WindowSourcesTest, HaveInALaterWindowWhatWasLate) {
 
 // More files may be in use than are held open.
 TEST_F(WindowSourcesTest, HaveSymbolsThatWereReadWhileTheFileWasHeld) {
-  Use(sources_);
-  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
-  ResolvedWindow window = WindowOfObjects();
-  window.objects[kSelf].file = nullptr;
-  sources_.Use(window);
-  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  for (const bool has_build_id : {true, false}) {
+    const auto use = [&](const char* file) {
+      ResolvedWindow window;
+      window.objects[kSelf] = RefTo("/bin/self", file);
+      if (has_build_id) window.objects[kSelf].info = WithBuildId(*window.objects[kSelf].info);
+      sources_.Use(window);
+    };
+    use("/proc/self/exe");
+    EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+    use(nullptr);
+    EXPECT_EQ(sources_.Symbols(kSelf).table != nullptr, has_build_id)
+        << "it may have been overwritten";
+  }
 }
 
 TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {
