@@ -5,13 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "absl/hash/hash.h"
-#include "tests/unit/sampler/chunk_memory.h"
-#include "tests/unit/unwind/table_rules.h"
+#include "tests/unit/sampler/table_upload_fixture.h"
 
 namespace pyrometer {
 namespace {
@@ -19,55 +16,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
-
-constexpr ObjectId kLibc(7);
-constexpr ObjectId kSsl(8);
-constexpr ObjectId kCopy(9);  // of kLibc
-constexpr MonotonicTime kNow(5'000'000'000);
-constexpr MonotonicTime kLater(7'000'000'000);
-constexpr MonotonicTime kMuchLater(50'000'000'000);
-
-// A table of `pages` pages from page number 4 on, each with `rows_per_page` rows of one rule.
-UnwindTable Table(uint32_t pages, uint32_t rows_per_page, int32_t offset = 8) {
-  UnwindTable table;
-  table.first_page = 4;
-  table.rules = {pyro_unwind_rule{}, RuleWithOffset(offset)};
-  for (uint32_t page = 0; page < pages; ++page) {
-    table.pages.push_back({static_cast<uint32_t>(table.rows.size()), rows_per_page});
-    for (uint32_t row = 0; row < rows_per_page; ++row) {
-      table.rows.push_back({static_cast<uint16_t>(row), 1});
-    }
-  }
-  table.digest = absl::HashOf(pages, rows_per_page, offset);
-  return table;
-}
-
-class TableUploadTest : public testing::Test {
- protected:
-  static constexpr size_t kChunks = 2;
-
-  // As the sampling program finds it; nothing if the rows are not there.
-  std::optional<pyro_unwind_rule> RuleAt(uint32_t table, uint64_t address) {
-    const pyro_object_table& entry = tables_[table];
-    if (entry.state != PYRO_TABLE_LOADED) return std::nullopt;
-    pyro_table_page& page =
-        pages_[entry.first_page + (address >> PYRO_UNWIND_PAGE_SHIFT) - entry.first_text_page];
-    page.used = 1;
-    if (page.count == 0) return rules_[0];
-    if (page.chunk == PYRO_PAGE_EVICTED) return std::nullopt;
-    const std::vector<pyro_unwind_row>& rows = chunks_.chunks.at(page.chunk);
-    uint32_t at = page.first;
-    while (at + 1 < page.first + page.count && rows[at + 1].pc_low <= (address & 0xffff)) ++at;
-    return rules_[rows[at].rule];
-  }
-
-  std::vector<pyro_object_table> tables_ = std::vector<pyro_object_table>(8);
-  std::vector<pyro_table_page> pages_ = std::vector<pyro_table_page>(64);
-  std::vector<pyro_unwind_rule> rules_ = std::vector<pyro_unwind_rule>(64);
-  VectorChunks chunks_;
-  uint32_t generation_ = 0;
-  TableUpload upload_{{tables_, pages_, rules_, generation_}, chunks_, kChunks};
-};
 
 TEST_F(TableUploadTest, WantsTheTableOfEachObjectThatIsHeldOnce) {
   EXPECT_NE(upload_.Hold(kLibc, kNow), upload_.Hold(kSsl, kNow));
@@ -306,120 +254,6 @@ TEST_F(TableUploadTest, LeavesOutAPageWithMoreRowsThanAPageCanHave) {
   EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty()) << "until a sample needs it";
   EXPECT_EQ(RuleAt(slot, 0x40010), std::nullopt);
   EXPECT_EQ(upload_.counters().evicted_pages, 0U);
-}
-
-TEST_F(TableUploadTest, RefusesAnObjectWithMorePagesThanThereAre) {
-  const uint32_t slot = *upload_.Hold(kLibc, kNow);
-  upload_.Load(kLibc, Table(65, 1), kNow);
-  EXPECT_EQ(tables_[slot].state, PYRO_TABLE_ABSENT);
-  EXPECT_EQ(upload_.counters().refused_objects, 1U);
-}
-
-TEST_F(TableUploadTest, WantsARefusedTableAgainWhenPagesComeFree) {
-  upload_.Hold(kLibc, kNow);
-  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
-  upload_.TakeWanted(kNow);
-  upload_.Load(kLibc, Table(40, 1), kNow);
-  upload_.Load(kSsl, Table(40, 1), kNow);
-  EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty());
-  upload_.Release(kLibc, kNow);
-  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl));
-  upload_.Load(kSsl, Table(40, 1), kMuchLater);
-  EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_LOADED);
-}
-
-// The loader may look long after the pages have come free.
-class RefusedTable : public TableUploadTest {
- protected:
-  // kSsl's table found no pages, since libc's had them, which are coming free by now.
-  void Refuse() {
-    upload_.Hold(kLibc, kNow);
-    upload_.Hold(kSsl, kNow);
-    upload_.TakeWanted(kNow);
-    upload_.Load(kLibc, Table(40, 1), kNow);
-    upload_.Load(kSsl, Table(40, 1), kNow);
-    upload_.Release(kLibc, kNow);
-  }
-};
-
-TEST_F(RefusedTable, IsWantedAgainWhenAnotherObjectCameFirst) {
-  Refuse();
-  upload_.Hold(kCopy, kMuchLater);
-  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kCopy, kSsl));
-  EXPECT_THAT(upload_.TakeWanted(kMuchLater), IsEmpty());
-}
-
-TEST_F(RefusedTable, IsWantedAgainWhenAnotherTableCameFirst) {
-  upload_.Hold(kCopy, kNow);
-  Refuse();
-  upload_.Load(kCopy, Table(1, 1), kMuchLater);
-  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl));
-}
-
-// Claims `pages` pages of text, of which the first has a row.
-UnwindTable Sparse(uint32_t pages) {
-  UnwindTable table = Table(1, 1);
-  table.pages.resize(pages, {.first_row = 1, .row_count = 0});
-  table.digest = pages;
-  return table;
-}
-
-TEST_F(TableUploadTest, LetsNoTableOfUnusedPagesKeepAnotherOut) {
-  const uint32_t libc = *upload_.Hold(kLibc, kNow);
-  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
-  upload_.TakeWanted(kNow);
-  upload_.Load(kLibc, Sparse(60), kNow);
-  upload_.Load(kSsl, Table(10, 1), kNow);
-  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT);
-  EXPECT_EQ(upload_.counters().evicted_tables, 1U);
-  EXPECT_EQ(generation_, 1U) << "what is known of it marks no page as used";
-  EXPECT_THAT(upload_.TakeWanted(kNow), IsEmpty()) << "its pages may still be read";
-
-  EXPECT_THAT(upload_.TakeWanted(kMuchLater), ElementsAre(kSsl, kLibc)) << "the smaller one first";
-  upload_.Load(kSsl, Table(10, 1), kMuchLater);
-  upload_.Load(kLibc, Sparse(60), kMuchLater);
-  EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_LOADED);
-  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT) << "the larger one does not push it out again";
-  EXPECT_EQ(upload_.counters().evicted_tables, 1U);
-}
-
-TEST_F(TableUploadTest, TakesNoEmptyTableForOneThatGaveWay) {
-  const uint32_t libc = *upload_.Hold(kLibc, kNow);
-  const uint32_t ssl = *upload_.Hold(kSsl, kNow);
-  upload_.TakeWanted(kNow);
-  upload_.Load(kLibc, Sparse(60), kNow);
-  upload_.Load(kSsl, Table(10, 1), kNow);
-  upload_.TakeWanted(kMuchLater);
-  EXPECT_TRUE(upload_.Load(kLibc, UnwindTable(), kMuchLater));  // its file is not to be read now
-  EXPECT_TRUE(upload_.Load(kSsl, UnwindTable(), kMuchLater));
-  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT);
-  EXPECT_EQ(tables_[ssl].state, PYRO_TABLE_ABSENT) << "refused at its first attempt";
-  EXPECT_TRUE(upload_.Load(kLibc, Sparse(60), kMuchLater));
-  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_LOADED);
-}
-
-TEST_F(TableUploadTest, TakesNoOtherTableForOneThatGaveWay) {
-  const uint32_t libc = *upload_.Hold(kLibc, kNow);
-  upload_.Hold(kSsl, kNow);
-  upload_.TakeWanted(kNow);
-  upload_.Load(kLibc, Sparse(60), kNow);
-  upload_.Load(kSsl, Table(10, 1), kNow);
-  upload_.TakeWanted(kMuchLater);
-  EXPECT_TRUE(upload_.Load(kLibc, Sparse(20), kMuchLater));  // the file was rewritten
-  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_ABSENT);
-}
-
-TEST_F(TableUploadTest, KeepsATableWhosePagesAreInUse) {
-  const uint32_t libc = *upload_.Hold(kLibc, kNow);
-  upload_.Hold(kSsl, kNow);
-  upload_.TakeWanted(kNow);
-  upload_.Load(kLibc, Table(60, 1), kNow);
-  for (uint64_t page = 4; page < 4 + 55; ++page) {
-    EXPECT_TRUE(RuleAt(libc, page << PYRO_UNWIND_PAGE_SHIFT).has_value());
-  }
-  upload_.Load(kSsl, Table(10, 1), kNow);
-  EXPECT_EQ(tables_[libc].state, PYRO_TABLE_LOADED);
-  EXPECT_EQ(upload_.counters().evicted_tables, 0U);
 }
 
 UnwindTable OfContent(uint64_t content, UnwindTable table) {
