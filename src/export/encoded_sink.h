@@ -7,19 +7,20 @@
 #include <utility>
 
 #include "export/byte_sink.h"
-#include "pyrometer/sink.h"
+#include "pyrometer/profile.h"
 
 namespace pyrometer {
 
-// Writes each profile in one format to one place.
-class EncodedSink final : public ProfileSink {
+// Writes each profile in one format to one place: the outputs of a recording.
+class EncodedSink {
  public:
   using Encoder = std::function<std::string(const Profile&)>;
 
   EncodedSink(Encoder encoder, std::unique_ptr<ByteSink> bytes)
       : encoder_(std::move(encoder)), bytes_(std::move(bytes)) {}
 
-  Result<void> Send(const Profile& profile) override { return bytes_->Write(encoder_(profile)); }
+  // Writes all of `profile` or fails; the ByteSink says what a failure leaves behind.
+  Result<void> Send(const Profile& profile) { return bytes_->Write(encoder_(profile)); }
 
  private:
   Encoder encoder_;

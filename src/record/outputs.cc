@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "export/encoded_sink.h"
 #include "export/fd_sink.h"
 #include "export/file_sink.h"
 #include "profile/folded.h"
@@ -60,16 +59,15 @@ Result<Outputs> Outputs::Open(const std::vector<OutputFile>& files) {
   const std::vector<OutputFile> summary = {{.path = "-", .format = OutputFormat::kText}};
   for (const OutputFile& file : files.empty() ? summary : files) {
     ASSIGN_OR_RETURN(std::unique_ptr<ByteSink> bytes, OpenByteSink(file.path));
-    outputs.sinks_.push_back(
-        std::make_unique<EncodedSink>(EncoderOf(file.format), std::move(bytes)));
+    outputs.sinks_.emplace_back(EncoderOf(file.format), std::move(bytes));
   }
   return outputs;
 }
 
 Result<void> Outputs::Write(const Profile& profile) {
   std::optional<Error> failure;
-  for (const std::unique_ptr<ProfileSink>& sink : sinks_) {
-    Result<void> sent = sink->Send(profile);
+  for (EncodedSink& sink : sinks_) {
+    Result<void> sent = sink.Send(profile);
     if (!sent && !failure) failure = std::move(sent).error();
   }
   if (failure) return *std::move(failure);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "config/record_config.h"
+#include "export/encoded_sink.h"
 #include "pyrometer/profile.h"
 #include "pyrometer/result.h"
-#include "pyrometer/sink.h"
 
 namespace pyrometer {
 
@@ -22,7 +21,7 @@ class Outputs {
   Result<void> Write(const Profile& profile);
 
  private:
-  std::vector<std::unique_ptr<ProfileSink>> sinks_;
+  std::vector<EncodedSink> sinks_;
 };
 
 }  // namespace pyrometer

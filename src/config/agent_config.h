@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+// How a client checks a server and shows who it is.
+struct ClientTlsConfig {
+  std::string ca_file;    // "": the system's
+  std::string cert_file;  // of the client; read again for each connection, with its key
+  std::string key_file;
+  std::string server_name;  // expected in the certificate; "": the host's
+};
+
+struct BasicAuthConfig {
+  std::string username;
+  std::string password_file;  // one of the two
+  std::string password;       // from the environment only
+};
+
+struct RetryConfig {
+  std::chrono::nanoseconds min_backoff{std::chrono::milliseconds(500)};
+  std::chrono::nanoseconds max_backoff{std::chrono::minutes(5)};
+  // Also requests that may have arrived are sent again: they may be counted twice.
+  bool at_least_once = false;
+};
+
+enum class SinkType { kPyroscope, kParca, kOtlp, kFile };
+
+// One destination of profiles. What a type has no use for keeps its default.
+struct SinkConfig {
+  SinkType type = SinkType::kFile;
+  std::string name;  // unique; the label `sink` of its metrics, its directory in the spool
+
+  // Servers.
+  std::string url;  // pyroscope: "http://host:4040"; parca: "host:7070"; otlp: "http://host:4318"
+  bool insecure = false;  // parca, otlp with gRPC: no TLS
+  bool grpc = false;      // otlp: gRPC instead of HTTP
+  bool ingest = false;    // pyroscope: /ingest instead of push.v1
+  std::string tenant;     // pyroscope
+  std::chrono::nanoseconds timeout{std::chrono::seconds(10)};
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::optional<BasicAuthConfig> basic_auth;
+  std::string bearer_token_file;
+  ClientTlsConfig tls;
+  RetryConfig retry;
+  uint32_t concurrency = 16;  // requests under way
+
+  // Directories.
+  std::string directory;
+  uint64_t max_size = uint64_t{1} << 30;
+  std::chrono::nanoseconds max_age{std::chrono::hours(7 * 24)};
+};
+
+struct FilterConfig {
+  std::vector<std::string> comms;
+  std::vector<std::string> cgroups;
+  std::vector<std::string> exclude_cgroups;
+};
+
+struct ServerConfig {
+  std::string listen = "127.0.0.1:4041";  // "": no server
+  std::string cert_file;                  // both or neither
+  std::string key_file;
+  std::string bearer_token_file;
+};
+
+struct SpoolConfig {
+  std::string directory = "/var/lib/pyrometer/spool";
+  uint64_t max_size = uint64_t{1} << 30;  // 0: no spool
+  std::chrono::nanoseconds max_age{std::chrono::hours(24)};
+};
+
+struct LimitsConfig {
+  double cpu = 0.01;  // share of all the machine's CPUs
+  uint64_t memory = uint64_t{256} << 20;
+};
+
+// What `pyrometer agent` does; made from one YAML file and the command line. Every key of the file
+// is documented in packaging/pyrometer.yaml.
+struct AgentConfig {
+  Hertz frequency{99};
+  bool kernel_stacks = true;
+  std::chrono::nanoseconds window{std::chrono::seconds(10)};
+  std::vector<std::pair<std::string, std::string>> labels;  // on every profile
+  FilterConfig filter;
+  ServerConfig server;
+  SpoolConfig spool;
+  LimitsConfig limits;
+  std::vector<SinkConfig> sinks;  // none in the file: one of files, in DefaultSink()'s directory
+};
+
+}  // namespace pyrometer
