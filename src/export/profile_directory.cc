@@ -164,7 +164,9 @@ void ProfileDirectory::ScanSeries(const std::string& name) {
 Packed ProfileDirectory::Pack(const Profile& profile) const {
   const SeriesLabels series = FitLabels(profile.labels, kRules);
   PprofOptions options{.has_functions = true, .name = kLongestName};
-  for (const auto& [name, value] : series.labels) options.comments.push_back(name + "=" + value);
+  for (const auto& [name, value] : series.labels) {
+    options.comments.push_back(fmt::format("{}={}", name, value));
+  }
   return PackBatches(profile, series, {.name = kLongestName},
                      [&](std::span<const StackCount> stacks) {
                        return EncodePprofBatch(profile, stacks, options).gzip;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -82,6 +83,7 @@ class TlsServer {
 class ClientTlsTest : public testing::TestWithParam<Protocol> {
  protected:
   static void SetUpTestSuite() {
+    std::signal(SIGPIPE, SIG_IGN);  // as the program does; libcurl leaves signals alone
     tree_ = new TemporaryTree;
     MakeAuthority(*tree_, "authority");
     MakeAuthority(*tree_, "stranger");
