@@ -108,6 +108,20 @@ Result<void> CheckMetadata(const ClientOptions& options) {
   return {};
 }
 
+// Once, before the library starts. By the environment, where a user may decide otherwise, because
+// the library's functions for this come and go with its versions.
+void ConfigureLibrary() {
+  static const bool configured = [] {
+    // It would write failed handshakes to standard error, which are in our receipts.
+    ::setenv("GRPC_VERBOSITY", "NONE", 0);
+    // Names as the rest of the machine resolves them; and c-ares 1.18 leaks some of those that are
+    // in /etc/hosts.
+    ::setenv("GRPC_DNS_RESOLVER", "native", 0);
+    return true;
+  }();
+  std::ignore = configured;
+}
+
 Receipt NotArrived(const char* reason, std::string message) {
   return {.outcome = Outcome::kNotArrived, .reason = reason, .message = std::move(message)};
 }
@@ -231,10 +245,7 @@ GrpcClient::GrpcClient(std::unique_ptr<State> state) : state_(std::move(state)) 
 GrpcClient::~GrpcClient() = default;
 
 Result<std::unique_ptr<GrpcClient>> GrpcClient::Make(Options options) {
-  // The library would write failed handshakes to standard error, which are in our receipts; its
-  // functions for this come and go with its versions. Read when it starts, so once is enough.
-  static const int quiet = ::setenv("GRPC_VERBOSITY", "NONE", 0);
-  std::ignore = quiet;
+  ConfigureLibrary();
   RETURN_IF_ERROR(CheckAddress(options.address));
   RETURN_IF_ERROR(CheckClientOptions(options.client));
   RETURN_IF_ERROR(CheckMetadata(options.client));
