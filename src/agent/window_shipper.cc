@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/window_shipper.h"
+
+#include <utility>
+
+#include "base/clock.h"
+
+namespace pyrometer {
+namespace {
+
+uint64_t SamplesOf(const Profile& profile) {
+  uint64_t sum = 0;
+  for (const ProfileSample& sample : profile.samples) sum += sample.count;
+  return sum;
+}
+
+}  // namespace
+
+WindowShipper::WindowShipper(Labels labels, Ship ship)
+    : ship_(std::move(ship)), labels_(std::move(labels)) {}
+
+void WindowShipper::SetLabels(Labels labels) {
+  const absl::MutexLock lock(&mutex_);
+  labels_ = std::move(labels);
+}
+
+void WindowShipper::Consume(const Delivery& delivery) {
+  const Window& window = delivery.window->window;
+  if (builder_ && window.frequency != frequency_) Finish();
+  if (!builder_) {
+    const absl::MutexLock lock(&mutex_);
+    builder_.emplace(ProfileBuilder::Options{.labels = labels_});
+  }
+  frequency_ = window.frequency;
+  missed_ += delivery.missed;
+  builder_->Add(*delivery.window);
+  {
+    const absl::MutexLock lock(&mutex_);
+    latency_.named.Add(Between(window.end, MonotonicNow()));
+    last_end_ = window.wall_end;
+    counters_.missed += delivery.missed.TotalLost();
+  }
+  if (delivery.ends_period) Finish();
+}
+
+void WindowShipper::Finish() {
+  const MonotonicTime begin = MonotonicNow();
+  auto profiles = std::make_shared<std::vector<Profile>>(std::move(*builder_).FinishByLabels());
+  builder_.reset();
+  const Accounting missed = std::exchange(missed_, {});
+  uint64_t samples = 0;
+  for (Profile& profile : *profiles) {
+    profile.accounting += missed;
+    samples += SamplesOf(profile);
+  }
+  {
+    const absl::MutexLock lock(&mutex_);
+    latency_.built.Add(Between(begin, MonotonicNow()));
+    ++counters_.periods;
+    counters_.profiles += profiles->size();
+    counters_.samples += samples;
+  }
+  ship_(profiles);
+}
+
+WindowShipper::Counters WindowShipper::counters() const {
+  const absl::MutexLock lock(&mutex_);
+  return counters_;
+}
+
+WindowShipper::Latency WindowShipper::latency() const {
+  const absl::MutexLock lock(&mutex_);
+  return latency_;
+}
+
+std::optional<std::chrono::system_clock::time_point> WindowShipper::last_end() const {
+  const absl::MutexLock lock(&mutex_);
+  return last_end_;
+}
+
+}  // namespace pyrometer
