@@ -71,6 +71,21 @@ void AddTree(const Procfs& procfs, Pid pid, int generations, OwnUse& use) {
   for (const Pid child : ChildrenOf(procfs, pid)) AddTree(procfs, child, generations - 1, use);
 }
 
+// What the kernel charges for BPF objects: the line "memlock:\t4096" in fdinfo.
+uint64_t KernelBytes(const Procfs& procfs, Pid pid) {
+  constexpr std::string_view kLine = "memlock:";
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(procfs.Of(pid, "fdinfo"), error)) {
+    const Result<std::string> facts = ReadFile(entry.path());
+    if (!facts) continue;
+    for (const std::string_view line : Split(*facts, '\n')) {
+      if (line.starts_with(kLine)) bytes += Number(Trim(line.substr(kLine.size())));
+    }
+  }
+  return bytes;
+}
+
 uint64_t EntriesOf(const std::string& directory) {
   std::error_code error;
   const std::filesystem::directory_iterator entries(directory, error);
@@ -83,6 +98,7 @@ uint64_t EntriesOf(const std::string& directory) {
 OwnUse MeasureOwnUse(const Procfs& procfs, Pid self) {
   OwnUse use;
   AddTree(procfs, self, kMostGenerations, use);
+  use.kernel_bytes = KernelBytes(procfs, self);
   use.open_files = EntriesOf(procfs.Of(self, "fd"));
   use.threads = EntriesOf(procfs.Of(self, "task"));
   return use;

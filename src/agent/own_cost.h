@@ -13,6 +13,7 @@ namespace pyrometer {
 struct OwnUse {
   std::chrono::nanoseconds cpu{};  // user and system time, since each began
   uint64_t resident_bytes = 0;     // shared pages counted once for each of them
+  uint64_t kernel_bytes = 0;       // BPF maps and programs
   uint64_t open_files = 0;         // of this process alone
   uint64_t threads = 0;            // likewise
 };

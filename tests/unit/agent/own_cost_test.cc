@@ -23,9 +23,12 @@ TEST(OwnUse, AddsUpAProcessAndItsChildren) {
   tree.File("proc/10/task/10/children", "11 ");
   tree.File("proc/11/task/11/children", "");
   tree.File("proc/10/fd/0", "");
+  tree.File("proc/10/fdinfo/0", "pos:\t0\nflags:\t02\nmap_type:\t2\nmemlock:\t8192\n");
+  tree.File("proc/10/fdinfo/1", "pos:\t0\n");
   const OwnUse use = MeasureOwnUse(tree.AsProcfs(), Pid(10));
   EXPECT_EQ(use.cpu, seconds(4 * 100 / sysconf(_SC_CLK_TCK)));
   EXPECT_EQ(use.resident_bytes, 200U * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
+  EXPECT_EQ(use.kernel_bytes, 8192);
   EXPECT_EQ(use.open_files, 1);
   EXPECT_EQ(use.threads, 1);
 }
