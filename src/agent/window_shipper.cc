@@ -8,10 +8,11 @@
 namespace pyrometer {
 namespace {
 
-uint64_t SamplesOf(const Profile& profile) {
-  uint64_t sum = 0;
-  for (const ProfileSample& sample : profile.samples) sum += sample.count;
-  return sum;
+void CountSamples(const Profile& profile, WindowShipper::Counters& counters) {
+  for (const ProfileSample& sample : profile.samples) {
+    counters.samples += sample.count;
+    counters.ends[static_cast<size_t>(sample.end)] += sample.count;
+  }
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ void WindowShipper::Consume(const Delivery& delivery) {
   {
     const absl::MutexLock lock(&mutex_);
     latency_.named.Add(Between(window.end, MonotonicNow()));
-    last_end_ = window.wall_end;
+    last_end_ = {.wall = window.wall_end, .monotonic = window.end};
     counters_.missed += delivery.missed.TotalLost();
   }
   if (delivery.ends_period) Finish();
@@ -48,17 +49,13 @@ void WindowShipper::Finish() {
   auto profiles = std::make_shared<std::vector<Profile>>(std::move(*builder_).FinishByLabels());
   builder_.reset();
   const Accounting missed = std::exchange(missed_, {});
-  uint64_t samples = 0;
-  for (Profile& profile : *profiles) {
-    profile.accounting += missed;
-    samples += SamplesOf(profile);
-  }
+  for (Profile& profile : *profiles) profile.accounting += missed;
   {
     const absl::MutexLock lock(&mutex_);
     latency_.built.Add(Between(begin, MonotonicNow()));
     ++counters_.periods;
     counters_.profiles += profiles->size();
-    counters_.samples += samples;
+    for (const Profile& profile : *profiles) CountSamples(profile, counters_);
   }
   ship_(profiles);
 }
@@ -73,7 +70,7 @@ WindowShipper::Latency WindowShipper::latency() const {
   return latency_;
 }
 
-std::optional<std::chrono::system_clock::time_point> WindowShipper::last_end() const {
+std::optional<WindowShipper::End> WindowShipper::last_end() const {
   const absl::MutexLock lock(&mutex_);
   return last_end_;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,7 @@ class WindowShipper final : public WindowConsumer {
     uint64_t periods = 0;
     uint64_t profiles = 0;
     uint64_t samples = 0;  // ticks in them
+    std::array<uint64_t, kStackEnds> ends{};  // the same by how their stacks ended
     uint64_t missed = 0;   // ticks of windows that came too fast for us; see Delivery::missed
   };
   struct Latency {
@@ -48,8 +50,12 @@ class WindowShipper final : public WindowConsumer {
 
   Counters counters() const;
   Latency latency() const;
-  // The end of the last period, by the wall clock; nothing before the first.
-  std::optional<std::chrono::system_clock::time_point> last_end() const;
+  // The end of the last window that came here; nothing before the first.
+  struct End {
+    std::chrono::system_clock::time_point wall;
+    MonotonicTime monotonic;
+  };
+  std::optional<End> last_end() const;
 
  private:
   void Finish();
@@ -64,7 +70,7 @@ class WindowShipper final : public WindowConsumer {
   Labels labels_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   Latency latency_ ABSL_GUARDED_BY(mutex_);
-  std::optional<std::chrono::system_clock::time_point> last_end_ ABSL_GUARDED_BY(mutex_);
+  std::optional<End> last_end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace pyrometer
