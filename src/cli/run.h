@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "config/agent_options.h"
 #include "config/record_config.h"
 #include "doctor/doctor.h"
 #include "pyrometer/result.h"
@@ -13,6 +14,7 @@ namespace pyrometer {
 struct Commands {
   std::function<Result<int>(const RecordConfig&)> record;
   std::function<DoctorReport()> examine;
+  std::function<Result<int>(const AgentOptions&)> agent{};
 };
 
 // Where to print. File descriptors, so that failed writes are noticed.

@@ -41,8 +41,10 @@ struct SinkConfig {
   std::string name;  // unique; the label `sink` of its metrics, its directory in the spool
 
   // Servers.
-  std::string url;  // pyroscope: "http://host:4040"; parca: "host:7070"; otlp: "http://host:4318"
-  bool insecure = false;  // parca, otlp with gRPC: no TLS
+  // pyroscope: "http://host:4040"; parca: "host:7070"; otlp: "http://host:4318", with gRPC
+  // "host:4317". The port of a http or https URL may be missing.
+  std::string url;
+  bool insecure = false;  // parca, otlp with gRPC: no TLS; HTTP: as `url` says
   bool grpc = false;      // otlp: gRPC instead of HTTP
   bool ingest = false;    // pyroscope: /ingest instead of push.v1
   std::string tenant;     // pyroscope
@@ -84,6 +86,9 @@ struct LimitsConfig {
   uint64_t memory = uint64_t{256} << 20;
 };
 
+// Where profiles go if nothing is configured: a directory of files, for the last week.
+SinkConfig DefaultSink();
+
 // What `pyrometer agent` does; made from one YAML file and the command line. Every key of the file
 // is documented in packaging/pyrometer.yaml.
 struct AgentConfig {
@@ -95,7 +100,7 @@ struct AgentConfig {
   ServerConfig server;
   SpoolConfig spool;
   LimitsConfig limits;
-  std::vector<SinkConfig> sinks;  // none in the file: one of files, in DefaultSink()'s directory
+  std::vector<SinkConfig> sinks;  // none: profiles are only scraped
 };
 
 }  // namespace pyrometer
