@@ -49,7 +49,8 @@ Labels AsLabels(std::vector<std::pair<std::string, std::string>> labels) {
 }
 
 double CpuLimitOf(const AgentConfig& config) {
-  return config.limits.cpu * static_cast<double>(std::max<long>(::sysconf(_SC_NPROCESSORS_ONLN), 1));
+  return config.limits.cpu *
+         static_cast<double>(std::max<long>(::sysconf(_SC_NPROCESSORS_ONLN), 1));
 }
 
 Guest::Limits GuestLimits(const AgentConfig& config) {
@@ -107,7 +108,7 @@ class Agent {
   const Procfs procfs_;
   const Clock clock_;
   Log log_{clock_};
-  const ServiceManager service_manager_;
+  const ServiceManager service_manager_{};
   ProcessLabels labels_;
   std::unique_ptr<Destinations> destinations_;
   std::unique_ptr<RecentWindows> recent_;
@@ -143,28 +144,26 @@ Result<void> Agent::OpenProfiler() {
 Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentConfig config) {
   std::unique_ptr<Agent> agent(new Agent(options, std::move(config)));
   const AgentConfig& wanted = agent->config_;
-  agent->recent_ = std::make_unique<RecentWindows>(
-      std::min<size_t>(kMostRecentBytes, wanted.limits.memory / 8));
+  agent->recent_ =
+      std::make_unique<RecentWindows>(std::min<size_t>(kMostRecentBytes, wanted.limits.memory / 8));
   agent->shipper_ = std::make_unique<WindowShipper>(
       AsLabels(wanted.labels), [agent = agent.get()](const ShippedWindow& window) {
         agent->recent_->Add(window);
         agent->destinations_->Offer(window);
       });
-  agent->guest_ = std::make_unique<Guest>(
-      GuestLimits(wanted), [agent = agent.get()] {
-        return MeasureOwnUse(agent->procfs_, Pid(static_cast<uint32_t>(::getpid())));
-      });
+  agent->guest_ = std::make_unique<Guest>(GuestLimits(wanted), [agent = agent.get()] {
+    return MeasureOwnUse(agent->procfs_, Pid(static_cast<uint32_t>(::getpid())));
+  });
   RETURN_IF_ERROR(agent->OpenProfiler());
   agent->destinations_ = std::make_unique<Destinations>(agent->clock_, agent->log_);
   RETURN_IF_ERROR(agent->destinations_->Apply(wanted.sinks, DeliveryOf(wanted)));
-  agent->view_ = std::make_unique<LocalView>(
-      LocalView::Parts{.profiler = *agent->profiler_,
-                       .shipper = *agent->shipper_,
-                       .recent = *agent->recent_,
-                       .destinations = *agent->destinations_,
-                       .guest = *agent->guest_,
-                       .clock = agent->clock_},
-      LocalView::Facts{});
+  agent->view_ = std::make_unique<LocalView>(LocalView::Parts{.profiler = *agent->profiler_,
+                                                              .shipper = *agent->shipper_,
+                                                              .recent = *agent->recent_,
+                                                              .destinations = *agent->destinations_,
+                                                              .guest = *agent->guest_,
+                                                              .clock = agent->clock_},
+                                             LocalView::Facts{});
   agent->PublishFacts();
   RETURN_IF_ERROR(agent->StartServer());
   agent->consumer_ =
@@ -184,8 +183,7 @@ Result<void> Agent::StartServer() {
   options.cert_file = wanted.cert_file;
   options.key_file = wanted.key_file;
   options.bearer_token_file = wanted.bearer_token_file;
-  options.on_thread_start = DropThreadPrivileges;
-  ASSIGN_OR_RETURN(server_, HttpServer::Start(*view_, std::move(options)));
+  ASSIGN_OR_RETURN(server_, WithoutPrivileges([&] { return HttpServer::Start(*view_, options); }));
   return {};
 }
 
@@ -353,8 +351,7 @@ void Agent::ChangeServer(const ServerConfig& before) {
 void Agent::PublishFacts() {
   facts_.config = config_;
   facts_.missing_cgroups = targets_.missing;
-  facts_.server_troubles =
-      server_ == nullptr ? std::vector<std::string>() : server_->Troubles();
+  facts_.server_troubles = server_ == nullptr ? std::vector<std::string>() : server_->Troubles();
   view_->SetFacts(facts_);
 }
 

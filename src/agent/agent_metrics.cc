@@ -38,7 +38,8 @@ class MetricList {
   // The bounds are those of the histogram's own buckets, 2^n - 1 us, so that nothing is estimated:
   // 1 ms to 67 s.
   static MetricHistogram HistogramOf(const LatencyHistogram& times) {
-    MetricHistogram histogram{.buckets = {}, .count = times.count(), .sum = Seconds(times.sum()).count()};
+    MetricHistogram histogram{
+        .buckets = {}, .count = times.count(), .sum = Seconds(times.sum()).count()};
     for (unsigned bits = 10; bits <= 26; bits += 2) {
       const std::chrono::microseconds bound((1LL << bits) - 1);
       histogram.buckets.push_back(

@@ -11,6 +11,7 @@
 #include "agent/privileges.h"
 #include "agent/sinks.h"
 #include "export/outbox.h"
+#include "export/spool_directory.h"
 
 namespace pyrometer {
 namespace {
@@ -21,17 +22,6 @@ constexpr std::chrono::seconds kTimeToLeave{2};
 // are spread over a twentieth of the window.
 constexpr int kJitterPart = 20;
 constexpr uint64_t kMostMemory = uint64_t{32} << 20;
-
-// Runs `make` in a thread without capabilities: threads that libraries start there have none either.
-template <typename Make>
-auto WithoutPrivileges(const Make& make) {
-  std::optional<decltype(make())> made;
-  std::jthread([&] {
-    DropThreadPrivileges();
-    made.emplace(make());
-  }).join();
-  return *std::move(made);
-}
 
 void BecomeNetworkThread() {
   DropThreadPrivileges();
@@ -53,10 +43,10 @@ OutboxOptions OptionsOf(const SinkConfig& config, const DeliverySettings& settin
   if (config.type == SinkType::kFile) return options;  // a disk that fails needs no second one
   options.jitter = settings.window / kJitterPart;
   if (settings.spool.max_size == 0) return options;
-  options.spool = SpoolOptions{
-      .directory = settings.spool.directory + "/" + SpoolNameOf(config.name),
-      .max_size = settings.spool.max_size / std::max<uint64_t>(spooled_sinks, 1),
-      .max_age = settings.spool.max_age};
+  options.spool =
+      SpoolOptions{.directory = settings.spool.directory + "/" + SpoolNameOf(config.name),
+                   .max_size = settings.spool.max_size / std::max<uint64_t>(spooled_sinks, 1),
+                   .max_age = settings.spool.max_age};
   return options;
 }
 
@@ -96,15 +86,15 @@ Result<void> Destinations::Apply(const std::vector<SinkConfig>& sinks,
       next.push_back(*known);
       continue;
     }
-    auto made = std::make_shared<Destination>(Destination{.config = config});
+    auto made = std::make_shared<Destination>();
+    made->config = config;
     ASSIGN_OR_RETURN(made->sink, WithoutPrivileges([&] { return MakeSink(config); }));
     fresh.push_back(made.get());
     next.push_back(std::move(made));
   }
   List gone;
-  std::ranges::copy_if(old, std::back_inserter(gone), [&](const auto& d) {
-    return std::ranges::find(next, d) == next.end();
-  });
+  std::ranges::copy_if(old, std::back_inserter(gone),
+                       [&](const auto& d) { return std::ranges::find(next, d) == next.end(); });
   const uint64_t spooled = CountSpooled(sinks);
   settings_ = settings;
   Replace(gone, std::move(next), fresh, spooled);

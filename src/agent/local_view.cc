@@ -44,7 +44,10 @@ std::vector<std::string> InWords(const FilterConfig& filter) {
 
 SinkStatus StatusOf(const Destinations::State& state, std::chrono::system_clock::time_point now) {
   const DeliveryCounters& counters = state.counters;
-  SinkStatus sink{.name = state.name, .type = state.type, .address = state.address};
+  SinkStatus sink;
+  sink.name = state.name;
+  sink.type = state.type;
+  sink.address = state.address;
   if (counters.oldest_waiting) sink.behind = now - *counters.oldest_waiting;
   sink.queued = counters.parcels_in_memory;
   sink.spooled = counters.spool_files;
@@ -81,7 +84,10 @@ CostStatus CostOf(const Guest::Status& guest, const LimitsConfig& limits) {
 }  // namespace
 
 LocalView::LocalView(const Parts& parts, Facts facts)
-    : parts_(parts), since_(parts.clock.WallNow()), began_(parts.clock.Now()), facts_(std::move(facts)) {}
+    : parts_(parts),
+      since_(parts.clock.WallNow()),
+      began_(parts.clock.Now()),
+      facts_(std::move(facts)) {}
 
 void LocalView::SetFacts(Facts facts) {
   const absl::MutexLock lock(&mutex_);
@@ -129,7 +135,9 @@ SamplingStatus LocalView::Sampling(const Facts& known) const {
 
 AgentStatus LocalView::Status() {
   const Facts known = facts();
-  AgentStatus status{.host = HostName(), .version = Version()};
+  AgentStatus status;
+  status.host = HostName();
+  status.version = Version();
   status.labels = known.config.labels;
   status.sampling = Sampling(known);
   const auto now = parts_.clock.WallNow();
@@ -178,7 +186,8 @@ Result<std::string> LocalView::CollectProfile(const ProfileQuery& query,
   if (!query.Everything()) {
     options.keep = [&](const ProfileSample& sample) { return Matches(query, sample, labels); };
   }
-  ASSIGN_OR_RETURN(const Profile profile, pyrometer::CollectProfile(parts_.profiler, options, stop));
+  ASSIGN_OR_RETURN(const Profile profile,
+                   pyrometer::CollectProfile(parts_.profiler, options, stop));
   return EncodePprof(profile);
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pyrometer/result.h"
@@ -16,6 +18,18 @@ Result<void> KeepOnlyProfilingPrivileges();
 
 // Gives up all capabilities of the calling thread: for threads that speak with the network.
 void DropThreadPrivileges();
+
+// Calls `make` in a thread without capabilities, so that the threads that it starts, libraries' own
+// as well, have none either. Returns what it makes.
+template <typename Make>
+auto WithoutPrivileges(const Make& make) {
+  std::optional<decltype(make())> made;
+  std::jthread([&] {
+    DropThreadPrivileges();
+    made.emplace(make());
+  }).join();
+  return *std::move(made);
+}
 
 // The names of those that the calling thread has now: "bpf", "perfmon", ...
 std::vector<std::string> Privileges();

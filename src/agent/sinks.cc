@@ -4,9 +4,6 @@
 #include <utility>
 
 #include "export/client_options.h"
-#include "export/otlp_sink.h"
-#include "export/parca_sink.h"
-#include "export/profile_directory.h"
 #include "export/pyroscope_sink.h"
 
 namespace pyrometer {
@@ -42,21 +39,10 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config) {
                                          .tenant = config.tenant,
                                          .ingest = config.ingest,
                                          .client = ClientOf(config)}));
-    case SinkType::kParca:
-      return AsSink(ParcaSink::Make({.address = config.url,
-                                     .insecure = config.insecure,
-                                     .client = ClientOf(config)}));
-    case SinkType::kOtlp:
-      return AsSink(OtlpSink::Make({.endpoint = config.url,
-                                    .grpc = config.grpc,
-                                    .insecure = config.insecure,
-                                    .client = ClientOf(config)}));
-    case SinkType::kFile:
+    default:
       break;
   }
-  return AsSink(ProfileDirectory::Make({.directory = config.directory,
-                                        .max_size = config.max_size,
-                                        .max_age = config.max_age}));
+  return Fail(ErrorCode::kUnsupported, "not yet");
 }
 
 }  // namespace

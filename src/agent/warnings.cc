@@ -15,8 +15,8 @@ constexpr uint64_t kFewTicks = 1000;
 
 void WarnOfSink(const SinkStatus& sink, std::vector<std::string>& warnings) {
   if (sink.state == SinkStatus::State::kFailing) {
-    warnings.push_back(fmt::format("Sink {} ({}) takes nothing: {}", sink.name, sink.address,
-                                   sink.last_error));
+    warnings.push_back(
+        fmt::format("Sink {} ({}) takes nothing: {}", sink.name, sink.address, sink.last_error));
   }
   uint64_t dropped = 0;
   std::string reasons;
@@ -35,14 +35,14 @@ void WarnOfSamples(const SamplingStatus& sampling, std::vector<std::string>& war
   const double taken = static_cast<double>(ticks.exported + ticks.TotalLost());
   if (taken < static_cast<double>(kFewTicks)) return;
   if (const double lost = static_cast<double>(ticks.TotalLost()) / taken; lost > kManyLost) {
-    warnings.push_back(fmt::format("{:.1f} % of the samples were lost; see the ticks below",
-                                   100 * lost));
+    warnings.push_back(
+        fmt::format("{:.1f} % of the samples were lost; see the ticks below", 100 * lost));
   }
   uint64_t cut = 0;
   for (const auto& [reason, samples] : sampling.cuts) cut += samples;
   if (const double share = static_cast<double>(cut) / taken; share > kManyCut) {
-    warnings.push_back(fmt::format("{:.1f} % of the stacks stop early; see the reasons below",
-                                   100 * share));
+    warnings.push_back(
+        fmt::format("{:.1f} % of the stacks stop early; see the reasons below", 100 * share));
   }
 }
 

@@ -30,9 +30,9 @@ class WindowShipper final : public WindowConsumer {
   struct Counters {
     uint64_t periods = 0;
     uint64_t profiles = 0;
-    uint64_t samples = 0;  // ticks in them
+    uint64_t samples = 0;                     // ticks in them
     std::array<uint64_t, kStackEnds> ends{};  // the same by how their stacks ended
-    uint64_t missed = 0;   // ticks of windows that came too fast for us; see Delivery::missed
+    uint64_t missed = 0;  // ticks of windows that came too fast for us; see Delivery::missed
   };
   struct Latency {
     LatencyHistogram named;  // from the end of a window until it was named and here

@@ -13,8 +13,8 @@ namespace pyrometer {
 // What the command line starts; main.cc passes the real functions.
 struct Commands {
   std::function<Result<int>(const RecordConfig&)> record;
+  std::function<Result<int>(const AgentOptions&)> agent;
   std::function<DoctorReport()> examine;
-  std::function<Result<int>(const AgentOptions&)> agent{};
 };
 
 // Where to print. File descriptors, so that failed writes are noticed.
