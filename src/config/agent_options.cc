@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "base/file.h"
@@ -14,11 +15,15 @@
 namespace pyrometer {
 namespace {
 
+// A file that is no configuration at all could fill a terminal, or the journal.
+constexpr size_t kMostErrors = 100;
+
 std::optional<std::string> FileToRead(const AgentOptions& options) {
   if (options.config_file) return options.config_file;
-  // One that is there and cannot be read is an error, and not the same as none.
-  if (::access(kDefaultConfigFile, F_OK) == 0) return kDefaultConfigFile;
-  return std::nullopt;
+  // One that may be there and cannot be read is an error, and not the same as none.
+  const bool is_missing =
+      ::access(kDefaultConfigFile, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  return is_missing ? std::nullopt : std::optional<std::string>(kDefaultConfigFile);
 }
 
 YamlDocument ReadYamlFile(const std::string& path) {
@@ -36,6 +41,11 @@ AgentConfigReport Report(YamlDocument document, const AgentOptions& options,
   }
   report.config = ReadAgentConfig(document.root, reading);
   report.errors = std::move(reading.errors);
+  if (report.errors.size() > kMostErrors) {
+    const size_t others = report.errors.size() - kMostErrors;
+    report.errors.resize(kMostErrors);
+    report.errors.push_back(fmt::format("{} more errors", others));
+  }
   return report;
 }
 

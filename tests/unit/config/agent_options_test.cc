@@ -166,6 +166,29 @@ TEST(ParseAgentConfig, ReadsEveryKeyOfAServersSink) {
   EXPECT_TRUE(sink.retry.at_least_once);
 }
 
+TEST(ParseAgentConfig, ReadsAFileOfAllSections) {
+  const AgentConfig config = Parse(R"(
+frequency: 99                      # Hz per CPU
+window: 10s
+labels: { cluster: blue }          # on every profile
+filter: { comms: [], cgroups: [], exclude_cgroups: [] }
+server: { listen: "127.0.0.1:4041", tls: { cert_file: "", key_file: "" }, bearer_token_file: "" }
+spool: { directory: /var/lib/pyrometer/spool, max_size: 1GiB, max_age: 24h }
+limits: { cpu: 1%, memory: 256MiB }
+sinks:
+  - { type: pyroscope, url: "http://pyroscope:4040", tenant: "" }
+  - { type: parca, address: "parca:7070", insecure: true }
+  - { type: otlp, endpoint: "http://collector:4318", protocol: http }
+  - { type: file, directory: /var/lib/pyrometer/profiles, max_size: 1GiB, max_age: 7d }
+)");
+  ASSERT_THAT(config.sinks, SizeIs(4));
+  EXPECT_EQ(config.sinks[0].type, SinkType::kPyroscope);
+  EXPECT_EQ(config.sinks[1].url, "parca:7070");
+  EXPECT_TRUE(config.sinks[1].insecure);
+  EXPECT_FALSE(config.sinks[2].grpc);
+  EXPECT_EQ(config.sinks[3].max_age, 7 * 24h);
+}
+
 TEST(ParseAgentConfig, TakesTheTypeForAName) {
   EXPECT_EQ(ParseSink("type: parca, address: 'p:7070'").name, "parca");
   EXPECT_EQ(ParseSink("type: otlp, endpoint: 'http://c:4318'").name, "otlp");
@@ -400,6 +423,17 @@ TEST(ExamineAgentConfig, FindsAllErrorsOfAFile) {
   EXPECT_EQ(report.file, file.path());
   EXPECT_THAT(MakeAgentConfig(options, Variable).error().message(),
               HasSubstr("(and 4 more: pyrometer agent --check-config)"));
+}
+
+TEST(ExamineAgentConfig, StopsSomewhereInAFileThatIsNoConfiguration) {
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += fmt::format("key{}: x\n", i);
+  const ConfigFile file(text);
+  AgentOptions options;
+  options.config_file = file.path();
+  const AgentConfigReport report = ExamineAgentConfig(options, Variable);
+  ASSERT_THAT(report.errors, SizeIs(101));
+  EXPECT_EQ(report.errors.back(), "400 more errors");
 }
 
 TEST(MakeAgentConfig, PutsTheOptionsOverTheFileEachTime) {
