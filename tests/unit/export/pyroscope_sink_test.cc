@@ -135,9 +135,9 @@ uint64_t SamplesOf(const Profile& profile) {
 }
 
 TEST(PyroscopeSink, SplitsByTheNumberOfSamples) {
-  const Profile profile = LargeProfile(40'000, 1, 0);
+  const Profile profile = LargeProfile(16'000, 1, 0);
   const Packed packed = MakeSink()->Pack(profile);
-  EXPECT_EQ(packed.parcels.size(), 3);
+  EXPECT_EQ(packed.parcels.size(), 2);
   EXPECT_EQ(SamplesOf(packed), SamplesOf(profile));
   uint64_t sent = 0;
   for (const Parcel& parcel : packed.parcels) {
@@ -149,7 +149,7 @@ TEST(PyroscopeSink, SplitsByTheNumberOfSamples) {
 }
 
 TEST(PyroscopeSink, SplitsByTheUncompressedSizeAndFillsWhatItSends) {
-  const Profile profile = LargeProfile(2'000, 20, 100);
+  const Profile profile = LargeProfile(500, 30, 150);
   const Packed packed = MakeSink()->Pack(profile);
   uint64_t sent = 0;
   size_t total = 0;
@@ -180,13 +180,13 @@ TEST(PyroscopeSink, CutsAtTheRootAndSaysSo) {
 }
 
 TEST(PyroscopeSink, CutsAStackThatNoRequestCanHold) {
-  const Profile profile = LargeProfile(3, 900, 6000);
+  const Profile profile = LargeProfile(1, 300, 8000);
   const Packed packed = MakeSink()->Pack(profile);
-  EXPECT_EQ(packed.parcels.size(), 3);
+  EXPECT_EQ(packed.parcels.size(), 1);
   EXPECT_EQ(SamplesOf(packed), SamplesOf(profile));
   for (const Parcel& parcel : packed.parcels) {
     size_t size = 0;
-    EXPECT_GT(PprofOf(parcel, &size).sample(0).location_id_size(), 250);
+    EXPECT_GT(PprofOf(parcel, &size).sample(0).location_id_size(), 200);
     EXPECT_LT(size, 2'000'000);
   }
 }

@@ -43,6 +43,8 @@ class RawServer {
     bool reads = true;              // the requests, before it answers
     bool closes = true;             // the connection after an answer, or after no answer
     size_t answers_at_most = 1000;  // then it closes without
+    // If it neither reads nor closes: closes once so many bytes came; 0: reads none of them.
+    size_t holds_until_bytes = 0;
   };
 
   explicit RawServer(Options options) : options_(std::move(options)) {
@@ -58,10 +60,11 @@ class RawServer {
     thread_ = std::thread([this] { Serve(); });
   }
   ~RawServer() {
-    stopping_ = true;
     ::shutdown(listener_.get(), SHUT_RDWR);
     {
       const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      changed_.notify_all();
       if (connection_ >= 0) ::shutdown(connection_, SHUT_RDWR);
     }
     thread_.join();
@@ -102,27 +105,39 @@ class RawServer {
   }
 
   void Converse(int fd) {
+    if (!options_.reads) {
+      if (Send(fd) && !options_.closes) Hold(fd);
+      return;
+    }
     std::string received;
-    while (!options_.reads || ReadRequest(fd, received)) {
+    while (ReadRequest(fd, received)) {
       if (answered_ >= options_.answers_at_most) return;
       ++answered_;
-      std::string_view rest = options_.answer;
-      while (!rest.empty()) {
-        const ssize_t sent = ::send(fd, rest.data(), rest.size(), MSG_NOSIGNAL);
-        if (sent <= 0) return;
-        rest.remove_prefix(static_cast<size_t>(sent));
-      }
-      if (options_.closes) return;
-      if (!options_.reads) break;
+      if (!Send(fd) || options_.closes) return;
     }
-    std::array<char, 1> byte{};
-    while (!options_.reads && !stopping_ && ::recv(fd, byte.data(), 0, MSG_PEEK) > 0) {
+  }
+
+  bool Send(int fd) const {
+    std::string_view rest = options_.answer;
+    while (!rest.empty()) {
+      const ssize_t sent = ::send(fd, rest.data(), rest.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      rest.remove_prefix(static_cast<size_t>(sent));
     }
-    // Holds the connection open until the test ends.
-    while (!options_.reads && !stopping_) {
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, std::chrono::milliseconds(20));
+    return true;
+  }
+
+  // Until the test ends, or enough bytes came.
+  void Hold(int fd) {
+    std::array<char, 65536> buffer{};
+    size_t total = 0;
+    while (total < options_.holds_until_bytes) {
+      const ssize_t got = ::recv(fd, buffer.data(), buffer.size(), 0);
+      if (got <= 0) return;
+      total += static_cast<size_t>(got);
     }
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopping_ || options_.holds_until_bytes > 0; });
   }
 
   // One request with its body; false at the end of the connection.
