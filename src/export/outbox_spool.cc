@@ -189,7 +189,7 @@ void Outbox::ShedSpool(uint64_t coming) {
 }
 
 void Outbox::GiveUp(const SpooledFiles::Record& record, std::string_view reason) {
-  ledger_.DroppedFromSpool(spooled_.GiveUp(record), record->origin, reason);
+  ledger_.DroppedFromSpool(spooled_.GiveUp(record, reason), record->origin, reason);
 }
 
 bool Outbox::Spill(std::vector<WaitingParcel> parcels) {
@@ -320,7 +320,7 @@ std::optional<Parcel> Outbox::Prepare(const SpooledParcel& spooled) {
   --under_way_;
   disk_resumes_ = After(clock_.Now(), options_.spool->pause);
   if (!spooled_.PutBack(spooled)) {
-    ledger_.DroppedFromSpool(spooled.ticks, spooled.record->origin, "spool_lost");
+    ledger_.DroppedFromSpool(spooled.ticks, spooled.record->origin, spooled.record->given_up);
   }
   changed_.SignalAll();
   return std::nullopt;
@@ -350,7 +350,7 @@ void Outbox::Deliver(const SpooledParcel& spooled, uint64_t period) {
         is_refused = true;
         spooled_.End(spooled);
       } else if (!spooled_.PutBack(spooled)) {
-        dropped = "spool_full";
+        dropped = spooled.record->given_up;
       }
     } else {
       spooled_.End(spooled);

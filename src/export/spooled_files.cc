@@ -46,7 +46,7 @@ void SpooledFiles::End(const SpooledParcel& parcel) {
 
 bool SpooledFiles::PutBack(const SpooledParcel& parcel) {
   if (parcel.record == open_) waiting_.clear();
-  const bool is_there = !parcel.record->is_gone;
+  const bool is_there = parcel.record->given_up.empty();
   Out(parcel);
   return is_there;
 }
@@ -69,9 +69,9 @@ void SpooledFiles::CloseIfDone() {
   file_ = nullptr;
 }
 
-uint64_t SpooledFiles::GiveUp(const Record& record) {
+uint64_t SpooledFiles::GiveUp(const Record& record, std::string_view reason) {
   const uint64_t ticks = record->ticks - record->ticks_under_way;
-  record->is_gone = true;
+  record->given_up = reason;
   finished_.push_back(record->number);
   bytes_ -= record->bytes;
   files_.erase(record->number);

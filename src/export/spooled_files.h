@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct SpooledFile {
   std::chrono::system_clock::time_point begin{};  // of its window
   std::chrono::nanoseconds born{};  // by the monotonic clock; before its beginning: negative
   Origin origin = Origin::kThisRun;
-  bool is_gone = false;  // given up while some were under way
+  std::string_view given_up{};  // why, if it was, perhaps while some were under way
 
   std::vector<bool> ended{};  // parcels delivered or dropped; empty until it is opened
   std::map<uint32_t, SpooledAttempts> tried{};
@@ -69,8 +70,8 @@ class SpooledFiles {
   bool PutBack(const SpooledParcel& parcel);
 
   Record Oldest() const { return files_.empty() ? nullptr : files_.begin()->second; }
-  // Gives up a file, besides what is under way. Returns its ticks.
-  uint64_t GiveUp(const Record& record);
+  // Gives up a file, besides what is under way. Returns its ticks. `reason` lasts for ever.
+  uint64_t GiveUp(const Record& record, std::string_view reason);
   // Files of which nothing is left: to be removed from the disk.
   bool has_finished() const { return !finished_.empty(); }
   std::vector<uint64_t> TakeFinished() { return std::exchange(finished_, {}); }

@@ -4,16 +4,14 @@
 
 #include <gtest/gtest.h>
 #include <spdlog/logger.h>
-#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/sinks/base_sink.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -161,22 +159,36 @@ inline bool IsBalanced(const DeliveryCounters& counters) {
          counters.found_in_spool.in_memory == 0;
 }
 
-// A log whose lines can be read.
+// A log whose lines can be read while others write.
 class ReadableLog {
  public:
-  explicit ReadableLog(const Clock& clock) : log_(clock, std::chrono::seconds(30), logger_) {
-    logger_->set_pattern("%v");
+  explicit ReadableLog(const Clock& clock)
+      : log_(clock, std::chrono::seconds(30), std::make_shared<spdlog::logger>("test", lines_)) {
+    lines_->set_pattern("%v");
   }
   Log& log() { return log_; }
-  std::string Text() {
-    logger_->flush();
-    return text_.str();
-  }
+  std::string Text() const { return lines_->Text(); }
 
  private:
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::logger> logger_ = std::make_shared<spdlog::logger>(
-      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_));
+  class Lines : public spdlog::sinks::base_sink<std::mutex> {
+   public:
+    std::string Text() {
+      const std::lock_guard lock(mutex_);
+      return text_;
+    }
+
+   private:
+    void sink_it_(const spdlog::details::log_msg& message) override {
+      spdlog::memory_buf_t line;
+      formatter_->format(message, line);
+      text_.append(line.data(), line.size());
+    }
+    void flush_() override {}
+
+    std::string text_;
+  };
+
+  std::shared_ptr<Lines> lines_ = std::make_shared<Lines>();
   Log log_;
 };
 
