@@ -76,9 +76,9 @@ TEST(ReadYaml, SurvivesOddBytes) {
         std::string("a: \0", 4), std::string("\xef\xbb\xbf") + "a: 1",
         std::string("%YAML 9.9\n---\n"), std::string("%TAG ! x\n"), std::string("a: |99\n x"),
         std::string("\"\\U0011FFFF\""), std::string("a: >-"), std::string("---\n..."),
-        std::string(":"), std::string("- -\n -"), std::string(kLongestYaml, ':'),
-        std::string(kLongestYaml, '?'), std::string(kLongestYaml, '"'),
-        std::string(kLongestYaml, '\n'), Repeated("a: ", 100'000), Repeated("'a' ", 100'000)}) {
+        std::string(":"), std::string("- -\n -"), std::string(100'000, ':'),
+        std::string(100'000, '?'), std::string(kLongestYaml, '"'), std::string(100'000, '\n'),
+        Repeated("a: ", 100'000), Repeated("'a' ", 100'000)}) {
     const YamlDocument document = ReadYaml(text, "f");
     EXPECT_LE(document.root.children.size(), kMostYamlNodes) << text.substr(0, 10);
   }
