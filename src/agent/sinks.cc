@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "export/client_options.h"
+#include "export/otlp_sink.h"
+#include "export/parca_sink.h"
 #include "export/pyroscope_sink.h"
 
 namespace pyrometer {
@@ -39,7 +41,15 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config) {
                                          .tenant = config.tenant,
                                          .ingest = config.ingest,
                                          .client = ClientOf(config)}));
-    default:
+    case SinkType::kParca:
+      return AsSink(ParcaSink::Make(
+          {.address = config.url, .insecure = config.insecure, .client = ClientOf(config)}));
+    case SinkType::kOtlp:
+      return AsSink(OtlpSink::Make({.endpoint = config.url,
+                                    .grpc = config.grpc,
+                                    .insecure = config.insecure,
+                                    .client = ClientOf(config)}));
+    case SinkType::kFile:
       break;
   }
   return Fail(ErrorCode::kUnsupported, "not yet");
