@@ -113,6 +113,7 @@ TEST_F(TlsTest, ABrokenRenewalKeepsTheOldOneAndSaysSo) {
   tree_.File("cert.pem", second.cert);  // and the old key
   EXPECT_EQ(AskOverTls("/healthz").first, "first");
   EXPECT_THAT(server_->Troubles(), testing::ElementsAre(HasSubstr("cert.pem")));
+  EXPECT_THAT(AskOverTls("/").second, HasSubstr("not the certificate"));  // a warning on the page
   tree_.File("key.pem", second.key);
   EXPECT_EQ(AskOverTls("/healthz").first, "second");
   EXPECT_THAT(server_->Troubles(), IsEmpty());
