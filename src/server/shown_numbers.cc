@@ -55,8 +55,9 @@ std::string ShownDuration(std::chrono::nanoseconds time) {
   const auto seconds = static_cast<int64_t>(std::round(exact));
   if (seconds < 3600) return TwoUnits(seconds / 60, "min", seconds % 60, "s");
   const int64_t minutes = seconds / 60;
-  if (minutes < 24 * 60) return TwoUnits(minutes / 60, "h", minutes % 60, "min");
-  return TwoUnits(minutes / 1440, "d", minutes % 1440 / 60, "h");
+  constexpr int64_t kDay = 1440;
+  if (minutes < kDay) return TwoUnits(minutes / 60, "h", minutes % 60, "min");
+  return TwoUnits(minutes / kDay, "d", minutes % kDay / 60, "h");
 }
 
 std::string ShownTime(std::chrono::system_clock::time_point time) {

@@ -86,7 +86,8 @@ std::string Sampling(const AgentStatus& status) {
     frequency += fmt::format(" (of {})", sampling.configured.value);
   }
   std::vector<std::string> labels;
-  for (const auto& [name, value] : status.labels) labels.push_back(name + "=" + value);
+  for (const auto& [name, value] : status.labels)
+    labels.push_back(fmt::format("{}={}", name, value));
   std::string html = "<section><h2>What is sampled</h2><dl>\n";
   html += Fact("frequency", frequency) + Fact("CPUs", ShownCount(sampling.cpus)) +
           Fact("processes", ShownCount(sampling.processes)) + Fact("since", Time(sampling.since)) +
