@@ -90,10 +90,9 @@ class TlsTest : public ServerTest {
 
 TEST_F(TlsTest, EncryptsAndShowsItsCertificate) {
   Write(Identity("first"));
-  agent_.metrics.push_back(
-      {.name = "big", .labels = {{"l", std::string(4 << 20, 'x')}}, .help = "h"});
+  agent_.profile.assign(size_t{4} << 20, 'x');
   Start(Options());
-  const auto [name, answer] = AskOverTls("/metrics");
+  const auto [name, answer] = AskOverTls("/debug/pprof/profile");
   EXPECT_EQ(name, "first");
   EXPECT_THAT(answer.substr(0, 30), StartsWith("HTTP/1.1 200 OK"));
   EXPECT_GT(answer.size(), size_t{4} << 20);
