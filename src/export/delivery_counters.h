@@ -34,9 +34,10 @@ struct DeliveryCounters {
   uint64_t unreadable = 0;  // files and parcels of earlier runs whose ticks are not known
 
   uint64_t parcels_delivered = 0;
-  uint64_t bytes_delivered = 0;  // of their bodies
-  uint64_t attempts = 0;         // requests
-  uint64_t retries = 0;          // those of them whose parcel this run had tried before
+  uint64_t parcels_rejected = 0;  // never sent again
+  uint64_t bytes_delivered = 0;   // of their bodies
+  uint64_t attempts = 0;          // requests
+  uint64_t retries = 0;           // those of them whose parcel this run had tried before
 
   uint64_t windows_waiting = 0;  // to be packed
   uint64_t parcels_in_memory = 0;

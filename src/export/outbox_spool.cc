@@ -371,7 +371,9 @@ void Outbox::StowAway() {
     }
   }
   RemoveFinished();
+  directory_.reset();  // the next outbox of this sink may be made before this one is destroyed
   const absl::MutexLock lock(&mutex_);
+  has_spool_ = false;
   while (const std::optional<WaitingParcel> parcel = waiting_.TakeOldest()) {
     Drop(*parcel, "shutdown");
   }

@@ -29,10 +29,12 @@ bool LooksLikeLibrary(std::string_view path) {
 }
 
 // The executable that most samples have in their stack; else the library; null if there is no file.
-const CodeObject* MainBinary(const Profile& profile) {
+// `counted`: of ProfileSample or StackCount.
+template <typename Counted>
+const CodeObject* MainBinary(const Profile& profile, const Counted& counted) {
   absl::flat_hash_map<const CodeObject*, uint64_t> samples;
   std::vector<const CodeObject*> seen;
-  for (const ProfileSample& sample : profile.samples) {
+  for (const auto& sample : counted) {
     seen.clear();
     for (const uint32_t id : sample.stack) {
       const Location& location = *profile.locations[id];
@@ -55,24 +57,26 @@ const CodeObject* MainBinary(const Profile& profile) {
 
 class PprofWriter {
  public:
-  explicit PprofWriter(const Profile& profile)
-      : profile_(profile), location_ids_(profile.locations.size()) {
+  PprofWriter(const Profile& profile, const PprofOptions& options)
+      : profile_(profile), options_(options), location_ids_(profile.locations.size()) {
     StartPart();
   }
 
-  std::string Write() && {
+  // `counted`: of ProfileSample, which get labels, or of StackCount, which get none.
+  template <typename Counted>
+  EncodedPprof Write(const Counted& counted) && {
     Intern("");
     WriteTypes();
-    if (const CodeObject* main = MainBinary(profile_)) MappingOf(main, CodeOrigin::kUser);
+    if (const CodeObject* main = MainBinary(profile_, counted)) MappingOf(main, CodeOrigin::kUser);
     size_t in_part = 0;
-    for (const ProfileSample& sample : profile_.samples) {
+    for (const auto& sample : counted) {
       WriteSample(sample);
       if (++in_part % kSamplesPerPart == 0) FinishPart();
     }
     WriteMappings();
     WriteFacts();
     FinishPart();
-    return std::move(out_).Finish();
+    return {.gzip = std::move(out_).Finish(), .plain_size = plain_size_};
   }
 
  private:
@@ -96,6 +100,7 @@ class PprofWriter {
   void FinishPart() {
     part_->SerializeToString(&bytes_);
     out_.Append(bytes_);
+    plain_size_ += bytes_.size();
     arena_.Reset();
     StartPart();
   }
@@ -103,8 +108,8 @@ class PprofWriter {
   // Strings are cleaned before they are compared, so that equal results share an entry.
   int64_t Intern(std::string_view text) {
     std::string cleaned;
-    if (!IsPrintable(text)) {
-      cleaned = Printable(text);
+    if (text.size() > options_.name || !IsPrintable(text)) {
+      cleaned = Printable(text, options_.name);
       text = cleaned;
     }
     const absl::string_view key(text.data(),
@@ -126,15 +131,15 @@ class PprofWriter {
   }
 
   void WriteFacts() {
-    const SampleTotals totals = TotalsOf(profile_);
     const auto begin = std::chrono::nanoseconds(profile_.begin.time_since_epoch());
     part_->set_time_nanos(begin.count());
     // Without a duration Parca would take it for another type of profile.
     part_->set_duration_nanos(std::max<int64_t>(profile_.duration.count(), 1));
     if (profile_.frequency.value > 0) part_->set_period(profile_.frequency.Period().count());
     part_->add_comment(Intern("pyrometer " PYROMETER_VERSION));
-    part_->add_comment(Intern(
-        fmt::format("{} of {} samples have a stack that was cut", totals.cut, totals.samples)));
+    part_->add_comment(
+        Intern(fmt::format("{} of {} samples have a stack that was cut", cut_, samples_written_)));
+    for (const std::string& comment : options_.comments) part_->add_comment(Intern(comment));
   }
 
   void AddLabel(pprof::Sample& sample, std::string_view key, std::string_view value) {
@@ -143,13 +148,28 @@ class PprofWriter {
     label.set_str(Intern(value));
   }
 
-  void WriteSample(const ProfileSample& sample) {
+  template <typename Counted>
+  pprof::Sample& WriteStack(const Counted& sample) {
     pprof::Sample& out = *part_->add_sample();
     out.mutable_location_id()->Reserve(static_cast<int>(sample.stack.size()) + 1);
     for (const uint32_t index : sample.stack) out.add_location_id(LocationIdOf(index));
-    if (IsCut(sample.end)) out.add_location_id(CutLocationIdOf(sample.end));
+    if (IsCut(sample.end)) {
+      out.add_location_id(MarkerIdOf(sample.end));
+      cut_ += sample.count;
+    }
+    samples_written_ += sample.count;
     out.add_value(static_cast<int64_t>(sample.count));
     out.add_value(static_cast<int64_t>(sample.value));
+    return out;
+  }
+
+  void WriteSample(const StackCount& sample) {
+    pprof::Sample& out = WriteStack(sample);
+    if (out.location_id().empty()) out.add_location_id(MarkerIdOf(sample.end));
+  }
+
+  void WriteSample(const ProfileSample& sample) {
+    pprof::Sample& out = WriteStack(sample);
     pprof::Label& pid = *out.add_label();
     pid.set_key(Intern("pid"));
     pid.set_num(sample.process.pid.value());
@@ -190,9 +210,10 @@ class PprofWriter {
     return out.id();
   }
 
-  // The marker of a cut stack: a location of its own, without address and mapping.
-  uint64_t CutLocationIdOf(StackEnd end) {
-    uint64_t& id = cut_location_ids_[static_cast<size_t>(end)];
+  // The marker of a cut stack: a location of its own, without address and mapping. "[unknown]" for
+  // a stack that is not cut.
+  uint64_t MarkerIdOf(StackEnd end) {
+    uint64_t& id = marker_ids_[static_cast<size_t>(end)];
     if (id != 0) return id;
     pprof::Location& out = *part_->add_location();
     out.set_id(id = ++locations_);
@@ -263,11 +284,15 @@ class PprofWriter {
       out.set_memory_limit(entry.object->limit);
       out.set_file_offset(entry.object->file_offset);
       out.set_build_id(Intern(entry.object->build_id.ToHex()));
-      out.set_has_functions(entry.functions);
+      out.set_has_functions(entry.functions && options_.has_functions);
     }
   }
 
   const Profile& profile_;
+  const PprofOptions& options_;
+  uint64_t samples_written_ = 0;  // ticks
+  uint64_t cut_ = 0;              // of them
+  size_t plain_size_ = 0;
   Deflater out_{Deflater::Format::kGzip};
   Arena arena_;
   pprof::Profile* part_ = nullptr;  // in arena_
@@ -276,7 +301,7 @@ class PprofWriter {
   absl::flat_hash_map<std::string, int64_t> strings_;
   absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, uint64_t> functions_;
   std::vector<uint64_t> location_ids_;  // by index in the profile; 0: not written yet
-  std::array<uint64_t, kStackEnds> cut_location_ids_{};
+  std::array<uint64_t, kStackEnds> marker_ids_{};
   uint64_t locations_ = 0;
   absl::flat_hash_map<std::pair<const CodeObject*, CodeOrigin>, uint64_t> mapping_ids_;
   absl::flat_hash_map<ObjectContent, uint64_t> object_ids_;
@@ -286,7 +311,12 @@ class PprofWriter {
 }  // namespace
 
 std::string EncodePprof(const Profile& profile) {
-  return PprofWriter(profile).Write();
+  return PprofWriter(profile, {}).Write(profile.samples).gzip;
+}
+
+EncodedPprof EncodePprofBatch(const Profile& profile, std::span<const StackCount> stacks,
+                              const PprofOptions& options) {
+  return PprofWriter(profile, options).Write(stacks);
 }
 
 }  // namespace pyrometer

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "profile/stack_batches.h"
 #include "pyrometer/profile.h"
 
 namespace pyrometer {
@@ -17,5 +21,24 @@ namespace pyrometer {
 // CutMarker(). All strings are valid UTF-8. Besides its result it keeps only what makes strings,
 // functions, locations and mappings distinct. REQUIRES: two value types, see ProfileSample.
 std::string EncodePprof(const Profile& profile);
+
+struct PprofOptions {
+  // Whether mappings say that their functions are known. Pyroscope then throws away the addresses,
+  // so that frames of one function at several addresses are merged as one at address 0.
+  bool has_functions = true;
+  size_t name = BatchLimits::kNone;     // bytes of any one string; what is cut off ends in "..."
+  std::vector<std::string> comments{};  // beside ours
+};
+
+struct EncodedPprof {
+  std::string gzip;
+  size_t plain_size = 0;  // bytes, not compressed
+};
+
+// The same for some of a profile's stacks, without sample labels: for receivers that want labels
+// beside the profile. Every sample has a frame, "[unknown]" if nothing better is known, since
+// servers drop samples without. REQUIRES: `stacks` are of `profile`.
+EncodedPprof EncodePprofBatch(const Profile& profile, std::span<const StackCount> stacks,
+                              const PprofOptions& options);
 
 }  // namespace pyrometer

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "export/client_options.h"
+#include "pyrometer/result.h"
+#include "pyrometer/sink.h"
+
+namespace pyrometer {
+
+// Calls methods of one gRPC server with messages that are encoded already. One channel, which is
+// replaced when a certificate file changes, and after a timeout, since its connection may be dead.
+// Calls neither wait for a server that is away nor are sent twice. A proxy is the environment's.
+// Thread-safe.
+class GrpcClient {
+ public:
+  struct Options {
+    std::string address;    // "host:port"
+    bool insecure = false;  // no TLS
+    bool gzip = false;      // compresses requests
+    ClientOptions client{};
+  };
+
+  // kInvalid if `address` is none, or the client's options fail CheckClientOptions. Connects to
+  // nothing yet.
+  static Result<std::unique_ptr<GrpcClient>> Make(Options options);
+  ~GrpcClient();
+
+  // `method`: "/package.Service/Method". Returns the server's message. Takes no longer than the
+  // client's timeout. The error's outcome is
+  // - not arrived, if the request was never handed to a connection ("connect", "resolve", "tls",
+  //   "timeout", "credentials"), or the server says so: "unavailable", "aborted", "out_of_range",
+  //   "resource_exhausted" with RetryInfo (see its retry_after), and "unauthenticated" and
+  //   "permission_denied", with one minute to ask again, since credentials get replaced;
+  // - maybe arrived, if the answer is missing ("timeout", "connection_lost", "cancelled") or says
+  //   that the server gave up: "timeout", "cancelled", "data_loss";
+  // - rejected else, for "resource_exhausted" without RetryInfo, too (OTLP's rule; what servers
+  //   mean by it is a message that is too large).
+  tl::expected<std::string, Receipt> Call(const std::string& method, std::string_view request);
+
+  // Ends what is under way, and anything later at once. Any thread.
+  void Cancel();
+
+ private:
+  struct State;
+  explicit GrpcClient(std::unique_ptr<State> state);
+
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace pyrometer
