@@ -14,6 +14,7 @@ constexpr std::chrono::hours kForEver{24 * 365 * 10};
 
 std::vector<const Parcel*> ParcelsOf(const std::vector<WaitingParcel>& waiting) {
   std::vector<const Parcel*> parcels;
+  parcels.reserve(waiting.size());
   for (const WaitingParcel& one : waiting) parcels.push_back(one.parcel.get());
   return parcels;
 }
