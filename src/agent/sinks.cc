@@ -6,6 +6,7 @@
 #include "export/client_options.h"
 #include "export/otlp_sink.h"
 #include "export/parca_sink.h"
+#include "export/profile_directory.h"
 #include "export/pyroscope_sink.h"
 
 namespace pyrometer {
@@ -42,8 +43,9 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config) {
                                          .ingest = config.ingest,
                                          .client = ClientOf(config)}));
     case SinkType::kParca:
-      return AsSink(ParcaSink::Make(
-          {.address = config.url, .insecure = config.insecure, .client = ClientOf(config)}));
+      return AsSink(ParcaSink::Make({.address = config.url,
+                                     .insecure = config.insecure,
+                                     .client = ClientOf(config)}));
     case SinkType::kOtlp:
       return AsSink(OtlpSink::Make({.endpoint = config.url,
                                     .grpc = config.grpc,
@@ -52,7 +54,9 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config) {
     case SinkType::kFile:
       break;
   }
-  return Fail(ErrorCode::kUnsupported, "not yet");
+  return AsSink(ProfileDirectory::Make({.directory = config.directory,
+                                        .max_size = config.max_size,
+                                        .max_age = config.max_age}));
 }
 
 }  // namespace

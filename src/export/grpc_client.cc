@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <tuple>
@@ -230,6 +231,10 @@ GrpcClient::GrpcClient(std::unique_ptr<State> state) : state_(std::move(state)) 
 GrpcClient::~GrpcClient() = default;
 
 Result<std::unique_ptr<GrpcClient>> GrpcClient::Make(Options options) {
+  // The library would write failed handshakes to standard error, which are in our receipts; its
+  // functions for this come and go with its versions. Read when it starts, so once is enough.
+  static const int quiet = ::setenv("GRPC_VERBOSITY", "NONE", 0);
+  std::ignore = quiet;
   RETURN_IF_ERROR(CheckAddress(options.address));
   RETURN_IF_ERROR(CheckClientOptions(options.client));
   RETURN_IF_ERROR(CheckMetadata(options.client));
