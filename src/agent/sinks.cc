@@ -43,9 +43,8 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config) {
                                          .ingest = config.ingest,
                                          .client = ClientOf(config)}));
     case SinkType::kParca:
-      return AsSink(ParcaSink::Make({.address = config.url,
-                                     .insecure = config.insecure,
-                                     .client = ClientOf(config)}));
+      return AsSink(ParcaSink::Make(
+          {.address = config.url, .insecure = config.insecure, .client = ClientOf(config)}));
     case SinkType::kOtlp:
       return AsSink(OtlpSink::Make({.endpoint = config.url,
                                     .grpc = config.grpc,
@@ -54,9 +53,8 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config) {
     case SinkType::kFile:
       break;
   }
-  return AsSink(ProfileDirectory::Make({.directory = config.directory,
-                                        .max_size = config.max_size,
-                                        .max_age = config.max_age}));
+  return AsSink(ProfileDirectory::Make(
+      {.directory = config.directory, .max_size = config.max_size, .max_age = config.max_age}));
 }
 
 }  // namespace

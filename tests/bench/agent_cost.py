@@ -145,13 +145,13 @@ def run_agent(program, receiver, seconds, directory):
         stderr=subprocess.PIPE, text=True)  # fmt: skip
     try:
         wait_for(lambda: receiver.requests or agent.poll() is not None, "a first window", 60, failure=recorders.Failure)
-        processes = [agent.pid, *kernel.descendants_of(agent.pid)]
+        processes = [agent.pid, *kernel.processes_below(agent.pid)]
         before = sum(map(kernel.cpu_seconds_of, processes)), time.monotonic()
         time.sleep(seconds)  # the measurement itself
         cpu = sum(map(kernel.cpu_seconds_of, processes)) - before[0]
         passed = time.monotonic() - before[1]
-        cost = AgentCost([], cpu / passed * 100, sum(map(kernel.peak_resident_of, processes)),
-                         kernel.kernel_memory_of(agent.pid))  # fmt: skip
+        resident = sum(map(kernel.peak_resident_of, processes)) - kernel.mapped_kernel_memory_of(agent.pid)
+        cost = AgentCost([], cpu / passed * 100, resident, kernel.kernel_memory_of(agent.pid))
         agent.send_signal(signal.SIGTERM)
         _, said = agent.communicate(timeout=20)
     except Exception:
