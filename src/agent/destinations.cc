@@ -90,7 +90,7 @@ Result<void> Destinations::Apply(const std::vector<SinkConfig>& sinks,
     }
     auto made = std::make_shared<Destination>();
     made->config = config;
-    ASSIGN_OR_RETURN(made->sink, WithoutPrivileges([&] { return MakeSink(config); }));
+    ASSIGN_OR_RETURN(made->sink, WithoutPrivileges([&] { return MakeSink(config, clock_); }));
     fresh.push_back(made.get());
     next.push_back(std::move(made));
   }

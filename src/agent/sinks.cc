@@ -35,7 +35,7 @@ Result<std::unique_ptr<ProfileSink>> AsSink(Result<std::unique_ptr<Sink>> made) 
   return std::unique_ptr<ProfileSink>(*std::move(made));
 }
 
-Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config) {
+Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config, const Clock& clock) {
   switch (config.type) {
     case SinkType::kPyroscope:
       return AsSink(PyroscopeSink::Make({.url = config.url,
@@ -59,8 +59,8 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config) {
 
 }  // namespace
 
-Result<std::unique_ptr<ProfileSink>> MakeSink(const SinkConfig& config) {
-  Result<std::unique_ptr<ProfileSink>> sink = Make(config);
+Result<std::unique_ptr<ProfileSink>> MakeSink(const SinkConfig& config, const Clock& clock) {
+  Result<std::unique_ptr<ProfileSink>> sink = Make(config, clock);
   if (!sink) return std::move(sink).error().With("sink " + config.name);
   return sink;
 }
