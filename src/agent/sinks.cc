@@ -53,8 +53,9 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config, const Clock&
     case SinkType::kFile:
       break;
   }
-  return AsSink(ProfileDirectory::Make(
-      {.directory = config.directory, .max_size = config.max_size, .max_age = config.max_age}));
+  return AsSink(ProfileDirectory::Open(
+      {.directory = config.directory, .max_size = config.max_size, .max_age = config.max_age},
+      clock));
 }
 
 }  // namespace
