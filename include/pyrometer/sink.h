@@ -24,11 +24,11 @@ struct Parcel {
 struct Packed {
   std::vector<Parcel> parcels;
   // Ticks that no request could carry, by reason; with those of the parcels, all of the profile's.
-  std::map<std::string, uint64_t> dropped;
+  std::map<std::string, uint64_t> dropped{};
   // What was changed to fit the destination, by how: "label_renamed", "label_cleaned",
   // "label_shortened", "label_reserved", "label_limit" count labels; "stack_cut" counts ticks whose
   // stack lost frames at its root. For counters, and for telling people once.
-  std::map<std::string, uint64_t> altered;
+  std::map<std::string, uint64_t> altered{};
 };
 
 // What became of one attempt to deliver a parcel.

@@ -34,7 +34,17 @@ void LatencyHistogram::Add(std::chrono::nanoseconds took) {
   const auto us = static_cast<uint32_t>(std::clamp<int64_t>(rounded, 0, kLongest));
   ++counts_[BucketOf(us)];
   ++count_;
+  sum_ += us;
   longest_ = std::max(longest_, us);
+}
+
+uint64_t LatencyHistogram::CountUpTo(std::chrono::microseconds limit) const {
+  uint64_t count = 0;
+  for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
+    if (LastOf(bucket) > static_cast<uint64_t>(std::max<int64_t>(limit.count(), 0))) break;
+    count += counts_[bucket];
+  }
+  return count;
 }
 
 std::chrono::microseconds LatencyHistogram::Quantile(double share) const {

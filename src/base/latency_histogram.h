@@ -18,6 +18,12 @@ class LatencyHistogram {
 
   // What `share` of all times did not exceed; 0 if there were none. REQUIRES: 0 < `share` <= 1.
   std::chrono::microseconds Quantile(double share) const;
+  // How many times there were, how many of them were no longer than `limit`, to within an eighth of
+  // it (exact for 2^n - 1 us), and their sum.
+  uint64_t count() const { return count_; }
+  uint64_t CountUpTo(std::chrono::microseconds limit) const;
+  std::chrono::microseconds sum() const { return std::chrono::microseconds(sum_); }
+
   std::chrono::microseconds longest() const { return std::chrono::microseconds(longest_); }
 
  private:
@@ -29,6 +35,7 @@ class LatencyHistogram {
 
   std::array<uint64_t, kBuckets> counts_{};
   uint64_t count_ = 0;
+  uint64_t sum_ = 0;  // us
   uint32_t longest_ = 0;
 };
 

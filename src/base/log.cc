@@ -44,4 +44,8 @@ void Log::Warn(std::string_view what, std::string_view why) {
   }
 }
 
+void Log::Tell(std::string_view what, std::string_view news) {
+  logger_->info("{}: {}", what, news);
+}
+
 }  // namespace pyrometer

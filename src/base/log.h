@@ -18,9 +18,9 @@ class logger;
 
 namespace pyrometer {
 
-// Reports failures that the program survives, one line each on standard error. Repeated failures
-// are reported once per `quiet` for each `what`, with how often they occurred. Only for the
-// outermost callers, where an error ends; everything below returns it. Thread-safe.
+// Reports failures that the program survives and their end, one line each on standard error.
+// Repeated failures are reported once per `quiet` for each `what`, with how often they occurred.
+// Only for the outermost callers, where an error ends; everything below returns it. Thread-safe.
 class Log {
  public:
   static constexpr std::chrono::seconds kQuiet{30};
@@ -32,6 +32,8 @@ class Log {
   // "taking a window: out of memory (3 more times since this was last said)"
   void Failed(std::string_view what, const Error& error) { Warn(what, error.message()); }
   void Warn(std::string_view what, std::string_view why);
+  // Good news, each one told: "pyroscope: works again after 40 s".
+  void Tell(std::string_view what, std::string_view news);
 
  private:
   struct Trouble {

@@ -9,12 +9,13 @@
 
 namespace pyrometer {
 
-Result<StopSignals> StopSignals::Block() {
+Result<StopSignals> StopSignals::Block(Also also) {
   sigset_t stop;
   sigset_t before;
   sigemptyset(&stop);
   sigaddset(&stop, SIGINT);
   sigaddset(&stop, SIGTERM);
+  if (also == Also::kHangup) sigaddset(&stop, SIGHUP);
   if (const int error = pthread_sigmask(SIG_BLOCK, &stop, &before); error != 0) {
     return SystemError(error, "blocking signals");
   }
@@ -33,9 +34,14 @@ StopSignals::~StopSignals() {
 }
 
 void StopSignals::Take() const {
-  signalfd_siginfo info;
-  while (::read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
+  while (Next()) {
   }
+}
+
+std::optional<int> StopSignals::Next() const {
+  signalfd_siginfo info;
+  if (::read(fd_.get(), &info, sizeof(info)) != sizeof(info)) return std::nullopt;
+  return static_cast<int>(info.ssi_signo);
 }
 
 }  // namespace pyrometer

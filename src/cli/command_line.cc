@@ -78,15 +78,22 @@ class Grammar {
  private:
   void AddRecord();
   void AddTargets();
+  void AddAgent();
+  void AddAgentFilter();
+  void AddAgentSinks();
   void AddDoctor();
+  Result<ParsedCommand> ParsedAgent() const;
   Result<ParsedCommand> ParsedRecord(const std::optional<Words>& after_dashes);
 
   CLI::App app_{"Finds the hot code of every process on a Linux machine, without touching it.",
                 "pyrometer"};
   CLI::App* record_ = nullptr;
+  CLI::App* agent_ = nullptr;
   CLI::App* doctor_ = nullptr;
   CLI::App* version_ = nullptr;
   RecordOptions record_options_;
+  AgentOptions agent_options_;
+  bool check_config_ = false;
   Examination examination_;
   bool version_flag_ = false;
 };
@@ -98,6 +105,7 @@ Grammar::Grammar() {
   app_.set_help_flag("-h,--help", "Print this help");
   app_.add_flag("--version", version_flag_, "Print the version");
   AddRecord();
+  AddAgent();
   AddDoctor();
   version_ = app_.add_subcommand("version", "Print the version, build type and libbpf version");
 }
@@ -148,6 +156,75 @@ void Grammar::AddTargets() {
       ->group(kTargets);
 }
 
+void Grammar::AddAgent() {
+  AgentOptions& to = agent_options_;
+  agent_ = app_.add_subcommand("agent", "Profile all the time, and deliver profiles to servers");
+  agent_->footer(kAgentFooter);
+  AddValue(*agent_, "--config", to.config_file,
+           "Read this file; default /etc/pyrometer/pyrometer.yaml if it exists")
+      ->type_name("FILE");
+  agent_->add_flag("--check-config", check_config_,
+                   "Check the configuration, print what it means, and do nothing else");
+  constexpr const char* kOverrides = "Instead of what the file says";
+  AddValue(*agent_, "-F,--frequency", to.frequency,
+           "Samples per second on each CPU, 1 to 10000; default 99")
+      ->type_name("HZ")
+      ->group(kOverrides);
+  AddValue(*agent_, "--window", to.window, "Time that a profile covers, 1s to 10m; default 10s")
+      ->type_name("TIME")
+      ->group(kOverrides);
+  AddValue(*agent_, "--label", to.labels, "Add this label to every profile; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->group(kOverrides);
+  AddValue(*agent_, "--listen", to.listen,
+           "Address of the agent's page; default 127.0.0.1:4041, '' for none")
+      ->type_name("ADDRESS:PORT")
+      ->group(kOverrides);
+  AddValue(*agent_, "--spool-directory", to.spool_directory,
+           "Where profiles wait for servers; default /var/lib/pyrometer/spool")
+      ->type_name("DIR")
+      ->group(kOverrides);
+  agent_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames")->group(kOverrides);
+  AddAgentFilter();
+  AddAgentSinks();
+}
+
+void Grammar::AddAgentFilter() {
+  AgentOptions& to = agent_options_;
+  constexpr const char* kFilter = "Processes, instead of those of the file (each may be repeated)";
+  AddValue(*agent_, "--comm", to.comms, "Processes or threads of this name (its first 15 bytes)")
+      ->type_name("NAME")
+      ->group(kFilter);
+  AddValue(*agent_, "-G,--cgroup", to.cgroups, "Everything in this cgroup or below it")
+      ->type_name("PATH")
+      ->group(kFilter);
+  AddValue(*agent_, "--exclude-cgroup", to.exclude_cgroups,
+           "Nothing in this cgroup or below it, whatever else is given")
+      ->type_name("PATH")
+      ->group(kFilter);
+}
+
+void Grammar::AddAgentSinks() {
+  AgentOptions& to = agent_options_;
+  constexpr const char* kSinks =
+      "Destinations, instead of all sinks of the file (each may be repeated)";
+  AddValue(*agent_, "--pyroscope", to.pyroscope_urls, "Pyroscope: http://host:4040")
+      ->type_name("URL")
+      ->group(kSinks);
+  AddValue(*agent_, "--parca", to.parca_addresses,
+           "Parca: host:7070, with TLS; http://host:7070, without")
+      ->type_name("ADDRESS")
+      ->group(kSinks);
+  AddValue(*agent_, "--otlp", to.otlp_endpoints,
+           "An OpenTelemetry collector by HTTP: http://host:4318")
+      ->type_name("URL")
+      ->group(kSinks);
+  AddValue(*agent_, "-o,--output-directory", to.output_directories,
+           "Pprof files in this directory: at most 1GiB, and a week")
+      ->type_name("DIR")
+      ->group(kSinks);
+}
+
 void Grammar::AddDoctor() {
   doctor_ = app_.add_subcommand("doctor", "Check what this kernel and these privileges allow");
   doctor_->footer(kDoctorFooter);
@@ -175,9 +252,11 @@ Result<ParsedCommand> Grammar::Parse(const SplitWords& words) {
   if (words.command) {
     return Fail(ErrorCode::kInvalid, "only record takes a command after --");
   }
+  if (agent_->parsed()) return ParsedAgent();
   if (doctor_->parsed()) return ParsedCommand(examination_);
   if (version_->parsed() || version_flag_) return ParsedCommand(ShowVersion{});
-  return Fail(ErrorCode::kInvalid, "no subcommand given: record, doctor or version; see --help");
+  return Fail(ErrorCode::kInvalid,
+              "no subcommand given: record, agent, doctor or version; see --help");
 }
 
 Result<ParsedCommand> Grammar::ParsedRecord(const std::optional<Words>& after_dashes) {
@@ -199,6 +278,11 @@ Result<ParsedCommand> Grammar::ParsedRecord(const std::optional<Words>& after_da
   record_options_.command = std::move(command);
   ASSIGN_OR_RETURN(RecordConfig config, MakeRecordConfig(record_options_));
   return ParsedCommand(std::move(config));
+}
+
+Result<ParsedCommand> Grammar::ParsedAgent() const {
+  if (check_config_) return ParsedCommand(ConfigCheck{agent_options_});
+  return ParsedCommand(agent_options_);
 }
 
 // CLI11 puts two blank lines between groups.

@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "config/agent_options.h"
 #include "config/record_config.h"
 #include "pyrometer/result.h"
 
@@ -17,8 +18,14 @@ struct Examination {
   bool json = false;
 };
 
-// What the user asked for.
-using ParsedCommand = std::variant<ShowHelp, ShowVersion, Examination, RecordConfig>;
+// `agent --check-config`.
+struct ConfigCheck {
+  AgentOptions options;
+};
+
+// What the user asked for. The agent reads its options itself, and again at each SIGHUP.
+using ParsedCommand =
+    std::variant<ShowHelp, ShowVersion, Examination, RecordConfig, AgentOptions, ConfigCheck>;
 
 // argv[0] is the program's name. Errors: kInvalid, with a message of one line.
 Result<ParsedCommand> ParseCommandLine(int argc, const char* const* argv);

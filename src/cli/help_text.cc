@@ -9,6 +9,8 @@ Examples:
   pyrometer record -d 30s -o cpu.pb.gz -o cpu.html
   pyrometer record --pid 4711 -d 30s -o cpu.html
   pyrometer record -o build.html -- make -j8
+  pyrometer agent --pyroscope http://pyroscope:4040
+                                                profile all the time, deliver every 10 seconds
   pyrometer doctor                              what works here, and what is missing
 
 'pyrometer SUBCOMMAND --help' explains each in full.)";
@@ -56,6 +58,32 @@ Examples:
   pyrometer record --cgroup system.slice/postgresql.service -d 30s -o pg.html
   pyrometer record -o sort.html -- sort -R /usr/share/dict/words
   pyrometer record -d 10s --format folded | flamegraph.pl > cpu.svg)";
+
+const char* const kAgentFooter = R"(
+Configuration:
+  One YAML file, whose every key is explained in pyrometer.yaml as it is installed. Without a file
+  everything has its default: the whole machine is profiled, profiles are kept as files in
+  /var/lib/pyrometer/profiles (at most 1GiB, and a week), and the agent's page is at
+  http://127.0.0.1:4041. Options of this command line come before the file.
+  SIGHUP reads the file again; if it is wrong, the agent goes on with what it had.
+  "${NAME}" in a value of the file is the environment variable NAME.
+
+When it ends:
+  At SIGTERM or Ctrl-C, within 5 seconds; what was sampled until then is sent or spooled.
+
+Exit status:
+  0            ended as asked; with --check-config: the configuration can be used
+  1            failed while running
+  2            wrong usage or configuration
+  3            the kernel or missing privileges prevent it; see 'pyrometer doctor'
+
+Examples:
+  pyrometer agent                                       keep a week of profiles on this machine
+  pyrometer agent --config pyrometer.yaml --check-config
+  pyrometer agent --pyroscope http://pyroscope:4040 --label cluster=blue
+  pyrometer agent --parca http://parca:7070 --window 30s
+  pyrometer agent --otlp http://collector:4318 --exclude-cgroup /system.slice
+  pyrometer agent --output-directory ./profiles --comm nginx --listen 127.0.0.1:4042)";
 
 const char* const kDoctorFooter = R"(
 Tests everything that recording needs and says what to do about what is missing. Changes nothing.

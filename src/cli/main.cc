@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "agent/agent.h"
 #include "base/procfs.h"
 #include "cli/run.h"
 #include "doctor/doctor.h"
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   const pyrometer::Commands commands = {
       .record = pyrometer::Record,
+      .agent = pyrometer::RunAgent,
       .examine = [] { return pyrometer::RunDoctor(pyrometer::Procfs{}); },
   };
   const pyrometer::Streams streams = {

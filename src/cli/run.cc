@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "cli/command_line.h"
 #include "cli/exit_status.h"
+#include "config/agent_config_text.h"
 #include "doctor/version.h"
 
 namespace pyrometer {
@@ -20,6 +21,13 @@ Result<void> Print(const Streams& streams, std::string_view text) {
   Result<void> written = WriteAll(streams.out, text);
   if (!written) return std::move(written).error().With("standard output");
   return written;
+}
+
+// Arguments and file names may contain anything, also what moves a terminal's cursor.
+std::string ErrorLine(std::string message) {
+  std::ranges::replace_if(
+      message, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
+  return fmt::format("pyrometer: {}\n", message);
 }
 
 // One call operator for each kind of command; they return the exit status.
@@ -54,6 +62,22 @@ struct Runner {
     }
     return commands.record(config);
   }
+
+  Result<int> operator()(const AgentOptions& options) const { return commands.agent(options); }
+
+  Result<int> operator()(const ConfigCheck& check) const {
+    const AgentConfigReport report = ExamineAgentConfig(check.options);
+    if (!report.errors.empty()) {
+      for (const std::string& error : report.errors) {
+        WriteMessage(streams.error, ErrorLine(error));
+      }
+      return kExitUsage;
+    }
+    const std::string name =
+        report.file.value_or(fmt::format("no {}, all defaults", kDefaultConfigFile));
+    RETURN_IF_ERROR(Print(streams, fmt::format("{}: ok\n{}", name, Describe(report.config))));
+    return kExitOk;
+  }
 };
 
 Result<int> Dispatch(int argc, const char* const* argv, const Commands& commands,
@@ -62,20 +86,12 @@ Result<int> Dispatch(int argc, const char* const* argv, const Commands& commands
   return std::visit(Runner{commands, streams}, command);
 }
 
-// Arguments and file names may contain anything, also what moves a terminal's cursor.
-std::string ErrorLine(const Error& error) {
-  std::string message = error.message();
-  std::ranges::replace_if(
-      message, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
-  return fmt::format("pyrometer: {}\n", message);
-}
-
 }  // namespace
 
 int Run(int argc, const char* const* argv, const Commands& commands, const Streams& streams) {
   const Result<int> status = Dispatch(argc, argv, commands, streams);
   if (status) return *status;
-  WriteMessage(streams.error, ErrorLine(status.error()));
+  WriteMessage(streams.error, ErrorLine(status.error().message()));
   return ExitStatus(status.error().code());
 }
 

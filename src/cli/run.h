@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "config/agent_options.h"
 #include "config/record_config.h"
 #include "doctor/doctor.h"
 #include "pyrometer/result.h"
@@ -12,6 +13,7 @@ namespace pyrometer {
 // What the command line starts; main.cc passes the real functions.
 struct Commands {
   std::function<Result<int>(const RecordConfig&)> record;
+  std::function<Result<int>(const AgentOptions&)> agent;
   std::function<DoctorReport()> examine;
 };
 

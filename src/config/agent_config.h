@@ -18,12 +18,16 @@ struct ClientTlsConfig {
   std::string cert_file;  // of the client; read again for each connection, with its key
   std::string key_file;
   std::string server_name;  // expected in the certificate; "": the host's
+
+  bool operator==(const ClientTlsConfig&) const = default;
 };
 
 struct BasicAuthConfig {
   std::string username;
   std::string password_file;  // one of the two
   std::string password;       // from the environment only
+
+  bool operator==(const BasicAuthConfig&) const = default;
 };
 
 struct RetryConfig {
@@ -31,6 +35,8 @@ struct RetryConfig {
   std::chrono::nanoseconds max_backoff{std::chrono::minutes(5)};
   // Also requests that may have arrived are sent again: they may be counted twice.
   bool at_least_once = false;
+
+  bool operator==(const RetryConfig&) const = default;
 };
 
 enum class SinkType { kPyroscope, kParca, kOtlp, kFile };
@@ -41,8 +47,10 @@ struct SinkConfig {
   std::string name;  // unique; the label `sink` of its metrics, its directory in the spool
 
   // Servers.
-  std::string url;  // pyroscope: "http://host:4040"; parca: "host:7070"; otlp: "http://host:4318"
-  bool insecure = false;  // parca, otlp with gRPC: no TLS
+  // pyroscope: "http://host:4040"; parca: "host:7070"; otlp: "http://host:4318", with gRPC
+  // "host:4317". The port of a http or https URL may be missing.
+  std::string url;
+  bool insecure = false;  // parca, otlp with gRPC: no TLS; HTTP: as `url` says
   bool grpc = false;      // otlp: gRPC instead of HTTP
   bool ingest = false;    // pyroscope: /ingest instead of push.v1
   std::string tenant;     // pyroscope
@@ -58,12 +66,16 @@ struct SinkConfig {
   std::string directory;
   uint64_t max_size = uint64_t{1} << 30;
   std::chrono::nanoseconds max_age{std::chrono::hours(7 * 24)};
+
+  bool operator==(const SinkConfig&) const = default;
 };
 
 struct FilterConfig {
   std::vector<std::string> comms;
   std::vector<std::string> cgroups;
   std::vector<std::string> exclude_cgroups;
+
+  bool operator==(const FilterConfig&) const = default;
 };
 
 struct ServerConfig {
@@ -71,18 +83,27 @@ struct ServerConfig {
   std::string cert_file;                  // both or neither
   std::string key_file;
   std::string bearer_token_file;
+
+  bool operator==(const ServerConfig&) const = default;
 };
 
 struct SpoolConfig {
   std::string directory = "/var/lib/pyrometer/spool";
   uint64_t max_size = uint64_t{1} << 30;  // 0: no spool
   std::chrono::nanoseconds max_age{std::chrono::hours(24)};
+
+  bool operator==(const SpoolConfig&) const = default;
 };
 
 struct LimitsConfig {
   double cpu = 0.01;  // share of all the machine's CPUs
   uint64_t memory = uint64_t{256} << 20;
+
+  bool operator==(const LimitsConfig&) const = default;
 };
+
+// Where profiles go if nothing is configured: a directory of files, for the last week.
+SinkConfig DefaultSink();
 
 // What `pyrometer agent` does; made from one YAML file and the command line. Every key of the file
 // is documented in packaging/pyrometer.yaml.
@@ -95,7 +116,7 @@ struct AgentConfig {
   ServerConfig server;
   SpoolConfig spool;
   LimitsConfig limits;
-  std::vector<SinkConfig> sinks;  // none in the file: one of files, in DefaultSink()'s directory
+  std::vector<SinkConfig> sinks;  // none: profiles are only scraped
 };
 
 }  // namespace pyrometer

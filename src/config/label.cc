@@ -23,13 +23,7 @@ bool IsName(std::string_view name) {
 
 }  // namespace
 
-Result<Label> ParseLabel(std::string_view text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string_view::npos) {
-    return Fail(ErrorCode::kInvalid, "label '{}' has no '='; write it like service=checkout", text);
-  }
-  const std::string_view name = text.substr(0, equals);
-  const std::string_view value = text.substr(equals + 1);
+Result<void> CheckLabel(std::string_view name, std::string_view value) {
   if (!IsName(name)) {
     return Fail(ErrorCode::kInvalid,
                 "label name '{}' may only have letters, digits and '_', with no digit first", name);
@@ -42,6 +36,17 @@ Result<Label> ParseLabel(std::string_view text) {
   if (!IsPrintable(value)) {
     return Fail(ErrorCode::kInvalid, "the value of label '{}' is not printable UTF-8 text", name);
   }
+  return {};
+}
+
+Result<Label> ParseLabel(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos) {
+    return Fail(ErrorCode::kInvalid, "label '{}' has no '='; write it like service=checkout", text);
+  }
+  const std::string_view name = text.substr(0, equals);
+  const std::string_view value = text.substr(equals + 1);
+  RETURN_IF_ERROR(CheckLabel(name, value));
   return Label(name, value);
 }
 

@@ -194,7 +194,7 @@ std::optional<ArtifactStore::Question> ArtifactStore::End(const Question& questi
     if (work == FileWork::kDone) {
       answer = Enter(question, outcome);
       counters_.failed += answer ? 0 : 1;
-      dropped = TakeLeastUsed();
+      dropped = TakeLeastUsed(budget_);
     } else {
       ++counters_.unanswered;
     }
@@ -293,11 +293,11 @@ void ArtifactStore::Keep(const ContentRef& content) {
 
 // Returns what is to be destroyed without the lock: that gives room on the disk back. The one used
 // last stays, however large.
-std::vector<ArtifactStore::Value> ArtifactStore::TakeLeastUsed() {
+std::vector<ArtifactStore::Value> ArtifactStore::TakeLeastUsed(size_t budget) {
   std::vector<Value> dropped;
   // A quarter of the spill file stays free for the tables that are being made.
   const uint64_t room = parts_.spill == nullptr ? 0 : parts_.spill->most() / 4 * 3;
-  while (kept_.size() > 1 && (counters_.bytes > budget_ || counters_.spilled_bytes > room)) {
+  while (kept_.size() > 1 && (counters_.bytes > budget || counters_.spilled_bytes > room)) {
     Content& last = *kept_.back();
     counters_.bytes -= last.bytes;
     counters_.tables_kept -= IsTable(last) ? 1 : 0;
@@ -306,6 +306,15 @@ std::vector<ArtifactStore::Value> ArtifactStore::TakeLeastUsed() {
     kept_.pop_back();
   }
   return dropped;
+}
+
+void ArtifactStore::DropKept() {
+  std::vector<Value> dropped;
+  {
+    const absl::MutexLock lock(&mutex_);
+    dropped = TakeLeastUsed(0);
+  }
+  // Freed outside of the lock.
 }
 
 ArtifactStore::Value ArtifactStore::ValueOf(const ContentRef& content) {

@@ -91,6 +91,10 @@ class ArtifactStore {
   std::shared_ptr<const UnwindTable> UnwindTableOf(const ContentRef& content);
   std::shared_ptr<const SymbolTable> SymbolsOf(const ContentRef& content);
 
+  // Drops all that is kept in memory but the last, as if it had long not been used: for when memory
+  // is short.
+  void DropKept();
+
   // No more unwind tables are made, and those being made are not finished: the answers are errors.
   void StopUnwindTables();
 
@@ -149,7 +153,7 @@ class ArtifactStore {
   std::optional<Question> NextOf(const Family& family) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool IsTable(const Content& content);
   void Keep(const ContentRef& content) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Value> TakeLeastUsed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Value> TakeLeastUsed(size_t budget) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Value ValueOf(const ContentRef& content);
 
   static void Read(const Work& work, Outcome& outcome);

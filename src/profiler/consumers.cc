@@ -16,6 +16,11 @@ ConsumerId Consumers::Attach(WindowConsumer& consumer, const WindowPeriod& perio
   return id;
 }
 
+void Consumers::SetPeriod(ConsumerId id, const WindowPeriod& period, const Moment& now) {
+  const absl::MutexLock lock(&mutex_);
+  if (attached_.contains(id)) schedule_.Add(id, period, now);
+}
+
 void Consumers::Detach(ConsumerId id) {
   std::shared_ptr<ConsumerThread> thread;
   {

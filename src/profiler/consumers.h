@@ -29,6 +29,9 @@ class Consumers {
   // `consumer` must outlive its attachment. It gets the windows from number `first` on.
   ConsumerId Attach(WindowConsumer& consumer, const WindowPeriod& period, const Moment& now,
                     uint64_t first);
+  // The period under way ends as if it had begun now; later ones follow. Nothing if there is no
+  // such consumer.
+  void SetPeriod(ConsumerId id, const WindowPeriod& period, const Moment& now);
   // Returns when the consumer has consumed what is in its queue. REQUIRES: not on its thread.
   void Detach(ConsumerId id);
   bool empty() const;

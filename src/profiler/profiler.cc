@@ -111,6 +111,10 @@ ConsumerId Profiler::Attach(WindowConsumer& consumer, const WindowPeriod& period
   return id;
 }
 
+void Profiler::SetPeriod(ConsumerId consumer, const WindowPeriod& period) {
+  Do([&] { consumers_.SetPeriod(consumer, period, Now()); });
+}
+
 void Profiler::Detach(ConsumerId consumer) {
   consumers_.Detach(consumer);
 }

@@ -106,6 +106,9 @@ class Profiler {
   // From now on `consumer` gets every window that begins, on a thread of its own. It must outlive
   // the profiler, or be detached.
   ConsumerId Attach(WindowConsumer& consumer, const WindowPeriod& period);
+  // Changes how long its periods are, without a gap: the one under way is now the first of the new
+  // length.
+  void SetPeriod(ConsumerId consumer, const WindowPeriod& period);
   // Returns when the consumer has consumed what is in its queue.
   void Detach(ConsumerId consumer);
 
@@ -120,6 +123,10 @@ class Profiler {
   // About the pids in the filter; see WindowSource.
   bool AnyWantedPid();
   void ForgetWantedPid(Pid pid);
+
+  // Gives up what is kept only because making it again takes time: unwind tables and symbol tables
+  // that the kernel side or a window does not use now.
+  void ShedCaches() { store_.DropKept(); }
 
   // What became of all ticks up to now. Windows dropped before they were named count as lost; what
   // a single consumer missed, it was told.

@@ -42,6 +42,16 @@ TEST(LatencyHistogram, KeepsFewMicrosecondsApart) {
   EXPECT_EQ(times.Quantile(0.7), microseconds(8));
 }
 
+TEST(LatencyHistogram, CountsThoseUpToALimit) {
+  LatencyHistogram times;
+  for (int64_t us = 1; us <= 2'000; ++us) times.Add(microseconds(us));
+  EXPECT_EQ(times.count(), 2'000);
+  EXPECT_EQ(times.sum(), microseconds(2'001'000));
+  EXPECT_EQ(times.CountUpTo(microseconds(1'023)), 1'023);
+  EXPECT_EQ(times.CountUpTo(microseconds(0)), 0);
+  EXPECT_EQ(times.CountUpTo(hours(1)), 2'000);
+}
+
 TEST(LatencyHistogram, TakesWhatClocksThatDisagreeOrStandStillMakeOfATime) {
   LatencyHistogram times;
   times.Add(microseconds(-7));

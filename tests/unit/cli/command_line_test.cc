@@ -129,7 +129,7 @@ TEST(ParseCommandLine, TakesOptionsBeforeTheCommandForItself) {
 
 TEST(ParseCommandLine, RefusesWrongUsageInOneLine) {
   const std::pair<Words, const char*> cases[] = {
-      {{}, "record, doctor or version"},
+      {{}, "record, agent, doctor or version"},
       {{"bogus"}, "bogus"},
       {{"--bogus"}, "--bogus"},
       {{"doctor", "record"}, "record"},
@@ -211,6 +211,82 @@ TEST(ParseCommandLine, ReadsTheOtherSubcommands) {
   EXPECT_TRUE(std::get<Examination>(*Parse({"doctor", "--json"})).json);
   EXPECT_TRUE(std::holds_alternative<ShowVersion>(*Parse({"version"})));
   EXPECT_TRUE(std::holds_alternative<ShowVersion>(*Parse({"--version"})));
+}
+
+TEST(ParseCommandLine, StartsAnAgentWithTheDefaultFile) {
+  const Result<ParsedCommand> parsed = Parse({"agent"});
+  ASSERT_TRUE(parsed.has_value());
+  const AgentOptions& options = std::get<AgentOptions>(*parsed);
+  EXPECT_EQ(options.config_file, std::nullopt);
+  EXPECT_EQ(options.frequency, std::nullopt);
+  EXPECT_FALSE(options.no_kernel);
+  EXPECT_THAT(options.pyroscope_urls, IsEmpty());
+}
+
+TEST(ParseCommandLine, ReadsEveryOptionOfTheAgent) {
+  const Result<ParsedCommand> parsed = Parse({"agent",
+                                              "--config",
+                                              "c.yaml",
+                                              "--frequency",
+                                              "49",
+                                              "--window",
+                                              "30s",
+                                              "--label",
+                                              "a=b",
+                                              "--label=c=d",
+                                              "--listen",
+                                              "",
+                                              "--no-kernel",
+                                              "--comm",
+                                              "nginx",
+                                              "--cgroup",
+                                              "/a",
+                                              "--exclude-cgroup",
+                                              "/b",
+                                              "--spool-directory",
+                                              "/s",
+                                              "--pyroscope",
+                                              "http://p:4040",
+                                              "--parca",
+                                              "p:7070",
+                                              "--parca",
+                                              "q:7070",
+                                              "--otlp",
+                                              "http://c:4318",
+                                              "-o",
+                                              "d"});
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
+  const AgentOptions& options = std::get<AgentOptions>(*parsed);
+  EXPECT_EQ(options.config_file, "c.yaml");
+  EXPECT_EQ(options.frequency, "49");
+  EXPECT_EQ(options.window, "30s");
+  EXPECT_THAT(options.labels, ElementsAre("a=b", "c=d"));
+  EXPECT_EQ(options.listen, "");
+  EXPECT_TRUE(options.no_kernel);
+  EXPECT_THAT(options.comms, ElementsAre("nginx"));
+  EXPECT_THAT(options.cgroups, ElementsAre("/a"));
+  EXPECT_THAT(options.exclude_cgroups, ElementsAre("/b"));
+  EXPECT_EQ(options.spool_directory, "/s");
+  EXPECT_THAT(options.pyroscope_urls, ElementsAre("http://p:4040"));
+  EXPECT_THAT(options.parca_addresses, ElementsAre("p:7070", "q:7070"));
+  EXPECT_THAT(options.otlp_endpoints, ElementsAre("http://c:4318"));
+  EXPECT_THAT(options.output_directories, ElementsAre("d"));
+}
+
+TEST(ParseCommandLine, ChecksTheConfigurationInsteadOfStarting) {
+  const Result<ParsedCommand> parsed = Parse({"agent", "--check-config", "--config", "c.yaml"});
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(std::get<ConfigCheck>(*parsed).options.config_file, "c.yaml");
+}
+
+TEST(ParseCommandLine, RefusesWhatTheAgentDoesNotKnow) {
+  for (const Words& words :
+       {Words{"agent", "--frequncy", "9"}, Words{"agent", "word"}, Words{"agent", "--config"},
+        Words{"agent", "--config="}, Words{"agent", "--", "make"}, Words{"agent", "record"}}) {
+    const Result<ParsedCommand> parsed = Parse(words);
+    ASSERT_FALSE(parsed.has_value()) << words.back();
+    EXPECT_EQ(parsed.error().code(), ErrorCode::kInvalid);
+  }
 }
 
 }  // namespace

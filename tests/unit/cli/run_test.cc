@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,10 @@ class RunTest : public testing::Test {
           return record_status_;
         },
         .examine = [this] { return report_; },
+        .agent = [this](const AgentOptions& options) -> Result<int> {
+          started_ = options;
+          return 0;
+        },
     };
     const Streams streams = {.out = out_.get(),
                              .error = error_.get(),
@@ -50,6 +55,7 @@ class RunTest : public testing::Test {
   std::optional<Error> record_error_;
   DoctorReport report_;
   std::optional<RecordConfig> recorded_;
+  std::optional<AgentOptions> started_;
 
  private:
   static std::string Content(const UniqueFd& file) {
@@ -123,6 +129,39 @@ TEST_F(RunTest, FailsIfStandardOutputIsFull) {
   out_ = *Open("/dev/full", O_WRONLY);
   EXPECT_EQ(Run({"version"}), 1);
   EXPECT_THAT(Errors(), HasSubstr("standard output"));
+}
+
+TEST_F(RunTest, StartsTheAgentWithItsOptionsUnread) {
+  EXPECT_EQ(Run({"agent", "--config", "/nonexistent", "--window", "5s"}), 0);
+  ASSERT_TRUE(started_.has_value());
+  EXPECT_EQ(started_->config_file, "/nonexistent");
+  EXPECT_EQ(started_->window, "5s");
+}
+
+TEST_F(RunTest, TellsWhatAGoodConfigurationMeans) {
+  EXPECT_EQ(Run({"agent", "--check-config", "--config", "/dev/null", "--pyroscope", "http://p"}),
+            0);
+  EXPECT_THAT(Out(), StartsWith("/dev/null: ok\n"));
+  EXPECT_THAT(Out(), HasSubstr("pyroscope: http://p (pyroscope's push, no TLS)\n"));
+  EXPECT_EQ(Errors(), "");
+  EXPECT_FALSE(started_.has_value());
+}
+
+TEST_F(RunTest, PrintsEveryErrorOfAConfiguration) {
+  EXPECT_EQ(Run({"agent", "--check-config", "--config", "/dev/null", "--window", "soon",
+                 "--frequency", "\033[2J\n0"}),
+            2);
+  EXPECT_THAT(Errors(), HasSubstr("pyrometer: --window: found 'soon', expected a duration"));
+  EXPECT_THAT(Errors(), HasSubstr("pyrometer: --frequency: "));
+  EXPECT_EQ(std::ranges::count(Errors(), '\n'), 2);
+  EXPECT_EQ(Out(), "");
+  EXPECT_FALSE(started_.has_value());
+}
+
+TEST_F(RunTest, ExplainsTheAgentWithExamples) {
+  EXPECT_EQ(Run({"agent", "--help"}), 0);
+  EXPECT_THAT(Out(), HasSubstr("default /etc/pyrometer/pyrometer.yaml if it exists"));
+  EXPECT_THAT(Out(), HasSubstr("pyrometer agent --pyroscope http://pyroscope:4040"));
 }
 
 }  // namespace

@@ -221,6 +221,15 @@ TEST_F(ArtifactStoreTest, MakesADroppedTableAgainAsTheSameContent) {
   EXPECT_EQ(store_->UnwindTableOf(first)->content, number);
 }
 
+TEST_F(ArtifactStoreTest, DropsAllButTheLastWhenMemoryIsShort) {
+  const ArtifactStore::ContentRef first = Get(CopyOf(program_));
+  const ArtifactStore::ContentRef second = Get(CopyOf(program_, "other"));
+  EXPECT_EQ(store_->counters().tables_kept, 2U);
+  store_->DropKept();
+  EXPECT_EQ(store_->UnwindTableOf(first), nullptr);
+  EXPECT_NE(store_->UnwindTableOf(second), nullptr);
+}
+
 TEST_F(ArtifactStoreTest, SaysWhyThereIsNoTable) {
   const std::vector<std::byte> text(100, std::byte{'#'});
   EXPECT_EQ(Ask(CopyOf(text)).get().error().code(), ErrorCode::kInvalid);

@@ -41,6 +41,15 @@ TEST_F(ConsumersTest, GiveEveryWindowToEverybody) {
   EXPECT_THAT(slow_.Await(1), ElementsAre(FakeConsumer::Got{3, 0, 99, true}));
 }
 
+TEST_F(ConsumersTest, ChangeHowLongAPeriodIs) {
+  const ConsumerId id = Attach(quick_);
+  const Moment now{clock_.Now(), clock_.WallNow()};
+  consumers_.SetPeriod(id, {.length = seconds(2)}, now);
+  EXPECT_EQ(consumers_.EndOfWindow(now.monotonic), After(now.monotonic, seconds(2)));
+  consumers_.SetPeriod(id + 1, {.length = seconds(1)}, now);
+  EXPECT_EQ(consumers_.EndOfWindow(now.monotonic), After(now.monotonic, seconds(2)));
+}
+
 TEST_F(ConsumersTest, LetOneThatSleepsKeepNobodyWaitingAndTellItWhatItMissed) {
   Attach(quick_);
   const ConsumerId slow = Attach(slow_);

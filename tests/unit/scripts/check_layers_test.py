@@ -87,7 +87,9 @@ class CheckLayersTest(script.TreeTest):
     def test_confines_third_parties(self):
         for header, name in (("<bpf/libbpf.h>", "libbpf"), ('"other/sampler.skel.h"', "libbpf"),
                              ('"other/pprof.pb.h"', "protobuf"),
-                             ("<google/protobuf/message.h>", "protobuf")):
+                             ("<google/protobuf/message.h>", "protobuf"),
+                             ("<httplib.h>", "cpp-httplib"),
+                             ("<prometheus/text_serializer.h>", "prometheus-cpp")):
             with self.subTest(header):
                 self.module("base", source=f"#include {header}")
                 self.assert_breach("src/base/base.cc:1", name)
@@ -95,7 +97,9 @@ class CheckLayersTest(script.TreeTest):
     def test_confines_the_libraries_of_third_parties(self):
         for library, name in (("bpf", "libbpf"), ("sampler_skeleton", "libbpf"),
                               ("pyrometer_proto_pprof", "protobuf"),
-                              ("protobuf::libprotobuf", "protobuf")):
+                              ("protobuf::libprotobuf", "protobuf"),
+                              ("PkgConfig::httplib", "cpp-httplib"),
+                              ("prometheus-cpp::core", "prometheus-cpp")):
             with self.subTest(library):
                 self.module("base", libs=library)
                 self.assert_breach("src/base/CMakeLists.txt", library, name)

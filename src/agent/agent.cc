@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "agent/destinations.h"
+#include "agent/guest.h"
+#include "agent/local_view.h"
+#include "agent/privileges.h"
+#include "agent/process_labels.h"
+#include "agent/recent_windows.h"
+#include "agent/service_manager.h"
+#include "agent/targets.h"
+#include "agent/window_shipper.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/file_process.h"
+#include "base/log.h"
+#include "base/pid_namespace.h"
+#include "base/stop_signals.h"
+#include "profiler/profiler.h"
+#include "sampler/sample_rate.h"
+#include "server/http_server.h"
+
+namespace pyrometer {
+namespace {
+
+// From SIGTERM to the end at most 5 s: 2 for the engine's last window, 2 for the sinks.
+constexpr std::chrono::seconds kTimeToFinish{2};
+constexpr std::chrono::seconds kTimeToSend{2};
+// Of all threads but those that speak with the network, which are nicer: what the agent does may
+// wait a little, but has to go on while others take all CPUs.
+constexpr int kNiceness = 5;
+constexpr std::chrono::nanoseconds kStep = std::chrono::seconds(1);
+// For the page's flame graph; an eighth of the memory budget, but not more than this.
+constexpr size_t kMostRecentBytes = size_t{24} << 20;
+
+Labels AsLabels(std::vector<std::pair<std::string, std::string>> labels) {
+  std::ranges::sort(labels);
+  return labels;
+}
+
+double CpuLimitOf(const AgentConfig& config) {
+  return config.limits.cpu *
+         static_cast<double>(std::max<long>(::sysconf(_SC_NPROCESSORS_ONLN), 1));
+}
+
+Guest::Limits GuestLimits(const AgentConfig& config) {
+  return {.frequency = config.frequency, .cpu = CpuLimitOf(config), .memory = config.limits.memory};
+}
+
+DeliverySettings DeliveryOf(const AgentConfig& config) {
+  return {.spool = config.spool, .memory = config.limits.memory, .window = config.window};
+}
+
+// "sink pyroscope: offered=10 delivered=8 spooled=0 dropped=2 (rejected=2)"
+std::string AccountingLine(const Destinations::State& sink) {
+  const DeliveryTicks& ticks = sink.counters.ticks;
+  uint64_t dropped = 0;
+  std::string reasons;
+  for (const auto& [reason, count] : ticks.dropped) {
+    dropped += count;
+    reasons += fmt::format("{}{}={}", reasons.empty() ? "" : " ", reason, count);
+  }
+  return fmt::format("sink {}: offered={} delivered={} spooled={} dropped={}{}{}{}", sink.name,
+                     ticks.offered, ticks.delivered, ticks.spooled, dropped,
+                     reasons.empty() ? "" : " (", reasons, reasons.empty() ? "" : ")");
+}
+
+class Agent {
+ public:
+  static Result<std::unique_ptr<Agent>> Start(const AgentOptions& options, AgentConfig config);
+
+  // Until a signal ends it.
+  void Run(const StopSignals& signals);
+
+  // Sends what is left.
+  void Finish();
+
+ private:
+  Agent(const AgentOptions& options, AgentConfig config)
+      : options_(options), config_(std::move(config)) {}
+
+  Result<void> OpenProfiler();
+  Result<void> StartServer();
+  void Greet() const;
+  void Step();
+  void LookAtUse(MonotonicTime now);
+  void FollowTargets();
+  void TellServiceManager();
+  void Reload();
+  Result<void> TakeOver(AgentConfig next);
+  Result<void> ChangeSampling(const AgentConfig& next);
+  void ChangeServer(const ServerConfig& before);
+  void ApplyDenied(const std::vector<uint64_t>& next);
+  void PublishFacts();
+
+  const AgentOptions options_;
+  AgentConfig config_;
+  const Procfs procfs_;
+  const Clock clock_;
+  Log log_{clock_};
+  const ServiceManager service_manager_{};
+  ProcessLabels labels_;
+  std::unique_ptr<Destinations> destinations_;
+  std::unique_ptr<RecentWindows> recent_;
+  std::unique_ptr<WindowShipper> shipper_;  // outlives the profiler, which it is attached to
+  std::unique_ptr<Guest> guest_;
+  std::unique_ptr<Profiler> profiler_;
+  ConsumerId consumer_ = 0;
+  std::unique_ptr<LocalView> view_;
+  std::unique_ptr<HttpServer> server_;
+  Targets targets_;
+  std::vector<uint64_t> denied_;  // sorted
+  LocalView::Facts facts_;
+  MonotonicTime last_look_;
+  MonotonicTime last_watchdog_;
+};
+
+Result<void> Agent::OpenProfiler() {
+  RETURN_IF_ERROR(CheckPidNamespace(procfs_));
+  RETURN_IF_ERROR(CheckSampleRate(procfs_, config_.frequency));
+  ASSIGN_OR_RETURN(targets_, FindTargets(procfs_, config_.filter));
+  // While there is one thread.
+  ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
+  ASSIGN_OR_RETURN(profiler_, Profiler::Open({.procfs = procfs_,
+                                              .frequency = config_.frequency,
+                                              .kernel_stacks = config_.kernel_stacks,
+                                              .filter = targets_.filter,
+                                              .longest_window = config_.window,
+                                              .observer = &labels_,
+                                              .files = std::move(files)}));
+  return {};
+}
+
+Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentConfig config) {
+  std::unique_ptr<Agent> agent(new Agent(options, std::move(config)));
+  const AgentConfig& wanted = agent->config_;
+  agent->recent_ =
+      std::make_unique<RecentWindows>(std::min<size_t>(kMostRecentBytes, wanted.limits.memory / 8));
+  agent->shipper_ = std::make_unique<WindowShipper>(
+      AsLabels(wanted.labels), [agent = agent.get()](const ShippedWindow& window) {
+        agent->recent_->Add(window);
+        agent->destinations_->Offer(window);
+      });
+  agent->guest_ = std::make_unique<Guest>(GuestLimits(wanted), [agent = agent.get()] {
+    return MeasureOwnUse(agent->procfs_, Pid(static_cast<uint32_t>(::getpid())));
+  });
+  RETURN_IF_ERROR(agent->OpenProfiler());
+  agent->destinations_ = std::make_unique<Destinations>(agent->clock_, agent->log_);
+  RETURN_IF_ERROR(agent->destinations_->Apply(wanted.sinks, DeliveryOf(wanted)));
+  agent->view_ = std::make_unique<LocalView>(LocalView::Parts{.profiler = *agent->profiler_,
+                                                              .shipper = *agent->shipper_,
+                                                              .recent = *agent->recent_,
+                                                              .destinations = *agent->destinations_,
+                                                              .guest = *agent->guest_,
+                                                              .clock = agent->clock_},
+                                             LocalView::Facts{});
+  agent->PublishFacts();
+  RETURN_IF_ERROR(agent->StartServer());
+  agent->consumer_ =
+      agent->profiler_->Attach(*agent->shipper_, {.length = wanted.window, .aligned = true});
+  RETURN_IF_ERROR(agent->profiler_->Start());
+  agent->ApplyDenied(agent->targets_.denied);
+  agent->Greet();
+  return agent;
+}
+
+Result<void> Agent::StartServer() {
+  server_.reset();
+  const ServerConfig& wanted = config_.server;
+  if (wanted.listen.empty()) return {};
+  HttpServerOptions options;
+  options.listen = wanted.listen;
+  options.cert_file = wanted.cert_file;
+  options.key_file = wanted.key_file;
+  options.bearer_token_file = wanted.bearer_token_file;
+  ASSIGN_OR_RETURN(server_, WithoutPrivileges([&] {
+                     ::pthread_setname_np(::pthread_self(), "server");  // its threads inherit it
+                     return HttpServer::Start(*view_, options);
+                   }));
+  return {};
+}
+
+void Agent::Greet() const {
+  std::string text = fmt::format("pyrometer: sampling at {} Hz", config_.frequency.value);
+  for (const Destinations::State& sink : destinations_->states()) {
+    text += fmt::format(", {} to {}", sink.name, sink.address);
+  }
+  if (server_ != nullptr) {
+    text += fmt::format("; see {}://{}/", config_.server.cert_file.empty() ? "http" : "https",
+                        server_->address());
+  }
+  WriteMessage(STDERR_FILENO, text + "\n");
+  service_manager_.Ready(fmt::format("sampling at {} Hz", config_.frequency.value));
+}
+
+void Agent::Run(const StopSignals& signals) {
+  last_look_ = last_watchdog_ = clock_.Now();
+  pollfd wait{.fd = signals.fd(), .events = POLLIN, .revents = 0};
+  const auto step = std::chrono::duration_cast<std::chrono::milliseconds>(kStep);
+  while (true) {
+    if (::poll(&wait, 1, static_cast<int>(step.count())) > 0) {
+      while (const std::optional<int> signal = signals.Next()) {
+        if (*signal != SIGHUP) return;
+        Reload();
+      }
+    }
+    Step();
+  }
+}
+
+void Agent::Step() {
+  const MonotonicTime now = clock_.Now();
+  TellServiceManager();
+  if (Between(last_look_, now) < Guest::kInterval) return;
+  last_look_ = now;
+  LookAtUse(now);
+  FollowTargets();
+  PublishFacts();
+}
+
+void Agent::LookAtUse(MonotonicTime now) {
+  const Guest::Advice advice = guest_->Look(now);
+  if (advice.shed) {
+    recent_->Shed();
+    profiler_->ShedCaches();
+    ::malloc_trim(0);
+  }
+  if (!advice.frequency) return;
+  log_.Warn("CPU budget", fmt::format("sampling at {} Hz from now on, to stay at {:.2f} % of a CPU",
+                                      advice.frequency->value, 100 * CpuLimitOf(config_)));
+  const Result<void> changed =
+      profiler_->Change({.frequency = advice.frequency, .filter = std::nullopt});
+  if (!changed) log_.Failed("changing the frequency", changed.error());
+}
+
+// Cgroups come and go, and a name may mean another one than before.
+void Agent::FollowTargets() {
+  if (config_.filter.cgroups.empty() && config_.filter.exclude_cgroups.empty()) return;
+  Result<Targets> found = FindTargets(procfs_, config_.filter);
+  if (!found) {
+    log_.Failed("looking for cgroups", found.error());
+    return;
+  }
+  if (*found == targets_) return;
+  if (found->filter.cgroups != targets_.filter.cgroups) {
+    const Result<void> changed =
+        profiler_->Change({.frequency = std::nullopt, .filter = found->filter});
+    if (!changed) {
+      log_.Failed("following cgroups", changed.error());
+      return;
+    }
+  }
+  ApplyDenied(found->denied);
+  targets_ = *std::move(found);
+}
+
+void Agent::ApplyDenied(const std::vector<uint64_t>& next) {
+  for (const uint64_t cgroup : denied_) {
+    if (!std::ranges::binary_search(next, cgroup)) profiler_->Allow(cgroup);
+  }
+  std::vector<uint64_t> denied;
+  for (const uint64_t cgroup : next) {
+    const bool known = std::ranges::binary_search(denied_, cgroup);
+    const Result<void> result = known ? Result<void>() : profiler_->Deny(cgroup);
+    if (result) {
+      denied.push_back(cgroup);
+    } else {
+      log_.Failed("excluding a cgroup", result.error());
+    }
+  }
+  denied_ = std::move(denied);
+}
+
+void Agent::TellServiceManager() {
+  const auto interval = ServiceManager::WatchdogInterval();
+  const MonotonicTime now = clock_.Now();
+  if (!interval || Between(last_watchdog_, now) < *interval / 3) return;
+  last_watchdog_ = now;
+  // An engine that hangs is for the service manager to restart.
+  if (view_->WhyNotHealthy().empty()) service_manager_.Watchdog();
+}
+
+void Agent::Reload() {
+  service_manager_.Reloading();
+  Result<AgentConfig> next = MakeAgentConfig(options_);
+  Result<void> taken = next ? TakeOver(*std::move(next)) : std::move(next).error();
+  if (taken) {
+    ++facts_.reloads;
+    facts_.reload_error.clear();
+    WriteMessage(STDERR_FILENO, "pyrometer: the configuration was read again and is in force\n");
+  } else {
+    ++facts_.failed_reloads;
+    facts_.reload_error = taken.error().message();
+    WriteMessage(STDERR_FILENO, fmt::format("pyrometer: the old configuration stays in force: {}\n",
+                                            facts_.reload_error));
+  }
+  PublishFacts();
+  service_manager_.Ready(fmt::format("sampling at {} Hz", config_.frequency.value));
+}
+
+// What can fail comes first, so that a refused configuration leaves the old one in force whole.
+Result<void> Agent::TakeOver(AgentConfig next) {
+  if (next.kernel_stacks != config_.kernel_stacks) {
+    return Fail(ErrorCode::kUnsupported, "kernel_stacks cannot change while the agent runs");
+  }
+  RETURN_IF_ERROR(CheckSampleRate(procfs_, next.frequency));
+  RETURN_IF_ERROR(ChangeSampling(next));
+  Result<void> delivered = destinations_->Apply(next.sinks, DeliveryOf(next));
+  if (!delivered) {
+    const Result<void> back = ChangeSampling(config_);
+    if (!back) log_.Failed("going back to the old configuration", back.error());
+    return delivered;
+  }
+  profiler_->SetPeriod(consumer_, {.length = next.window, .aligned = true});
+  shipper_->SetLabels(AsLabels(next.labels));
+  guest_->SetLimits(GuestLimits(next));
+  const ServerConfig before = std::exchange(config_, std::move(next)).server;
+  ChangeServer(before);
+  return {};
+}
+
+Result<void> Agent::ChangeSampling(const AgentConfig& next) {
+  ASSIGN_OR_RETURN(Targets targets, FindTargets(procfs_, next.filter));
+  SamplingChange change;
+  if (next.frequency != guest_->status().frequency) change.frequency = next.frequency;
+  if (!(targets == targets_)) change.filter = targets.filter;
+  if (change.frequency || change.filter) RETURN_IF_ERROR(profiler_->Change(change));
+  ApplyDenied(targets.denied);
+  targets_ = std::move(targets);
+  return {};
+}
+
+// The server is the last to change: if its new address is taken, the old one is served again.
+void Agent::ChangeServer(const ServerConfig& before) {
+  if (config_.server == before) return;
+  Result<void> started = StartServer();
+  if (started) return;
+  log_.Failed("the new server", started.error());
+  config_.server = before;
+  started = StartServer();
+  if (!started) log_.Failed("the old server", started.error());
+}
+
+void Agent::PublishFacts() {
+  facts_.config = config_;
+  facts_.missing_cgroups = targets_.missing;
+  facts_.server_troubles = server_ == nullptr ? std::vector<std::string>() : server_->Troubles();
+  view_->SetFacts(facts_);
+}
+
+void Agent::Finish() {
+  service_manager_.Stopping();
+  server_.reset();
+  const auto begin = std::chrono::steady_clock::now();
+  const bool complete = profiler_->Stop(begin + kTimeToFinish);
+  profiler_->Detach(consumer_);
+  for (const Destinations::State& sink : destinations_->Close(After(clock_.Now(), kTimeToSend))) {
+    WriteMessage(STDERR_FILENO, AccountingLine(sink) + "\n");
+  }
+  if (!complete) {
+    WriteMessage(STDERR_FILENO,
+                 "pyrometer: not everything could be unwound and named within 2 s of the end\n");
+  }
+}
+
+}  // namespace
+
+Result<int> RunAgent(const AgentOptions& options) {
+  ASSIGN_OR_RETURN(AgentConfig config, MakeAgentConfig(options));
+  ASSIGN_OR_RETURN(const StopSignals signals, StopSignals::Block(StopSignals::Also::kHangup));
+  RETURN_IF_ERROR(KeepOnlyProfilingPrivileges());
+  ::setpriority(PRIO_PROCESS, 0, kNiceness);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent, Agent::Start(options, std::move(config)));
+  agent->Run(signals);
+  agent->Finish();
+  return 0;
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/destinations.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "agent/privileges.h"
+#include "agent/sinks.h"
+#include "export/outbox.h"
+#include "export/spool_directory.h"
+
+namespace pyrometer {
+namespace {
+
+// For a sink that a new configuration does without.
+constexpr std::chrono::seconds kTimeToLeave{2};
+// Hosts that are aligned to the wall clock close their windows at the same moment: their pushes
+// are spread over a twentieth of the window.
+constexpr int kJitterPart = 20;
+constexpr uint64_t kMostMemory = uint64_t{32} << 20;
+
+void BecomeNetworkThread() {
+  ::pthread_setname_np(::pthread_self(), "sink");
+  DropThreadPrivileges();
+  // Delivery can wait; what it has taken from the kernel is safe. Linux has a niceness per thread.
+  ::setpriority(PRIO_PROCESS, 0, 10);
+}
+
+OutboxOptions OptionsOf(const SinkConfig& config, const DeliverySettings& settings,
+                        uint64_t spooled_sinks) {
+  OutboxOptions options;
+  options.name = config.name;
+  options.concurrency = config.concurrency;
+  options.max_memory = std::min(kMostMemory, settings.memory / 8);
+  options.retry.min_backoff = config.retry.min_backoff;
+  options.retry.max_backoff = config.retry.max_backoff;
+  options.retry.at_least_once = config.retry.at_least_once;
+  options.max_age = settings.spool.max_age;
+  options.on_thread_start = BecomeNetworkThread;
+  if (config.type == SinkType::kFile) return options;  // a disk that fails needs no second one
+  options.jitter = settings.window / kJitterPart;
+  if (settings.spool.max_size == 0) return options;
+  options.spool =
+      SpoolOptions{.directory = settings.spool.directory + "/" + SpoolNameOf(config.name),
+                   .max_size = settings.spool.max_size / std::max<uint64_t>(spooled_sinks, 1),
+                   .max_age = settings.spool.max_age};
+  return options;
+}
+
+uint64_t CountSpooled(const std::vector<SinkConfig>& sinks) {
+  return static_cast<uint64_t>(
+      std::ranges::count_if(sinks, [](const SinkConfig& s) { return s.type != SinkType::kFile; }));
+}
+
+}  // namespace
+
+struct Destinations::Destination {
+  SinkConfig config;
+  std::unique_ptr<ProfileSink> sink;
+  std::unique_ptr<Outbox> outbox;  // before the sink at the end
+};
+
+Destinations::Destinations(const Clock& clock, Log& log) : clock_(clock), log_(log) {}
+
+Destinations::~Destinations() {
+  Close(clock_.Now());
+}
+
+Result<void> Destinations::Apply(const std::vector<SinkConfig>& sinks,
+                                 const DeliverySettings& settings) {
+  List old;
+  {
+    const absl::MutexLock lock(&mutex_);
+    old = list_;
+  }
+  const bool same_settings = settings == settings_;
+  List next;
+  std::vector<Destination*> fresh;
+  for (const SinkConfig& config : sinks) {
+    const auto known = std::ranges::find_if(
+        old, [&](const auto& d) { return same_settings && d->config == config; });
+    if (known != old.end()) {
+      next.push_back(*known);
+      continue;
+    }
+    auto made = std::make_shared<Destination>();
+    made->config = config;
+    ASSIGN_OR_RETURN(made->sink, WithoutPrivileges([&] { return MakeSink(config, clock_); }));
+    fresh.push_back(made.get());
+    next.push_back(std::move(made));
+  }
+  List gone;
+  std::ranges::copy_if(old, std::back_inserter(gone),
+                       [&](const auto& d) { return std::ranges::find(next, d) == next.end(); });
+  const uint64_t spooled = CountSpooled(sinks);
+  settings_ = settings;
+  Replace(gone, std::move(next), fresh, spooled);
+  return {};
+}
+
+// A spool's directory is one outbox's at a time, so the old ones end before the new ones begin.
+void Destinations::Replace(const List& gone, List next, const std::vector<Destination*>& fresh,
+                           uint64_t spooled) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    std::erase_if(list_, [&](const auto& d) { return std::ranges::find(gone, d) != gone.end(); });
+    is_holding_ = true;
+  }
+  CloseAll(gone, After(clock_.Now(), kTimeToLeave));
+  for (Destination* const made : fresh) {
+    made->outbox = std::make_unique<Outbox>(OptionsOf(made->config, settings_, spooled),
+                                            *made->sink, clock_, log_);
+  }
+  const absl::MutexLock lock(&mutex_);
+  for (const ShippedWindow& window : held_) {
+    for (Destination* const made : fresh) made->outbox->Offer(window);
+  }
+  held_.clear();
+  is_holding_ = false;
+  list_ = std::move(next);
+}
+
+void Destinations::Offer(const ShippedWindow& window) {
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& destination : list_) destination->outbox->Offer(window);
+  if (is_holding_) held_.push_back(window);
+}
+
+void Destinations::CloseAll(const List& list, MonotonicTime deadline) {
+  std::vector<std::jthread> closing;
+  closing.reserve(list.size());
+  for (const auto& destination : list) {
+    closing.emplace_back([outbox = destination->outbox.get(), deadline] {
+      BecomeNetworkThread();
+      outbox->Close(deadline);
+    });
+  }
+}
+
+std::vector<Destinations::State> Destinations::Close(MonotonicTime deadline) {
+  List list;
+  {
+    const absl::MutexLock lock(&mutex_);
+    list = std::exchange(list_, {});
+  }
+  CloseAll(list, deadline);
+  return StatesOf(list);
+}
+
+std::vector<Destinations::State> Destinations::states() const {
+  const absl::MutexLock lock(&mutex_);
+  return StatesOf(list_);
+}
+
+std::vector<Destinations::State> Destinations::StatesOf(const List& list) {
+  std::vector<State> states;
+  states.reserve(list.size());
+  for (const auto& destination : list) {
+    states.push_back({.name = destination->config.name,
+                      .type = std::string(Name(destination->config.type)),
+                      .address = ShownAddress(destination->config),
+                      .counters = destination->outbox->counters()});
+  }
+  return states;
+}
+
+std::string_view Name(SinkType type) {
+  switch (type) {
+    case SinkType::kPyroscope:
+      return "pyroscope";
+    case SinkType::kParca:
+      return "parca";
+    case SinkType::kOtlp:
+      return "otlp";
+    case SinkType::kFile:
+      break;
+  }
+  return "file";
+}
+
+std::string ShownAddress(const SinkConfig& sink) {
+  if (sink.type == SinkType::kFile) return sink.directory;
+  const size_t scheme = sink.url.find("://");
+  const size_t host = scheme == std::string::npos ? 0 : scheme + 3;
+  const size_t at = sink.url.find('@', host);
+  const size_t path = sink.url.find('/', host);
+  if (at == std::string::npos || (path != std::string::npos && path < at)) return sink.url;
+  return sink.url.substr(0, host) + sink.url.substr(at + 1);
+}
+
+}  // namespace pyrometer

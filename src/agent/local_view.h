@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/agent_metrics.h"
+#include "agent/destinations.h"
+#include "agent/guest.h"
+#include "agent/recent_windows.h"
+#include "agent/window_shipper.h"
+#include "config/agent_config.h"
+#include "profiler/profiler.h"
+#include "server/agent_view.h"
+
+namespace pyrometer {
+
+// What the agent tells its server, put together from its parts. Thread-safe.
+class LocalView final : public AgentView {
+ public:
+  // All outlive this.
+  struct Parts {
+    Profiler& profiler;
+    const WindowShipper& shipper;
+    const RecentWindows& recent;
+    const Destinations& destinations;
+    const Guest& guest;
+    const Clock& clock;
+  };
+  // What the agent's main thread knows, and changes at a reload.
+  struct Facts {
+    AgentConfig config;
+    std::vector<std::string> missing_cgroups;
+    std::string reload_error;  // of the last reload; "": it took effect
+    uint64_t reloads = 0;
+    uint64_t failed_reloads = 0;
+    std::vector<std::string> server_troubles;
+  };
+
+  LocalView(const Parts& parts, Facts facts);
+
+  void SetFacts(Facts facts);
+
+  std::vector<Metric> Metrics() override;
+  AgentStatus Status() override;
+  std::vector<std::string> WhyNotHealthy() override;
+  std::vector<std::string> WhyNotReady() override;
+  Result<std::string> FlameGraph(std::chrono::seconds span) override;
+  Result<std::string> CollectProfile(const ProfileQuery& query,
+                                     const std::stop_token& stop) override;
+
+ private:
+  Facts facts() const;
+  SamplingStatus Sampling(const Facts& facts) const;
+
+  const Parts parts_;
+  const std::chrono::system_clock::time_point since_;
+  const MonotonicTime began_;
+  mutable absl::Mutex mutex_;
+  Facts facts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace pyrometer

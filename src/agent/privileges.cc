@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/privileges.h"
+
+#include <cap-ng.h>
+#include <sys/prctl.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/system_error.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr std::array kNeeded = {CAP_BPF,    CAP_PERFMON,         CAP_SYS_PTRACE,
+                                CAP_SYSLOG, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE};
+
+constexpr auto kHeld = static_cast<capng_type_t>(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
+
+// libcap-ng has the state of each thread in a variable of that thread.
+Result<void> ReadState() {
+  if (capng_get_caps_process() != 0) return SystemError(errno, "reading capabilities");
+  return {};
+}
+
+}  // namespace
+
+Result<void> KeepOnlyProfilingPrivileges() {
+  RETURN_IF_ERROR(ReadState());
+  std::vector<int> kept;
+  for (const int capability : kNeeded) {
+    if (capng_have_capability(CAPNG_PERMITTED, static_cast<unsigned>(capability)) == 1) {
+      kept.push_back(capability);
+    }
+  }
+  const bool may_bound = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP) == 1;
+  capng_clear(CAPNG_SELECT_BOTH);
+  for (const int capability : kept) {
+    capng_update(CAPNG_ADD, kHeld, static_cast<unsigned>(capability));
+    if (may_bound) {
+      capng_update(CAPNG_ADD, CAPNG_BOUNDING_SET, static_cast<unsigned>(capability));
+    }
+  }
+  // An ambient set cannot outlive the inheritable one, which is now empty.
+  if (capng_apply(may_bound ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS) != 0) {
+    return SystemError(errno, "giving up capabilities");
+  }
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    return SystemError(errno, "giving up new privileges");
+  }
+  return {};
+}
+
+void DropThreadPrivileges() {
+  if (!ReadState()) return;
+  capng_clear(CAPNG_SELECT_CAPS);
+  capng_apply(CAPNG_SELECT_CAPS);
+}
+
+std::vector<std::string> Privileges() {
+  std::vector<std::string> names;
+  if (!ReadState()) return names;
+  for (unsigned capability = 0; capability <= CAP_LAST_CAP; ++capability) {
+    if (capng_have_capability(CAPNG_EFFECTIVE, capability) != 1) continue;
+    if (const char* const name = capng_capability_to_name(capability)) names.emplace_back(name);
+  }
+  return names;
+}
+
+}  // namespace pyrometer

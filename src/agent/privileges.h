@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Gives up, for this thread and those it starts later, all capabilities but those that profiling
+// needs (BPF, PERFMON, SYS_PTRACE, DAC_READ_SEARCH, SYSLOG, CHECKPOINT_RESTORE), and the ways to
+// get others (new privileges, the bounding set). Before Linux 5.8 has its BPF and PERFMON,
+// SYS_ADMIN stays. Call it while there is one thread. Errors: kInternal.
+Result<void> KeepOnlyProfilingPrivileges();
+
+// Gives up all capabilities of the calling thread: for threads that speak with the network.
+void DropThreadPrivileges();
+
+// Calls `make` in a thread without capabilities, so that the threads that it starts, libraries' own
+// as well, have none either. Returns what it makes.
+template <typename Make>
+auto WithoutPrivileges(const Make& make) {
+  std::optional<decltype(make())> made;
+  std::jthread([&] {
+    DropThreadPrivileges();
+    made.emplace(make());
+  }).join();
+  return *std::move(made);
+}
+
+// The names of those that the calling thread has now: "bpf", "perfmon", ...
+std::vector<std::string> Privileges();
+
+}  // namespace pyrometer

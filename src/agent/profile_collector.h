@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+
+#include "profile/profile_builder.h"
+#include "profiler/window_consumer.h"
+#include "pyrometer/profile.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+class Profiler;
+
+// Adds up one period for somebody who waits for it.
+class PeriodAdder final : public WindowConsumer {
+ public:
+  explicit PeriodAdder(Labels labels) : builder_({.labels = std::move(labels)}) {}
+
+  void Consume(const Delivery& delivery) override;
+
+  // Waits for the end of the period; false if it has not come by `until`, or at a stop request.
+  bool AwaitEnd(std::chrono::steady_clock::time_point until, const std::stop_token& stop);
+
+  // REQUIRES: Consume is not called any more.
+  Profile Finish() &&;
+
+ private:
+  ProfileBuilder builder_;  // until the end: the consumer's thread's
+  Accounting missed_;       // likewise
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool ended_ = false;
+};
+
+// How to collect a profile that begins now.
+struct CollectOptions {
+  std::chrono::nanoseconds duration{};
+  Labels labels;                                                // on every sample
+  std::function<bool(const ProfileSample&)> keep{};             // null: all
+  std::chrono::nanoseconds patience{std::chrono::seconds(10)};  // for naming, after the end
+};
+
+// A profile of the next `duration`, beside whatever else the profiler does. Errors: kExhausted if
+// its windows are not named in time; kInternal at a stop request.
+Result<Profile> CollectProfile(Profiler& profiler, const CollectOptions& options,
+                               const std::stop_token& stop);
+
+}  // namespace pyrometer

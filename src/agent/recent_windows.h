@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/window_shipper.h"
+#include "pyrometer/profile.h"
+
+namespace pyrometer {
+
+// The last windows, for the local page: as many as fit into a budget of bytes. Thread-safe.
+class RecentWindows {
+ public:
+  // A sample of 30 frames takes some 300 bytes; 99 Hz on two busy CPUs are 200 kB a window.
+  explicit RecentWindows(size_t most_bytes) : most_bytes_(most_bytes) {}
+
+  void Add(ShippedWindow window);
+
+  // All samples of the windows that began at or after `since`, as one profile, which may be empty.
+  // Samples that are equal are not added up: that is left to the encoder.
+  Profile Since(std::chrono::system_clock::time_point since) const;
+
+  // When the oldest window that is kept began; the epoch if there is none.
+  std::chrono::system_clock::time_point oldest() const;
+  size_t bytes() const;
+
+  // Forgets all but the latest window, when memory is short.
+  void Shed();
+
+ private:
+  struct Kept {
+    ShippedWindow window;
+    std::chrono::system_clock::time_point begin;
+    size_t bytes = 0;
+  };
+  void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t most_bytes_;
+  mutable absl::Mutex mutex_;
+  std::deque<Kept> windows_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/agent_config_reader.h"
+
+#include <chrono>
+#include <string>
+
+#include "config/frequency.h"
+#include "config/label.h"
+
+namespace pyrometer {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+constexpr size_t kCommLength = 15;  // TASK_COMM_LEN without its null
+
+// Pyroscope's defaults, the lowest of the servers': a longer label would lose every profile.
+constexpr size_t kLongestLabelName = 1024;
+constexpr size_t kLongestLabelValue = 2048;
+
+void ReadLabels(ConfigSection& root, AgentConfig& config) {
+  for (ConfigSection::NamedText& label : root.ReadTexts("labels")) {
+    const std::string& name = label.node->key;
+    std::string& value = label.value.text;
+    const Result<void> checked = CheckLabel(name, value);
+    if (!checked) {
+      root.Complain("labels", *label.node, checked.error().message());
+    } else if (name.starts_with("__")) {
+      root.Complain("labels", *label.node,
+                    "label names that begin with '__' are reserved for the servers");
+    } else if (name.size() > kLongestLabelName || value.size() > kLongestLabelValue) {
+      root.Complain("labels", *label.node,
+                    "is too long for servers, which take names of 1024 and values of 2048 bytes");
+    } else {
+      config.labels.emplace_back(name, std::move(value));
+    }
+  }
+}
+
+// The kernel knows only so much of a name.
+ValueKind<std::string> Comm() {
+  ValueKind<std::string> kind = NonEmptyText();
+  kind.parse = [any = std::move(kind.parse)](std::string_view text) {
+    return any(text.substr(0, kCommLength));
+  };
+  return kind;
+}
+
+void ReadFilter(ConfigSection section, FilterConfig& filter) {
+  section.ReadList("comms", filter.comms, Comm());
+  section.ReadList("cgroups", filter.cgroups, NonEmptyText());
+  section.ReadList("exclude_cgroups", filter.exclude_cgroups, NonEmptyText());
+  section.RefuseOthers();
+}
+
+void ReadServer(ConfigSection section, ServerConfig& server) {
+  section.Read("listen", server.listen, ListenAddress("no server"));
+  section.Read("bearer_token_file", server.bearer_token_file, AbsolutePathOrNothing());
+  ConfigSection tls = section.Section("tls");
+  tls.Read("cert_file", server.cert_file, AbsolutePathOrNothing());
+  tls.Read("key_file", server.key_file, AbsolutePathOrNothing());
+  tls.RefuseOthers();
+  if (server.cert_file.empty() != server.key_file.empty()) {
+    section.Complain("tls", "needs both cert_file and key_file, or neither");
+  }
+  section.RefuseOthers();
+}
+
+void ReadSpool(ConfigSection section, SpoolConfig& spool) {
+  section.Read("directory", spool.directory, AbsolutePath());
+  section.Read("max_size", spool.max_size, ByteSize(kMebibyte, "no spool"));
+  section.Read("max_age", spool.max_age, Duration({.least = 1s, .most = 366 * 24h}, "24h"));
+  section.RefuseOthers();
+}
+
+void ReadLimits(ConfigSection section, LimitsConfig& limits) {
+  section.Read("cpu", limits.cpu, Percentage());
+  section.Read("memory", limits.memory, ByteSize(64 * kMebibyte));
+  section.RefuseOthers();
+}
+
+}  // namespace
+
+AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
+  AgentConfig config;
+  ConfigSection section(&root, "", reading);
+  section.Read("frequency", config.frequency.value, WholeNumber(1, kHighestFrequency.value));
+  section.Read("window", config.window, Duration({.least = 1s, .most = 10min}, "10s"));
+  section.Read("kernel_stacks", config.kernel_stacks, Boolean());
+  ReadLabels(section, config);
+  ReadFilter(section.Section("filter"), config.filter);
+  ReadServer(section.Section("server"), config.server);
+  ReadSpool(section.Section("spool"), config.spool);
+  ReadLimits(section.Section("limits"), config.limits);
+  config.sinks = ReadSinks(section);
+  section.RefuseOthers();
+  return config;
+}
+
+}  // namespace pyrometer

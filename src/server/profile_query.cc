@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/profile_query.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "base/printable.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr size_t kShownBytes = 60;
+constexpr size_t kMaxConditions = 100;
+
+std::optional<uint32_t> ParseNumber(std::string_view text) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+Result<std::chrono::seconds> ParseSeconds(std::string_view text, std::chrono::seconds most) {
+  const std::optional<uint32_t> number = ParseNumber(text);
+  if (!number || *number == 0 || *number > most.count()) {
+    return Fail(ErrorCode::kInvalid, "seconds={}: must be a whole number from 1 to {}",
+                Printable(text, kShownBytes), most.count());
+  }
+  return std::chrono::seconds(*number);
+}
+
+Result<void> AddCondition(const std::string& name, const std::string& value, ProfileQuery& query) {
+  if (name == "pid") {
+    const std::optional<uint32_t> pid = ParseNumber(value);
+    if (!pid || *pid == 0) {
+      return Fail(ErrorCode::kInvalid, "pid={}: must be a process id",
+                  Printable(value, kShownBytes));
+    }
+    query.pids.emplace_back(*pid);
+  } else if (name == "comm") {
+    if (value.empty()) return Fail(ErrorCode::kInvalid, "comm=: must be a process's name");
+    query.comms.push_back(value);
+  } else if (name == "label") {
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Fail(ErrorCode::kInvalid, "label={}: must be written label=NAME=VALUE",
+                  Printable(value, kShownBytes));
+    }
+    query.labels[value.substr(0, equals)].push_back(value.substr(equals + 1));
+  }
+  return {};
+}
+
+template <typename T>
+bool IsOneOf(const T& value, const std::vector<T>& wanted) {
+  return std::find(wanted.begin(), wanted.end(), value) != wanted.end();
+}
+
+const std::string* Find(const Labels& labels, const std::string& name) {
+  for (const auto& [key, value] : labels) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<ProfileQuery> ParseProfileQuery(const QueryParameters& parameters) {
+  if (parameters.size() > kMaxConditions) {
+    return Fail(ErrorCode::kInvalid, "more than {} parameters", kMaxConditions);
+  }
+  ProfileQuery query;
+  bool has_seconds = false;
+  for (const auto& [name, value] : parameters) {
+    if (name != "seconds") {
+      RETURN_IF_ERROR(AddCondition(name, value, query));
+    } else if (!has_seconds) {
+      ASSIGN_OR_RETURN(query.duration, ParseSeconds(value, kMaxProfileDuration));
+      has_seconds = true;
+    }
+  }
+  return query;
+}
+
+Result<std::chrono::seconds> ParseFlameGraphSpan(const QueryParameters& parameters) {
+  constexpr std::chrono::seconds kUsual{300};
+  constexpr std::chrono::seconds kMost{3600};
+  for (const auto& [name, value] : parameters) {
+    if (name == "seconds") return ParseSeconds(value, kMost);
+  }
+  return kUsual;
+}
+
+bool Matches(const ProfileQuery& query, const ProfileSample& sample, const Labels& common) {
+  if (!query.pids.empty() && !IsOneOf(sample.process.pid, query.pids)) return false;
+  if (!query.comms.empty() && !IsOneOf(sample.comm, query.comms)) return false;
+  for (const auto& [name, values] : query.labels) {
+    const std::string* value = sample.labels ? Find(*sample.labels, name) : nullptr;
+    if (value == nullptr) value = Find(common, name);
+    if (value == nullptr || !IsOneOf(*value, values)) return false;
+  }
+  return true;
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pyrometer/profile.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// The names and values after the `?` of a request, decoded, in their order.
+using QueryParameters = std::vector<std::pair<std::string, std::string>>;
+
+// What a client of /debug/pprof/profile wants. Of each kind that is not empty, a sample must match
+// one; labels of different names are of different kinds.
+struct ProfileQuery {
+  std::chrono::seconds duration{30};
+  std::vector<Pid> pids;
+  std::vector<std::string> comms;                          // names of processes, whole
+  std::map<std::string, std::vector<std::string>> labels;  // the values wanted, by name
+
+  bool Everything() const { return pids.empty() && comms.empty() && labels.empty(); }
+};
+
+inline constexpr std::chrono::seconds kMaxProfileDuration{600};
+
+// Reads `seconds=N` (1 to 600; the first one counts, as Parca sends two), `pid=N`, `comm=NAME` and
+// `label=NAME=VALUE`, which may be repeated. Ignores parameters of other names, such as those of
+// Go's own profiler. Errors: kInvalid.
+Result<ProfileQuery> ParseProfileQuery(const QueryParameters& parameters);
+
+// Reads the `seconds=N` (1 to 3600, 300 if there is none) of /flamegraph. Errors: kInvalid.
+Result<std::chrono::seconds> ParseFlameGraphSpan(const QueryParameters& parameters);
+
+// Whether the query wants `sample` of a profile with the labels `common`.
+bool Matches(const ProfileQuery& query, const ProfileSample& sample, const Labels& common);
+
+}  // namespace pyrometer

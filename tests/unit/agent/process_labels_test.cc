@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/process_labels.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace pyrometer {
+namespace {
+
+SeenProcess Seen(uint32_t pid, std::string_view comm, LabelSet inherited = nullptr) {
+  return {.key = {Pid(pid), StartTime(1)}, .comm = comm, .inherited = std::move(inherited)};
+}
+
+std::string NameIn(const LabelSet& labels) {
+  return labels == nullptr ? "" : labels->at(0).second;
+}
+
+TEST(ProcessLabels, NamesTheProgram) {
+  ProcessLabels labels;
+  EXPECT_EQ(NameIn(labels.OnProcess(Seen(100, "nginx"))), "nginx");
+}
+
+TEST(ProcessLabels, GivesEqualNamesOneLabelSet) {
+  ProcessLabels labels;
+  const LabelSet one = labels.OnProcess(Seen(100, "nginx"));
+  EXPECT_EQ(labels.OnProcess(Seen(101, "nginx")), one);
+}
+
+TEST(ProcessLabels, CallsAllKernelThreadsKernel) {
+  ProcessLabels labels;
+  const LabelSet daemon = labels.OnProcess(Seen(2, "kthreadd"));
+  EXPECT_EQ(NameIn(daemon), "kernel");
+  EXPECT_EQ(labels.OnProcess(Seen(17, "kworker/0:1-events", daemon)), daemon);
+}
+
+TEST(ProcessLabels, BoundsTheNumberOfLabelSets) {
+  ProcessLabels labels(3);
+  std::vector<LabelSet> held;
+  for (int i = 0; i < 5; ++i) held.push_back(labels.OnProcess(Seen(100, fmt::format("p{}", i))));
+  EXPECT_EQ(NameIn(held[2]), "p2");
+  EXPECT_EQ(NameIn(held[3]), "other");
+  EXPECT_EQ(held[4], held[3]);
+}
+
+TEST(ProcessLabels, ReusesTheRoomOfNamesThatNobodyBears) {
+  ProcessLabels labels(3);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(NameIn(labels.OnProcess(Seen(100, fmt::format("p{}", i)))), fmt::format("p{}", i));
+  }
+}
+
+TEST(ProcessLabels, MakesNamesPrintable) {
+  ProcessLabels labels;
+  EXPECT_EQ(NameIn(labels.OnProcess(Seen(100, "a\x1b\xff"))), "a\uFFFD\uFFFD");
+}
+
+}  // namespace
+}  // namespace pyrometer

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/agent_config_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "config/agent_options.h"
+
+namespace pyrometer {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string DescriptionOf(std::string_view text) {
+  const Environment environment = [](const std::string&) { return "hunter2"; };
+  return Describe(*ParseAgentConfig(text, "p.yaml", environment));
+}
+
+TEST(Describe, TellsWhatHappensByDefault) {
+  EXPECT_EQ(DescriptionOf(""),
+            "  samples   99 Hz on every CPU, windows of 10s, with kernel stacks\n"
+            "  of        every process\n"
+            "  server    127.0.0.1:4041 (no TLS)\n"
+            "  sink      file: /var/lib/pyrometer/profiles (files, at most 1GiB, 168h)\n"
+            "  spool     /var/lib/pyrometer/spool (at most 1GiB, 24h)\n"
+            "  limits    1% of the machine's CPUs, 256MiB of memory\n");
+}
+
+TEST(Describe, TellsWhatIsSentWhereAndHow) {
+  const std::string text = DescriptionOf(R"(
+labels: {cluster: blue}
+filter: {comms: [nginx], exclude_cgroups: [/x]}
+server: {listen: ""}
+spool: {max_size: 0}
+sinks:
+  - {type: pyroscope, url: "https://p", basic_auth: {username: u, password: "${P}"}, tenant: t}
+  - {type: parca, address: "http://parca:7070", bearer_token_file: /t}
+  - {type: otlp, endpoint: "http://c:4318", headers: {X-Token: "${P}"}, retry: {at_least_once: true}}
+)");
+  EXPECT_THAT(text, HasSubstr("labels    cluster=blue\n"));
+  EXPECT_THAT(text, HasSubstr("named [nginx] or in cgroups [], except in cgroups [/x]\n"));
+  EXPECT_THAT(text, HasSubstr("server    none\n"));
+  EXPECT_THAT(text, HasSubstr("spool     none\n"));
+  EXPECT_THAT(text, HasSubstr("https://p (pyroscope's push, TLS, basic auth, tenant t)\n"));
+  EXPECT_THAT(text, HasSubstr("parca:7070 (parca, gRPC, no TLS, bearer token)\n"));
+  EXPECT_THAT(text, HasSubstr("http://c:4318 (otlp, HTTP, no TLS, at least once)\n"));
+  EXPECT_THAT(text, Not(HasSubstr("hunter2")));
+}
+
+TEST(Describe, SaysSoIfNothingIsSent) {
+  EXPECT_THAT(DescriptionOf("sinks: []"), HasSubstr("none: profiles are only scraped"));
+}
+
+}  // namespace
+}  // namespace pyrometer
