@@ -51,9 +51,10 @@ TEST(GatherAgentFacts, LooksForDirectoriesThatCanBeWrittenOrMade) {
   TemporaryTree tree;
   tree.Directory("there");
   tree.File("file", "");
-  const AgentFacts facts =
-      Gather(tree, {.directories = {tree.Path("there"), tree.Path("there/not/yet"),
-                                    tree.Path("file"), tree.Path("file/below")}});
+  AgentSetup setup;
+  setup.directories = {tree.Path("there"), tree.Path("there/not/yet"), tree.Path("file"),
+                       tree.Path("file/below")};
+  const AgentFacts facts = Gather(tree, setup);
   const std::vector<DirectoryFact> expected = {{tree.Path("there"), true},
                                                {tree.Path("there/not/yet"), true},
                                                {tree.Path("file"), false},
@@ -64,7 +65,8 @@ TEST(GatherAgentFacts, LooksForDirectoriesThatCanBeWrittenOrMade) {
 TEST(GatherAgentFacts, KnowsAConfigurationThatWeMayNotRead) {
   TemporaryTree tree;
   tree.File("pyrometer.yaml", "");
-  const AgentSetup setup{.config_file = tree.Path("pyrometer.yaml")};
+  AgentSetup setup;
+  setup.config_file = tree.Path("pyrometer.yaml");
   EXPECT_TRUE(Gather(tree, setup).config_readable);
   ASSERT_EQ(::chmod(setup.config_file.c_str(), 0), 0);
   EXPECT_EQ(Gather(tree, setup).config_readable, ::geteuid() == 0);
