@@ -51,12 +51,15 @@ class MetricList {
   std::vector<Metric> metrics_;
 };
 
-// Engine counters are in Prometheus' form, but for times in microseconds.
+// Engine counters are in Prometheus' form, but for times in microseconds and the label that is
+// Prometheus' own for summaries.
 void AddEngine(const ProfilerStats& engine, MetricList& list) {
   constexpr std::string_view kMicroseconds = "_us";
   for (const Stat& stat : ListStats(engine)) {
     Labels labels;
-    if (!stat.label.empty()) labels.emplace_back(stat.label, stat.label_value);
+    if (!stat.label.empty()) {
+      labels.emplace_back(stat.label == "quantile" ? "share" : stat.label, stat.label_value);
+    }
     std::string name(stat.name);
     std::string help(stat.help);
     double value = static_cast<double>(stat.value);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/destinations.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ constexpr int kJitterPart = 20;
 constexpr uint64_t kMostMemory = uint64_t{32} << 20;
 
 void BecomeNetworkThread() {
+  ::pthread_setname_np(::pthread_self(), "sink");
   DropThreadPrivileges();
   // Delivery can wait; what it has taken from the kernel is safe. Linux has a niceness per thread.
   ::setpriority(PRIO_PROCESS, 0, 10);
@@ -88,7 +90,7 @@ Result<void> Destinations::Apply(const std::vector<SinkConfig>& sinks,
     }
     auto made = std::make_shared<Destination>();
     made->config = config;
-    ASSIGN_OR_RETURN(made->sink, WithoutPrivileges([&] { return MakeSink(config); }));
+    ASSIGN_OR_RETURN(made->sink, WithoutPrivileges([&] { return MakeSink(config, clock_); }));
     fresh.push_back(made.get());
     next.push_back(std::move(made));
   }

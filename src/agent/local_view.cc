@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "agent/profile_collector.h"
-#include "agent/warnings.h"
 #include "base/clock.h"
 #include "doctor/version.h"
 #include "profile/html.h"
@@ -146,7 +145,6 @@ AgentStatus LocalView::Status() {
   }
   status.cost = CostOf(parts_.guest.status(), known.config.limits);
   status.warnings = WhyNotHealthy();
-  std::ranges::move(WarningsOf(status), std::back_inserter(status.warnings));
   if (!known.reload_error.empty()) {
     status.warnings.push_back("The new configuration was refused, the old one is in force: " +
                               known.reload_error);

@@ -6,6 +6,7 @@
 #include "export/client_options.h"
 #include "export/otlp_sink.h"
 #include "export/parca_sink.h"
+#include "export/profile_directory.h"
 #include "export/pyroscope_sink.h"
 
 namespace pyrometer {
@@ -34,7 +35,7 @@ Result<std::unique_ptr<ProfileSink>> AsSink(Result<std::unique_ptr<Sink>> made) 
   return std::unique_ptr<ProfileSink>(*std::move(made));
 }
 
-Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config) {
+Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config, const Clock& clock) {
   switch (config.type) {
     case SinkType::kPyroscope:
       return AsSink(PyroscopeSink::Make({.url = config.url,
@@ -52,13 +53,15 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config) {
     case SinkType::kFile:
       break;
   }
-  return Fail(ErrorCode::kUnsupported, "not yet");
+  return AsSink(ProfileDirectory::Open(
+      {.directory = config.directory, .max_size = config.max_size, .max_age = config.max_age},
+      clock));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<ProfileSink>> MakeSink(const SinkConfig& config) {
-  Result<std::unique_ptr<ProfileSink>> sink = Make(config);
+Result<std::unique_ptr<ProfileSink>> MakeSink(const SinkConfig& config, const Clock& clock) {
+  Result<std::unique_ptr<ProfileSink>> sink = Make(config, clock);
   if (!sink) return std::move(sink).error().With("sink " + config.name);
   return sink;
 }

@@ -69,9 +69,9 @@ void DeliveryLedger::Delivered(DeliveryTicks& ticks, const Parcel& parcel, const
 
 DeliveryFailure DeliveryLedger::Failed(const Receipt& receipt, WallTime now) {
   if (receipt.outcome == Outcome::kRejected) ++counters_.parcels_rejected;
-  const DeliveryFailure failure{.reason = Known(receipt.reason),
-                                .message = Printable(receipt.message, kMostWords),
-                                .when = now};
+  DeliveryFailure failure{.reason = Known(receipt.reason),
+                          .message = Printable(receipt.message, kMostWords),
+                          .when = now};
   counters_.last_failure = failure;
   return failure;
 }

@@ -8,6 +8,9 @@
 namespace pyrometer {
 namespace {
 
+// A destination that failed for less than that only had a hiccup; nobody wants to read of it.
+constexpr std::chrono::seconds kOutage{30};
+
 const char* Meaning(Outcome outcome) {
   switch (outcome) {
     case Outcome::kDelivered:
@@ -24,19 +27,19 @@ const char* Meaning(Outcome outcome) {
 
 }  // namespace
 
-void DeliveryLog::DeliveredFirst(const std::string& series) const {
-  log_.Tell(fmt::format("sink {}", sink_),
-            fmt::format("the first profile has arrived: {}", Printable(series, 300)));
-}
-
-void DeliveryLog::Failed(Outcome outcome, const DeliveryFailure& failure) const {
-  log_.Warn(fmt::format("sink {}: {} ({})", sink_, Meaning(outcome), failure.reason),
-            failure.message);
-}
-
-void DeliveryLog::Recovered(std::chrono::nanoseconds after) const {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(after).count();
-  log_.Tell(fmt::format("sink {}", sink_), fmt::format("works again after {} s", seconds));
+void DeliveryLog::Tell(const DeliveryNews& news, Outcome outcome, const std::string& series) const {
+  const std::string name = fmt::format("sink {}", sink_);
+  if (news.is_first) {
+    log_.Tell(name, fmt::format("the first profile has arrived: {}", Printable(series, 300)));
+  }
+  if (news.recovered_after.value_or(std::chrono::seconds(0)) >= kOutage) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*news.recovered_after);
+    log_.Tell(name, fmt::format("works again after {} s", seconds.count()));
+  }
+  if (news.failure && !news.is_cancelled) {
+    log_.Warn(fmt::format("{}: {} ({})", name, Meaning(outcome), news.failure->reason),
+              news.failure->message);
+  }
 }
 
 void DeliveryLog::SpoolFailed(std::string_view what, const Error& error) const {

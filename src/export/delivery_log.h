@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -11,16 +13,22 @@
 
 namespace pyrometer {
 
+// What one delivery tells about its sink.
+struct DeliveryNews {
+  bool is_first = false;  // that has arrived
+  std::optional<DeliveryFailure> failure;
+  std::optional<std::chrono::nanoseconds> recovered_after;  // so long an outage
+  bool is_cancelled = false;                                // by us: no failure of the sink's
+};
+
 // Tells people how one sink is doing. Writing may wait, so never under a lock. Thread-safe.
 class DeliveryLog {
  public:
   // `log` outlives this.
   DeliveryLog(std::string sink, Log& log) : sink_(std::move(sink)), log_(log) {}
 
-  void DeliveredFirst(const std::string& series) const;
-  // Once for each kind of outcome and reason, with how often since.
-  void Failed(Outcome outcome, const DeliveryFailure& failure) const;
-  void Recovered(std::chrono::nanoseconds after) const;
+  // Failures once for each kind of outcome and reason, with how often since.
+  void Tell(const DeliveryNews& news, Outcome outcome, const std::string& series) const;
   void SpoolFailed(std::string_view what, const Error& error) const;
 
  private:

@@ -6,13 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <random>
 #include <tuple>
 #include <utility>
 
 #include "base/file.h"
 #include "base/system_error.h"
+#include "export/temporary_file.h"
 
 namespace pyrometer {
 namespace {
@@ -42,44 +41,6 @@ Result<Target> TargetAt(const std::string& path) {
   if (S_ISDIR(target.st_mode)) return Fail(ErrorCode::kInvalid, "{}: is a directory", path);
   return S_ISREG(link.st_mode) ? Target::kReplaceable : Target::kInPlace;
 }
-
-// A new file for what is going to be a file in `directory`. Unlinks it unless it was renamed.
-class TemporaryFile {
- public:
-  static Result<TemporaryFile> Create(const std::string& directory) {
-    std::random_device random;
-    while (true) {
-      std::string path = fmt::format("{}/.pyrometer-{:08x}{:08x}", directory, random(), random());
-      UniqueFd fd(
-          ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));
-      if (fd) return TemporaryFile(std::move(fd), std::move(path));
-      if (errno != EEXIST) return SystemError(errno, directory);
-    }
-  }
-
-  TemporaryFile(TemporaryFile&& other) noexcept
-      : fd_(std::move(other.fd_)), path_(std::exchange(other.path_, {})) {}
-  TemporaryFile& operator=(TemporaryFile&&) = delete;
-  ~TemporaryFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-
-  int fd() const { return fd_.get(); }
-
-  // Closes it first: some file systems tell of a full disk only then.
-  Result<void> RenameTo(const std::string& path) && {
-    if (::close(fd_.Release()) != 0) return SystemError(errno, path);
-    if (::rename(path_.c_str(), path.c_str()) != 0) return SystemError(errno, path);
-    path_.clear();
-    return {};
-  }
-
- private:
-  TemporaryFile(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
-
-  UniqueFd fd_;
-  std::string path_;  // empty: renamed, nothing to unlink
-};
 
 Result<void> WriteTo(int fd, std::string_view bytes, const std::string& path) {
   Result<void> written = WriteAll(fd, bytes);

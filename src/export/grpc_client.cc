@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <tuple>
@@ -105,6 +106,20 @@ Result<void> CheckMetadata(const ClientOptions& options) {
     }
   }
   return {};
+}
+
+// Once, before the library starts. By the environment, where a user may decide otherwise, because
+// the library's functions for this come and go with its versions.
+void ConfigureLibrary() {
+  static const bool configured = [] {
+    // It would write failed handshakes to standard error, which are in our receipts.
+    ::setenv("GRPC_VERBOSITY", "NONE", 0);
+    // Names as the rest of the machine resolves them; and c-ares 1.18 leaks some of those that are
+    // in /etc/hosts.
+    ::setenv("GRPC_DNS_RESOLVER", "native", 0);
+    return true;
+  }();
+  std::ignore = configured;
 }
 
 Receipt NotArrived(const char* reason, std::string message) {
@@ -230,6 +245,7 @@ GrpcClient::GrpcClient(std::unique_ptr<State> state) : state_(std::move(state)) 
 GrpcClient::~GrpcClient() = default;
 
 Result<std::unique_ptr<GrpcClient>> GrpcClient::Make(Options options) {
+  ConfigureLibrary();
   RETURN_IF_ERROR(CheckAddress(options.address));
   RETURN_IF_ERROR(CheckClientOptions(options.client));
   RETURN_IF_ERROR(CheckMetadata(options.client));

@@ -11,8 +11,6 @@ namespace pyrometer {
 namespace {
 
 constexpr std::chrono::hours kLongestWait{1};
-// A destination that failed for less than that only had a hiccup; nobody wants to read of it.
-constexpr std::chrono::seconds kOutage{30};
 
 std::chrono::nanoseconds Jitter(std::mt19937_64& random, std::chrono::nanoseconds most) {
   std::uniform_int_distribution<int64_t> distribution(0, std::max<int64_t>(0, most.count()));
@@ -136,10 +134,10 @@ DeliveryCounters Outbox::counters() const {
 }
 
 void Outbox::PackWindows() {
-  while (const std::optional<Window> window = NextWindow()) Pack(*window);
+  while (const std::optional<OfferedWindow> window = NextWindow()) Pack(*window);
 }
 
-std::optional<Outbox::Window> Outbox::NextWindow() {
+std::optional<OfferedWindow> Outbox::NextWindow() {
   const absl::MutexLock lock(&mutex_);
   while (windows_.empty() && Is(Phase::kOpen)) Await(std::nullopt);
   if (windows_.empty() || Is(Phase::kStopped)) return std::nullopt;
@@ -148,7 +146,7 @@ std::optional<Outbox::Window> Outbox::NextWindow() {
   return packing_;
 }
 
-void Outbox::Pack(const Window& window) {
+void Outbox::Pack(const OfferedWindow& window) {
   for (const Profile& profile : *window.profiles) {
     Packed packed = sink_.Pack(profile);
     const absl::MutexLock lock(&mutex_);
@@ -162,7 +160,7 @@ void Outbox::Pack(const Window& window) {
   changed_.SignalAll();
 }
 
-void Outbox::Queue(const Window& window, const Profile& profile, Packed packed) {
+void Outbox::Queue(const OfferedWindow& window, const Profile& profile, Packed packed) {
   uint64_t left = TicksOf(profile);
   for (const auto& [reason, ticks] : packed.dropped) {
     ledger_.DroppedFromMemory(ticks, reason);
@@ -208,15 +206,15 @@ void Outbox::StartDelivering() {
 }
 
 void Outbox::DeliverParcels() {
-  while (const std::optional<Turn> turn = NextTurn()) {
-    std::visit([&](const auto& what) { Deliver(what, turn->backoff_period); }, turn->what);
+  while (const std::optional<DeliveryTurn> turn = NextTurn()) {
+    std::visit([&](const auto& parcel) { Deliver(parcel, turn->backoff_period); }, turn->parcel);
   }
 }
 
-std::optional<Outbox::Turn> Outbox::NextTurn() {
+std::optional<DeliveryTurn> Outbox::NextTurn() {
   const absl::MutexLock lock(&mutex_);
   while (!Is(Phase::kStopped)) {
-    if (std::optional<Turn> turn = TakeTurn()) {
+    if (std::optional<DeliveryTurn> turn = TakeTurn()) {
       // There may be more, also for threads that do not exist yet.
       if (backoff_.Admits(clock_.Now(), under_way_)) StartDelivering();
       return turn;
@@ -228,18 +226,19 @@ std::optional<Outbox::Turn> Outbox::NextTurn() {
   return std::nullopt;
 }
 
-std::optional<Outbox::Turn> Outbox::TakeTurn() {
+std::optional<DeliveryTurn> Outbox::TakeTurn() {
   const MonotonicTime now = clock_.Now();
   if (!backoff_.Admits(now, under_way_)) return std::nullopt;
-  const auto from_spool = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<Turn> {
+  const auto from_spool = [&]()
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<DeliveryTurn> {
     if (!spooled_.has_waiting() || !CanUseDisk() || !Is(Phase::kOpen)) return std::nullopt;
-    return Turn{.what = spooled_.Take(), .backoff_period = backoff_.period()};
+    return DeliveryTurn{.parcel = spooled_.Take(), .backoff_period = backoff_.period()};
   };
   // Fresh parcels go first, the spool has what time is left: people look at the present, and the
   // present is what would be too old next. But each in turn finds out whether the sink works again,
   // so that one parcel that is refused for ever does not keep it failing.
   is_spools_turn_ = backoff_.is_failing() && !is_spools_turn_;
-  std::optional<Turn> turn;
+  std::optional<DeliveryTurn> turn;
   if (is_spools_turn_) turn = from_spool();
   if (!turn) {
     std::optional<WaitingParcel> parcel = waiting_.Take(now, !Is(Phase::kOpen));
@@ -247,7 +246,7 @@ std::optional<Outbox::Turn> Outbox::TakeTurn() {
       Drop(*parcel, "too_old");
       parcel = waiting_.Take(now, !Is(Phase::kOpen));
     }
-    if (parcel) turn = {.what = *std::move(parcel), .backoff_period = backoff_.period()};
+    if (parcel) turn = {.parcel = *std::move(parcel), .backoff_period = backoff_.period()};
   }
   if (!turn) turn = from_spool();
   if (turn) ++under_way_;
@@ -267,7 +266,7 @@ std::optional<MonotonicTime> Outbox::WhenToLook() const {
 void Outbox::Deliver(const WaitingParcel& waiting, uint64_t period) {
   const Parcel& parcel = *waiting.parcel;
   const Receipt receipt = sink_.Deliver(parcel);
-  News news;
+  DeliveryNews news;
   {
     const absl::MutexLock lock(&mutex_);
     ledger_.Attempted(waiting.attempts != 0);
@@ -290,7 +289,7 @@ void Outbox::Deliver(const WaitingParcel& waiting, uint64_t period) {
     }
     changed_.SignalAll();
   }
-  TellNews(news, receipt, parcel);
+  log_.Tell(news, receipt.outcome, parcel.series);
 }
 
 bool Outbox::IsToBeRepeated(const Receipt& receipt) const {
@@ -298,10 +297,10 @@ bool Outbox::IsToBeRepeated(const Receipt& receipt) const {
          (receipt.outcome == Outcome::kMaybeArrived && options_.retry.at_least_once);
 }
 
-Outbox::News Outbox::Book(const Receipt& receipt, uint64_t period) {
+DeliveryNews Outbox::Book(const Receipt& receipt, uint64_t period) {
   --under_way_;
   const MonotonicTime now = clock_.Now();
-  News news;
+  DeliveryNews news;
   news.is_cancelled = Is(Phase::kStopped);
   if (receipt.outcome != Outcome::kDelivered || receipt.rejected_samples != 0) {
     news.failure = ledger_.Failed(receipt, clock_.WallNow());
@@ -316,15 +315,6 @@ Outbox::News Outbox::Book(const Receipt& receipt, uint64_t period) {
     backoff_.Failed(period, now, receipt.retry_after);
   }
   return news;
-}
-
-void Outbox::TellNews(const News& news, const Receipt& receipt, const Parcel& parcel) const {
-  if (news.is_first) log_.DeliveredFirst(parcel.series);
-  if (news.recovered_after.value_or(std::chrono::seconds(0)) >= kOutage) {
-    log_.Recovered(*news.recovered_after);
-  }
-  // What we cancel ourselves is no failure of the sink's.
-  if (news.failure && !news.is_cancelled) log_.Failed(receipt.outcome, *news.failure);
 }
 
 }  // namespace pyrometer

@@ -5,10 +5,8 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -19,6 +17,7 @@
 #include "export/delivery_counters.h"
 #include "export/delivery_ledger.h"
 #include "export/delivery_log.h"
+#include "export/delivery_turn.h"
 #include "export/outbox_options.h"
 #include "export/spool_directory.h"
 #include "export/spooled_files.h"
@@ -58,18 +57,6 @@ class Outbox {
   DeliveryCounters counters() const;
 
  private:
-  struct Window {
-    std::shared_ptr<const std::vector<Profile>> profiles;
-    uint64_t number = 0;
-    uint64_t ticks = 0;
-    MonotonicTime offered;
-    MonotonicTime not_before;
-  };
-  // A delivery: of a parcel in memory or in the spool.
-  struct Turn {
-    std::variant<WaitingParcel, SpooledParcel> what;
-    uint64_t backoff_period = 0;
-  };
   enum class Phase { kOpen, kHurrying, kStopped };
 
   bool Is(Phase phase) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ == phase; }
@@ -80,9 +67,9 @@ class Outbox {
 
   // The packing thread.
   void PackWindows() ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<Window> NextWindow() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Pack(const Window& window) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Queue(const Window& window, const Profile& profile, Packed packed)
+  std::optional<OfferedWindow> NextWindow() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Pack(const OfferedWindow& window) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Queue(const OfferedWindow& window, const Profile& profile, Packed packed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShedOld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShedMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -92,20 +79,13 @@ class Outbox {
   // The delivering threads.
   void DeliverParcels() ABSL_LOCKS_EXCLUDED(mutex_);
   void StartDelivering() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<Turn> NextTurn() ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<Turn> TakeTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<DeliveryTurn> NextTurn() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<DeliveryTurn> TakeTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<MonotonicTime> WhenToLook() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(const WaitingParcel& waiting, uint64_t period) ABSL_LOCKS_EXCLUDED(mutex_);
   void Deliver(const SpooledParcel& spooled, uint64_t period) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What all outcomes have in common, and what is to be told about it, without the lock.
-  struct News {
-    bool is_first = false;
-    std::optional<DeliveryFailure> failure;
-    std::optional<std::chrono::nanoseconds> recovered_after;
-    bool is_cancelled = false;
-  };
-  News Book(const Receipt& receipt, uint64_t period) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TellNews(const News& news, const Receipt& receipt, const Parcel& parcel) const;
+  // What all outcomes have in common.
+  DeliveryNews Book(const Receipt& receipt, uint64_t period) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsToBeRepeated(const Receipt& receipt) const;
 
   // The spool's thread; outbox_spool.cc.
@@ -113,6 +93,7 @@ class Outbox {
   // Waits until there is something to do, does one thing. False: no more.
   bool KeepSpoolOnce() ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<MonotonicTime> WhenToKeep() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::chrono::nanoseconds MaxAgeInSpool() const;
   bool WantsSpilling() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool CanUseDisk() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OpenSpool() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -145,8 +126,8 @@ class Outbox {
   mutable absl::Mutex mutex_;
   mutable absl::CondVar changed_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kOpen;
-  std::deque<Window> windows_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Window> packing_ ABSL_GUARDED_BY(mutex_);
+  std::deque<OfferedWindow> windows_ ABSL_GUARDED_BY(mutex_);
+  std::optional<OfferedWindow> packing_ ABSL_GUARDED_BY(mutex_);
   uint64_t offered_windows_ ABSL_GUARDED_BY(mutex_) = 0;
   std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
   WaitingParcels waiting_ ABSL_GUARDED_BY(mutex_);

@@ -4,46 +4,19 @@
 #include <utility>
 
 #include "export/outbox.h"
+#include "export/spool_survey.h"
 
 namespace pyrometer {
 namespace {
 
 constexpr std::chrono::minutes kLongestPause{10};  // between attempts to open a spool
+constexpr std::chrono::hours kForEver{24 * 365 * 10};
 
 std::vector<const Parcel*> ParcelsOf(const std::vector<WaitingParcel>& waiting) {
   std::vector<const Parcel*> parcels;
+  parcels.reserve(waiting.size());
   for (const WaitingParcel& one : waiting) parcels.push_back(one.parcel.get());
   return parcels;
-}
-
-// What an earlier run left in a file.
-struct FoundFile {
-  uint64_t parcels = 0;  // that can be sent
-  uint64_t ticks = 0;    // of these
-  std::chrono::system_clock::time_point begin{};
-  uint64_t doubtful_ticks = 0;  // were being sent
-  uint64_t corrupt_ticks = 0;
-  uint64_t unreadable = 0;  // parcels, or a file, whose ticks are not known
-};
-
-// Ends in the file what cannot be sent, or the next run would count it once more.
-FoundFile Survey(const SpoolFile& file, bool at_least_once) {
-  FoundFile found;
-  for (uint32_t i = 0; i < file.entries().size(); ++i) {
-    const SpoolFile::Entry& entry = file.entries()[i];
-    const bool is_sending = entry.status == SpoolFile::Status::kSending;
-    if (entry.status == SpoolFile::Status::kDone) continue;
-    if (entry.status == SpoolFile::Status::kPending || (is_sending && at_least_once)) {
-      found.begin = found.parcels == 0 ? entry.begin : std::min(found.begin, entry.begin);
-      ++found.parcels;
-      found.ticks += entry.samples;
-      continue;
-    }
-    (is_sending ? found.doubtful_ticks : found.corrupt_ticks) += entry.samples;
-    if (!is_sending && entry.samples == 0) ++found.unreadable;
-    (void)file.SetState(i, SpoolState::kDone);
-  }
-  return found;
 }
 
 std::chrono::nanoseconds SinceBoot(MonotonicTime time) {
@@ -61,6 +34,10 @@ bool Outbox::CanUseDisk() const {
   return clock_.Now() >= disk_resumes_;
 }
 
+std::chrono::nanoseconds Outbox::MaxAgeInSpool() const {
+  return std::min(options_.spool->max_age, options_.max_age);
+}
+
 bool Outbox::WantsSpilling() const {
   if (!waiting_.has_waiting()) return false;
   if (waiting_.bytes() > options_.max_memory / 4 * 3) return true;
@@ -76,7 +53,7 @@ std::optional<MonotonicTime> Outbox::WhenToKeep() const {
   }
   if (const SpooledFiles::Record oldest = spooled_.Oldest()) {
     const std::chrono::nanoseconds end =
-        oldest->born + std::min(options_.spool->max_age, options_.max_age);
+        oldest->born + std::min<std::chrono::nanoseconds>(MaxAgeInSpool(), kForEver);
     const MonotonicTime too_old(static_cast<uint64_t>(std::max<int64_t>(0, end.count())) + 1);
     when = std::min(too_old, when.value_or(too_old));
   }
@@ -152,8 +129,8 @@ void Outbox::OpenSpool() {
 void Outbox::AddFound(uint64_t number) {
   const Result<SpoolFile> file = directory_->OpenFile(number);
   if (!file) log_.SpoolFailed("cannot read a file of the spool", file.error());
-  const FoundFile found =
-      file ? Survey(*file, options_.retry.at_least_once) : FoundFile{.unreadable = 1};
+  const SpoolSurvey found =
+      file ? Survey(*file, options_.retry.at_least_once) : SpoolSurvey{.unreadable = 1};
   // What cannot be opened for other reasons may be readable for the next run.
   const bool is_useless = file ? found.parcels == 0 : file.error().code() == ErrorCode::kMalformed;
   if (is_useless) (void)directory_->Remove(number);
@@ -176,9 +153,8 @@ void Outbox::AddFound(uint64_t number) {
 
 void Outbox::ShedSpool(uint64_t coming) {
   const std::chrono::nanoseconds now = SinceBoot(clock_.Now());
-  const std::chrono::nanoseconds max_age = std::min(options_.spool->max_age, options_.max_age);
   while (const SpooledFiles::Record oldest = spooled_.Oldest()) {
-    if (now - oldest->born > max_age) {
+    if (now - oldest->born > MaxAgeInSpool()) {
       GiveUp(oldest, "too_old");
     } else if (spooled_.bytes() + coming > options_.spool->max_size) {
       GiveUp(oldest, "spool_full");
@@ -334,7 +310,7 @@ void Outbox::Deliver(const SpooledParcel& spooled, uint64_t period) {
   // Not synced: what a power loss takes back is "sending", which nobody sends again.
   (void)spooled.file->SetState(spooled.index,
                                is_to_be_repeated ? SpoolState::kPending : SpoolState::kDone);
-  News news;
+  DeliveryNews news;
   bool is_refused = false;
   {
     const absl::MutexLock lock(&mutex_);
@@ -364,7 +340,7 @@ void Outbox::Deliver(const SpooledParcel& spooled, uint64_t period) {
     changed_.SignalAll();
   }
   if (is_refused) (void)spooled.file->SetState(spooled.index, SpoolState::kDone);
-  TellNews(news, receipt, *parcel);
+  log_.Tell(news, receipt.outcome, parcel->series);
 }
 
 void Outbox::SpillAll() {
@@ -381,12 +357,12 @@ void Outbox::SpillAll() {
 void Outbox::StowAway() {
   if (options_.spool && !directory_) OpenSpool();
   SpillAll();
-  std::deque<Window> windows;
+  std::deque<OfferedWindow> windows;
   {
     const absl::MutexLock lock(&mutex_);
     windows = std::exchange(windows_, {});
   }
-  for (const Window& window : windows) {
+  for (const OfferedWindow& window : windows) {
     if (directory_) {
       Pack(window);
       SpillAll();
@@ -396,7 +372,9 @@ void Outbox::StowAway() {
     }
   }
   RemoveFinished();
+  directory_.reset();  // the next outbox of this sink may be made before this one is destroyed
   const absl::MutexLock lock(&mutex_);
+  has_spool_ = false;
   while (const std::optional<WaitingParcel> parcel = waiting_.TakeOldest()) {
     Drop(*parcel, "shutdown");
   }

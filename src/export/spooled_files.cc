@@ -7,7 +7,8 @@ namespace pyrometer {
 
 void SpooledFiles::Add(SpooledFile file) {
   bytes_ += file.bytes;
-  files_[file.number] = std::make_shared<SpooledFile>(std::move(file));
+  const uint64_t number = file.number;
+  files_[number] = std::make_shared<SpooledFile>(std::move(file));
 }
 
 SpooledFiles::Record SpooledFiles::NextToOpen() const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pyrometer/labels.h"
@@ -34,22 +35,35 @@ struct SamplingStatus {
 struct SinkStatus {
   enum class State { kWorking, kBehind, kFailing };
 
-  std::string name;
-  std::string type;
-  std::string address;  // without credentials
+  std::string name{};
+  std::string type{};
+  std::string address{};  // without credentials
   State state = State::kWorking;
-  std::optional<std::chrono::nanoseconds> behind;  // the age of the oldest profile that waits
-  uint64_t queued = 0;                             // profiles waiting in memory
-  uint64_t spooled = 0;                            // and on disk
+  std::optional<std::chrono::nanoseconds> behind{};  // the age of the oldest profile that waits
+  uint64_t queued = 0;                               // profiles waiting in memory
+  uint64_t spooled = 0;                              // and on disk
   uint64_t spooled_bytes = 0;
-  uint64_t sent = 0;                                // profiles
-  uint64_t rejected = 0;                            // profiles that the destination did not want
-  uint64_t retried = 0;                             // attempts after the first
-  uint64_t bytes = 0;                               // that were sent
-  std::map<std::string, uint64_t> dropped_samples;  // by reason
-  std::string last_error;                           // with the server's words; "": none so far
-  std::optional<WallTime> last_error_at;
+  uint64_t sent = 0;                                  // profiles
+  uint64_t rejected = 0;                              // profiles that the destination did not want
+  uint64_t retried = 0;                               // attempts after the first
+  uint64_t bytes = 0;                                 // that were sent
+  std::map<std::string, uint64_t> dropped_samples{};  // by reason
+  std::string last_error{};                           // with the server's words; "": none so far
+  std::optional<WallTime> last_error_at{};
 };
+
+// "working", "behind", "failing".
+constexpr std::string_view Name(SinkStatus::State state) {
+  switch (state) {
+    case SinkStatus::State::kWorking:
+      return "working";
+    case SinkStatus::State::kBehind:
+      return "behind";
+    case SinkStatus::State::kFailing:
+      break;
+  }
+  return "failing";
+}
 
 // What the agent itself costs.
 struct CostStatus {
@@ -67,7 +81,8 @@ struct AgentStatus {
   SamplingStatus sampling;
   std::vector<SinkStatus> sinks;
   CostStatus cost;
-  std::vector<std::string> warnings;  // what is wrong and what to do about it, in plain words
+  // What is wrong beyond what the numbers above say, and what to do about it, in plain words.
+  std::vector<std::string> warnings;
 };
 
 }  // namespace pyrometer

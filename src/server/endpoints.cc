@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "server/metrics_text.h"
+#include "server/status_json.h"
+#include "server/status_page.h"
 
 namespace pyrometer {
 namespace {
@@ -71,6 +73,15 @@ Reply Endpoints::Answer(const Call& call) {
                                "Basic realm=\"pyrometer: the token is the password\"");
     return reply;
   }
+  return AnswerAdmitted(call);
+}
+
+Reply Endpoints::AnswerAdmitted(const Call& call) {
+  if (call.path == "/") return Page();
+  if (call.path == "/api/status") {
+    return {.body = StatusJson(Status()), .type = "application/json"};
+  }
+  if (call.path == "/flamegraph") return FlameGraph(call);
   if (call.path == "/metrics") return Metrics();
   if (call.path == "/debug/pprof" || call.path == "/debug/pprof/") {
     return {.body = std::string(kProfileIndex)};
@@ -89,6 +100,36 @@ Reply Endpoints::Health(const std::vector<std::string>& reasons) const {
 Reply Endpoints::Metrics() {
   return {.body = MetricsText(agent_.Metrics()),
           .type = "text/plain; version=0.0.4; charset=utf-8"};
+}
+
+Reply Endpoints::Page() {
+  return {.body = StatusPage(Status()),
+          .type = "text/html; charset=utf-8",
+          .headers = {{"Content-Security-Policy", StatusPagePolicy()}}};
+}
+
+AgentStatus Endpoints::Status() {
+  AgentStatus status = agent_.Status();
+  for (std::string& trouble : options_.troubles()) status.warnings.push_back(std::move(trouble));
+  return status;
+}
+
+Reply Endpoints::FlameGraph(const Call& call) {
+  const Result<std::chrono::seconds> span = ParseFlameGraphSpan(call.parameters);
+  if (!span) return Refusal(400, span.error().message());
+  // Making one takes a CPU for up to a second, which is not to be multiplied by impatient reloads.
+  constexpr uint32_t kAtOnce = 2;
+  const Place place(flame_graphs_, kAtOnce);
+  if (!place.granted()) return Refusal(503, "Other flame graphs are being made; try again.");
+  Result<std::string> page = agent_.FlameGraph(*span);
+  if (!page) return Refusal(500, page.error().message());
+  // Names of profiled programs are in it, so it is a stranger to the status page, wherever it is
+  // opened. What else it may do, its own policy says.
+  return {.body = *std::move(page),
+          .type = "text/html; charset=utf-8",
+          .headers = {{"Content-Security-Policy",
+                       "sandbox allow-scripts; connect-src 'none'; form-action 'none'; "
+                       "frame-ancestors 'self'"}}};
 }
 
 Reply Endpoints::Profile(const Call& call) {

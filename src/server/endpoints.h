@@ -50,14 +50,19 @@ class Endpoints {
   Reply Answer(const Call& call);
 
  private:
+  Reply AnswerAdmitted(const Call& call);
   Reply Health(const std::vector<std::string>& reasons) const;
   Reply Metrics();
+  Reply Page();
+  AgentStatus Status();
+  Reply FlameGraph(const Call& call);
   Reply Profile(const Call& call);
 
   AgentView& agent_;
   const Options options_;
   const Access access_;
-  std::atomic<uint32_t> profiles_{0};  // being collected
+  std::atomic<uint32_t> profiles_{0};      // being collected
+  std::atomic<uint32_t> flame_graphs_{0};  // being made
 };
 
 }  // namespace pyrometer

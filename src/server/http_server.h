@@ -28,7 +28,8 @@ struct HttpServerOptions {
   ConversationLimits limits{};
 };
 
-// The agent's own web server: /metrics, /healthz, /readyz, /debug/pprof/profile and the page.
+// The agent's own web server: metrics, health, profiles and the page; README.md lists the
+// paths.
 // A thread of its own accepts connections and watches the clients that wait for a profile; others,
 // as many as are needed and no more than `threads`, serve a connection each. SIGPIPE is ignored in
 // the whole process from the first connection on.

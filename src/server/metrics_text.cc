@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/metrics_text.h"
 
+#include <fmt/format.h>
 #include <prometheus/client_metric.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <sstream>
@@ -75,7 +75,7 @@ std::string JoinHelps(const Family& family) {
   std::string joined;
   for (const auto& [of, help] : helps) {
     if (!joined.empty()) joined += "; ";
-    joined += of.empty() ? help : of + ": " + help;
+    joined += of.empty() ? help : fmt::format("{}: {}", of, help);
   }
   return joined;
 }

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <optional>
 #include <utility>
 
 namespace pyrometer {
@@ -92,7 +93,7 @@ std::vector<OpenConnections::Watched> OpenConnections::ToWatch() const {
 }
 
 void OpenConnections::LookAfter(uint64_t id) {
-  std::stop_source gone{std::nostopstate};
+  std::optional<std::stop_source> gone;
   {
     const std::lock_guard lock(mutex_);
     const auto found = connections_.find(id);
@@ -100,9 +101,9 @@ void OpenConnections::LookAfter(uint64_t id) {
     // Asked again: the number may be another socket's since the poll that reported it.
     pollfd state{.fd = found->second.socket, .events = POLLRDHUP, .revents = 0};
     if (poll(&state, 1, 0) <= 0) return;
-    gone = found->second.gone;
+    gone.emplace(found->second.gone);
   }
-  gone.request_stop();
+  gone->request_stop();
 }
 
 void OpenConnections::Wake() const {

@@ -21,11 +21,11 @@ std::optional<uint32_t> ParseNumber(std::string_view text) {
   return number;
 }
 
-Result<std::chrono::seconds> ParseSeconds(std::string_view text) {
+Result<std::chrono::seconds> ParseSeconds(std::string_view text, std::chrono::seconds most) {
   const std::optional<uint32_t> number = ParseNumber(text);
-  if (!number || *number == 0 || *number > kMaxProfileDuration.count()) {
+  if (!number || *number == 0 || *number > most.count()) {
     return Fail(ErrorCode::kInvalid, "seconds={}: must be a whole number from 1 to {}",
-                Printable(text, kShownBytes), kMaxProfileDuration.count());
+                Printable(text, kShownBytes), most.count());
   }
   return std::chrono::seconds(*number);
 }
@@ -76,11 +76,20 @@ Result<ProfileQuery> ParseProfileQuery(const QueryParameters& parameters) {
     if (name != "seconds") {
       RETURN_IF_ERROR(AddCondition(name, value, query));
     } else if (!has_seconds) {
-      ASSIGN_OR_RETURN(query.duration, ParseSeconds(value));
+      ASSIGN_OR_RETURN(query.duration, ParseSeconds(value, kMaxProfileDuration));
       has_seconds = true;
     }
   }
   return query;
+}
+
+Result<std::chrono::seconds> ParseFlameGraphSpan(const QueryParameters& parameters) {
+  constexpr std::chrono::seconds kUsual{300};
+  constexpr std::chrono::seconds kMost{3600};
+  for (const auto& [name, value] : parameters) {
+    if (name == "seconds") return ParseSeconds(value, kMost);
+  }
+  return kUsual;
 }
 
 bool Matches(const ProfileQuery& query, const ProfileSample& sample, const Labels& common) {

@@ -34,6 +34,9 @@ inline constexpr std::chrono::seconds kMaxProfileDuration{600};
 // Go's own profiler. Errors: kInvalid.
 Result<ProfileQuery> ParseProfileQuery(const QueryParameters& parameters);
 
+// Reads the `seconds=N` (1 to 3600, 300 if there is none) of /flamegraph. Errors: kInvalid.
+Result<std::chrono::seconds> ParseFlameGraphSpan(const QueryParameters& parameters);
+
 // Whether the query wants `sample` of a profile with the labels `common`.
 bool Matches(const ProfileQuery& query, const ProfileSample& sample, const Labels& common);
 

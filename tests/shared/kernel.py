@@ -199,6 +199,11 @@ def threads_of(pid):
 
 def descendants_of(pid):
     """Number of its children, their children and so on."""
+    return len(processes_below(pid))
+
+
+def processes_below(pid):
+    """The pids of its children, their children and so on."""
     parents = {}
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -206,11 +211,10 @@ def descendants_of(pid):
                 parents[int(number)] = int(file.read().rpartition(")")[2].split()[1])
         except OSError:
             pass  # it has just ended
-    found, seen = 0, {pid}
+    seen = {pid}
     while new := {child for child, parent in parents.items() if parent in seen} - seen:
         seen |= new
-        found += len(new)
-    return found
+    return seen - {pid}
 
 
 def _status_of(pid, field):

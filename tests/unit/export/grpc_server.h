@@ -11,7 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "export/grpc_client.h"
+
 namespace pyrometer {
+
+// Before any server starts gRPC's library, as in the program: the first client configures it.
+inline const bool kLibraryIsConfigured =
+    GrpcClient::Make({.address = "localhost:1", .client = {}}).has_value();
 
 class GrpcServer {
  public:

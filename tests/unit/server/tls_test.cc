@@ -90,10 +90,9 @@ class TlsTest : public ServerTest {
 
 TEST_F(TlsTest, EncryptsAndShowsItsCertificate) {
   Write(Identity("first"));
-  agent_.metrics.push_back(
-      {.name = "big", .labels = {{"l", std::string(4 << 20, 'x')}}, .help = "h"});
+  agent_.profile.assign(size_t{4} << 20, 'x');
   Start(Options());
-  const auto [name, answer] = AskOverTls("/metrics");
+  const auto [name, answer] = AskOverTls("/debug/pprof/profile");
   EXPECT_EQ(name, "first");
   EXPECT_THAT(answer.substr(0, 30), StartsWith("HTTP/1.1 200 OK"));
   EXPECT_GT(answer.size(), size_t{4} << 20);
@@ -113,6 +112,7 @@ TEST_F(TlsTest, ABrokenRenewalKeepsTheOldOneAndSaysSo) {
   tree_.File("cert.pem", second.cert);  // and the old key
   EXPECT_EQ(AskOverTls("/healthz").first, "first");
   EXPECT_THAT(server_->Troubles(), testing::ElementsAre(HasSubstr("cert.pem")));
+  EXPECT_THAT(AskOverTls("/").second, HasSubstr("not the certificate"));  // a warning on the page
   tree_.File("key.pem", second.key);
   EXPECT_EQ(AskOverTls("/healthz").first, "second");
   EXPECT_THAT(server_->Troubles(), IsEmpty());

@@ -8,8 +8,7 @@
 
 namespace pyrometer {
 
-// What is wrong with an agent in this state and what to do about it, in plain words; the most
-// important first.
+// The agent's warnings, and what the numbers of its status say is wrong, in plain words.
 std::vector<std::string> WarningsOf(const AgentStatus& status);
 
 }  // namespace pyrometer
