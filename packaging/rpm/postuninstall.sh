@@ -1,3 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# An RPM package has no purge: what was recorded stays, and the user with it.
-if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+# RPM knows no purge: what was recorded stays, and its user with it.
+if [ -d /run/systemd/system ]; then
+  systemctl daemon-reload || :
+  # The old version's script runs after the new one is there.
+  if [ "$1" -ge 1 ]; then systemctl try-restart pyrometer.service || :; fi
+fi

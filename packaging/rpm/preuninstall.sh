@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-if [ "$1" = 0 ] && [ -d /run/systemd/system ]; then
-  systemctl disable --quiet --now pyrometer.service
+# $1: how many versions are left; 0 if this is no upgrade.
+if [ "$1" -eq 0 ] && [ -d /run/systemd/system ]; then
+  systemctl --no-reload --quiet disable --now pyrometer.service || :
 fi

@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "base/procfs.h"
+#include "cli/agent_setup.h"
 #include "cli/run.h"
 #include "doctor/doctor.h"
 #include "record/recorder.h"
@@ -34,7 +35,8 @@ int main(int argc, char** argv) {
   const pyrometer::Commands commands = {
       .record = pyrometer::Record,
       .agent = pyrometer::RunAgent,
-      .examine = [] { return pyrometer::RunDoctor(pyrometer::Procfs{}); },
+      .examine =
+          [] { return pyrometer::RunDoctor(pyrometer::Procfs{}, pyrometer::FindAgentSetup()); },
   };
   const pyrometer::Streams streams = {
       .out = STDOUT_FILENO,

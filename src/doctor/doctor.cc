@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "doctor/agent_facts.h"
 #include "doctor/doctor_facts.h"
 
 namespace pyrometer {
@@ -12,10 +13,12 @@ bool DoctorReport::CanRecord() const {
   return std::ranges::find(checks, CheckStatus::kFail, &Check::status) == checks.end();
 }
 
-DoctorReport RunDoctor(const Procfs& procfs) {
+DoctorReport RunDoctor(const Procfs& procfs, const AgentSetup& setup) {
   DebugSources sources;
   if (const char* urls = std::getenv("DEBUGINFOD_URLS")) sources.debuginfod_urls = urls;
-  return Examine(GatherFacts(procfs, sources, ProbeKernelFeatures()));
+  DoctorReport report = Examine(GatherFacts(procfs, sources, ProbeKernelFeatures()));
+  report.agent_checks = ExamineAgent(GatherAgentFacts(procfs, setup));
+  return report;
 }
 
 }  // namespace pyrometer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pyrometer doctor`: what this kernel and these privileges allow, what is missing, and how to get
-// it. GatherFacts looks (doctor_facts.h), Examine judges (doctor_checks.cc), ToText and ToJson
-// show.
+// it. GatherFacts and GatherAgentFacts look (doctor_facts.h, agent_facts.h), Examine and
+// ExamineAgent judge (doctor_checks.cc, agent_checks.cc), ToText and ToJson show.
 #pragma once
 
 #include <string>
@@ -28,26 +28,38 @@ struct Check {
   std::string advice;   // what to do about it; "" if there is nothing to do
 };
 
+// What is configured for `pyrometer agent`, from who may read configurations.
+struct AgentSetup {
+  std::string config_file;                 // "": there is none, all is by default
+  std::vector<std::string> config_errors;  // a line each, for users
+  std::vector<std::string> directories;    // that it writes into
+  std::string listen;                      // "host:port"; "": no server
+  bool tls = false;                        // spoken there
+};
+
 struct DoctorReport {
   std::string kernel;  // release and machine
   std::vector<Check> checks;
+  // Of the agent on this machine; none of them says whether recording works.
+  std::vector<Check> agent_checks;
 
-  // False if any check failed.
+  // False if any of `checks` failed.
   bool CanRecord() const;
 };
 
-// Looks at this machine. Never fails: what cannot be read is itself a finding.
-DoctorReport RunDoctor(const Procfs& procfs);
+// Looks at this machine, and for an agent as `setup` describes it, for at most some seconds. Never
+// fails: what cannot be read is itself a finding.
+DoctorReport RunDoctor(const Procfs& procfs, const AgentSetup& setup);
 
 // Judges `facts`, looking at nothing else.
 DoctorReport Examine(const MachineFacts& facts);
 
-// For people: a line for each check, followed by its meaning and advice if it warns or fails. With
-// `colour`, in ANSI colours.
+// For people: a line for each check, followed by its meaning and advice if it warns or fails; last
+// the verdicts. With `colour`, in ANSI colours.
 std::string ToText(const DoctorReport& report, bool colour);
 
 // For programs: {"version", "kernel", "can_record", "checks": [{"name", "status", "found",
-// "meaning", "advice"}]}; status is "ok", "unknown", "warn" or "fail".
+// "meaning", "advice"}], "agent_checks": [the same]}; status is "ok", "unknown", "warn" or "fail".
 std::string ToJson(const DoctorReport& report);
 
 }  // namespace pyrometer

@@ -47,6 +47,18 @@ std::string Verdict(const DoctorReport& report, bool colour) {
   return Painted(CheckStatus::kOk, "Recording works here.", colour);
 }
 
+std::string AgentVerdict(const DoctorReport& report, bool colour) {
+  const auto not_well = [](const Check& check) {
+    return check.status == CheckStatus::kFail || check.status == CheckStatus::kWarn;
+  };
+  const auto count = std::ranges::count_if(report.agent_checks, not_well);
+  if (count == 0) return Painted(CheckStatus::kOk, "Nothing is wrong with the agent.", colour);
+  return Painted(
+      CheckStatus::kWarn,
+      fmt::format("The agent: {} of {} checks did not pass.", count, report.agent_checks.size()),
+      colour);
+}
+
 // `text` in lines of at most kLineWidth columns, the first `indent` of which are blank.
 std::string Indented(std::string_view text, size_t indent) {
   constexpr size_t kLineWidth = 100;
@@ -62,6 +74,38 @@ std::string Indented(std::string_view text, size_t indent) {
     text.remove_prefix(std::min(text.size(), end + 1));
   }
   return lines;
+}
+
+struct TextStyle {
+  size_t width = 0;  // of the names
+  bool colour = false;
+};
+
+std::string Lines(const std::vector<Check>& checks, const TextStyle& style) {
+  std::string text;
+  for (const Check& check : checks) {
+    const bool is_unknown = check.status == CheckStatus::kUnknown;
+    const std::string status = fmt::format("{:<4}", is_unknown ? "?" : Name(check.status));
+    text += fmt::format("{}  {:<{}}  {}\n", Painted(check.status, status, style.colour), check.name,
+                        style.width, check.found);
+    if (check.status == CheckStatus::kOk || is_unknown) continue;
+    const size_t indent = style.width + 10;
+    text += Indented(check.meaning, indent);
+    if (!check.advice.empty()) text += Indented("To do: " + check.advice, indent);
+  }
+  return text;
+}
+
+nlohmann::ordered_json AsJson(const std::vector<Check>& checks) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const Check& check : checks) {
+    json.push_back({{"name", check.name},
+                    {"status", Name(check.status)},
+                    {"found", check.found},
+                    {"meaning", check.meaning},
+                    {"advice", check.advice}});
+  }
+  return json;
 }
 
 }  // namespace
@@ -81,35 +125,23 @@ std::string_view Name(CheckStatus status) {
 }
 
 std::string ToText(const DoctorReport& report, bool colour) {
-  size_t width = 0;
-  for (const Check& check : report.checks) width = std::max(width, check.name.size());
-  std::string text;
-  for (const Check& check : report.checks) {
-    const bool is_unknown = check.status == CheckStatus::kUnknown;
-    const std::string status = fmt::format("{:<4}", is_unknown ? "?" : Name(check.status));
-    text += fmt::format("{}  {:<{}}  {}\n", Painted(check.status, status, colour), check.name,
-                        width, check.found);
-    if (check.status == CheckStatus::kOk || is_unknown) continue;
-    const size_t indent = width + 10;
-    text += Indented(check.meaning, indent);
-    if (!check.advice.empty()) text += Indented("To do: " + check.advice, indent);
+  TextStyle style{.colour = colour};
+  for (const auto* checks : {&report.checks, &report.agent_checks}) {
+    for (const Check& check : *checks) style.width = std::max(style.width, check.name.size());
   }
-  return text + "\n" + Verdict(report, colour) + "\n";
+  std::string text = Lines(report.checks, style);
+  if (!report.agent_checks.empty()) text += "\n" + Lines(report.agent_checks, style);
+  text += "\n" + Verdict(report, colour) + "\n";
+  if (!report.agent_checks.empty()) text += AgentVerdict(report, colour) + "\n";
+  return text;
 }
 
 std::string ToJson(const DoctorReport& report) {
-  nlohmann::ordered_json checks = nlohmann::ordered_json::array();
-  for (const Check& check : report.checks) {
-    checks.push_back({{"name", check.name},
-                      {"status", Name(check.status)},
-                      {"found", check.found},
-                      {"meaning", check.meaning},
-                      {"advice", check.advice}});
-  }
   const nlohmann::ordered_json json = {{"version", Version()},
                                        {"kernel", report.kernel},
                                        {"can_record", report.CanRecord()},
-                                       {"checks", std::move(checks)}};
+                                       {"checks", AsJson(report.checks)},
+                                       {"agent_checks", AsJson(report.agent_checks)}};
   // Odd bytes, from an environment variable say, are replaced: dump() must not throw.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -83,6 +83,11 @@ def _fields(data):
         yield key >> 3, value
 
 
+def submessages(data, number):
+    """The bytes of each field `number` of a message, as they are nested in requests."""
+    return [value for field, value in _fields(data) if field == number]
+
+
 def _message(data):
     """All fields of a message: number -> list of values."""
     fields = {}

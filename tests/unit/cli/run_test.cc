@@ -32,11 +32,11 @@ class RunTest : public testing::Test {
           if (record_error_) return *record_error_;
           return record_status_;
         },
-        .examine = [this] { return report_; },
         .agent = [this](const AgentOptions& options) -> Result<int> {
           started_ = options;
           return 0;
         },
+        .examine = [this] { return report_; },
     };
     const Streams streams = {.out = out_.get(),
                              .error = error_.get(),

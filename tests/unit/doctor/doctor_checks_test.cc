@@ -228,7 +228,7 @@ TEST(Examine, NamesTheLayoutOfCgroups) {
 }
 
 TEST(RunDoctor, ExaminesThisMachine) {
-  const DoctorReport report = RunDoctor(Procfs{});
+  const DoctorReport report = RunDoctor(Procfs{}, AgentSetup{});
   EXPECT_NE(Find(report, "kernel").found, "");
   EXPECT_EQ(Find(report, "architecture").status, CheckStatus::kOk);
 }
