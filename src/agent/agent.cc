@@ -79,6 +79,14 @@ std::string AccountingLine(const Destinations::State& sink) {
                      reasons.empty() ? "" : " (", reasons, reasons.empty() ? "" : ")");
 }
 
+// Dozens of threads would each get a heap of their own, which windows come and go through: two are
+// enough for what is allocated here, and what is free goes back to the machine.
+void KeepHeapSmall() {
+  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  ::mallopt(M_TRIM_THRESHOLD, 512 << 10);
+}
+
 class Agent {
  public:
   static Result<std::unique_ptr<Agent>> Start(const AgentOptions& options, AgentConfig config);
@@ -384,6 +392,7 @@ Result<int> RunAgent(const AgentOptions& options) {
   ASSIGN_OR_RETURN(const StopSignals signals, StopSignals::Block(StopSignals::Also::kHangup));
   RETURN_IF_ERROR(KeepOnlyProfilingPrivileges());
   ::setpriority(PRIO_PROCESS, 0, kNiceness);
+  KeepHeapSmall();
   ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent, Agent::Start(options, std::move(config)));
   agent->Run(signals);
   agent->Finish();

@@ -17,14 +17,15 @@ LabelSet ProcessLabels::Make(std::string_view name) {
   return std::make_shared<const Labels>(Labels{{std::string(kName), Printable(name)}});
 }
 
-// Asked only where it is likely, since asking reads a file of /proc. A child of a kernel thread is
-// one too until it execs a program.
+// Asked only where it can be, since asking reads a file of /proc: of those that were there before
+// us, and of children of kernel threads, which are such until they exec a program.
 bool ProcessLabels::IsKernelThread(const SeenProcess& process) const {
   if (process.key.pid == kThreadDaemon) return true;
-  if (process.inherited != kernel_) return false;
-  if (process.directory == nullptr) return true;
+  const bool of_kernel_thread = process.inherited == kernel_;
+  if (process.inherited != nullptr && !of_kernel_thread) return false;
+  if (process.directory == nullptr) return of_kernel_thread;
   const Result<ProcStat> stat = process.directory->Stat();
-  return !stat || stat->kernel_thread;
+  return stat ? stat->kernel_thread : of_kernel_thread;
 }
 
 LabelSet ProcessLabels::OnProcess(const SeenProcess& process) {

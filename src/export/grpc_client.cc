@@ -27,6 +27,11 @@ constexpr size_t kPemBytes = 4 << 20;
 constexpr int kAnswerBytes = 1 << 20;
 constexpr int kFirstReconnectMs = 500;
 constexpr int kLongestReconnectMs = 10'000;
+// Servers close connections on their own, a Go server's read timeout whatever goes on there:
+// Parca's after 5 s. A request that meets that end may have arrived or not, so each burst of
+// requests gets a connection of its own (tried against Parca 0.28: half of all profiles were in
+// doubt).
+constexpr std::chrono::seconds kLongestUse{3};
 
 // What tells that a file was replaced or rewritten.
 using FileStamp = std::tuple<dev_t, ino_t, off_t, time_t, long>;
@@ -202,15 +207,18 @@ CallEnd CallEndOf(const Conversation& conversation, grpc::Channel& channel,
 struct GrpcClient::State {
   explicit State(Options o) : options(std::move(o)), arguments(ArgumentsOf(options)) {}
 
-  // The channel that fits the certificate files as they are now.
+  // A channel that is young and fits the certificate files as they are now. Calls under way keep
+  // the one that they have.
   Result<std::shared_ptr<grpc::Channel>> Channel() {
     const TlsStamp now = options.insecure ? TlsStamp{} : StampOf(options.client.tls);
     const std::lock_guard lock(mutex);
-    if (channel != nullptr && stamp == now) return channel;
+    const auto time = std::chrono::steady_clock::now();
+    if (channel != nullptr && stamp == now && time - made < kLongestUse) return channel;
     ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
     // The scheme keeps the target apart from a peer's address, see CallEndOf.
     channel = grpc::CreateCustomChannel("dns:///" + options.address, credentials, arguments);
     stamp = now;
+    made = time;
     return channel;
   }
 
@@ -237,6 +245,7 @@ struct GrpcClient::State {
   std::mutex mutex;  // of all below
   std::shared_ptr<grpc::Channel> channel;
   TlsStamp stamp{};
+  std::chrono::steady_clock::time_point made;
   std::set<grpc::ClientContext*> calls;
   bool cancelled = false;
 };

@@ -15,6 +15,10 @@ namespace {
 
 constexpr size_t kAnswerBytes = 64 << 10;
 constexpr long kConnectionSeconds = 300;
+// Servers close idle connections at times of their own, a Go server's read timeout for example. A
+// request that meets that end may have arrived or not; another handshake for each window is
+// cheaper.
+constexpr long kIdleSeconds = 3;
 constexpr curl_off_t kLongestRetryAfterSeconds = 3600;
 constexpr size_t kErrorBytes = 512;
 
@@ -210,6 +214,7 @@ Result<std::unique_ptr<HttpClient::Handle>> HttpClient::MakeHandle() const {
   to.Set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(ceil<milliseconds>(connect).count()));
   to.Set(CURLOPT_MAXCONNECTS, 1L);
   to.Set(CURLOPT_MAXLIFETIME_CONN, kConnectionSeconds);
+  to.Set(CURLOPT_MAXAGE_CONN, kIdleSeconds);
   to.Set(CURLOPT_QUICK_EXIT, 1L);  // a name server that hangs must not hold up Cancel
   // A body that cannot be rewound is not sent again by libcurl either, which would do so when a
   // kept connection turns out to be closed, though the server may have read the request.

@@ -174,7 +174,7 @@ class Conversation : private httplib::Server {
     const std::string authorization = request.get_header_value("Authorization");
     Call call{.method = request.method,
               .path = request.path,
-              .parameters = {request.params.begin(), request.params.end()},
+              .parameters = ParseQuery(request.target),
               .host = host,
               .authorization = authorization,
               .loopback = loopback_,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/printable.h"
+#include "base/text.h"
 
 namespace pyrometer {
 namespace {
@@ -52,6 +53,28 @@ Result<void> AddCondition(const std::string& name, const std::string& value, Pro
   return {};
 }
 
+std::optional<int> HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
+// What is no escape stays as it is.
+std::string Decode(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    decoded += text[i] == '+' ? ' ' : text[i];
+    if (text[i] != '%' || text.size() - i <= 2) continue;
+    const std::optional<int> high = HexDigit(text[i + 1]);
+    const std::optional<int> low = HexDigit(text[i + 2]);
+    if (!high || !low) continue;
+    decoded.back() = static_cast<char>(*high * 16 + *low);
+    i += 2;
+  }
+  return decoded;
+}
+
 template <typename T>
 bool IsOneOf(const T& value, const std::vector<T>& wanted) {
   return std::find(wanted.begin(), wanted.end(), value) != wanted.end();
@@ -65,6 +88,19 @@ const std::string* Find(const Labels& labels, const std::string& name) {
 }
 
 }  // namespace
+
+QueryParameters ParseQuery(std::string_view target) {
+  QueryParameters parameters;
+  const size_t begin = target.find('?');
+  if (begin == std::string_view::npos) return parameters;
+  for (const std::string_view part : Split(target.substr(begin + 1), '&')) {
+    if (part.empty()) continue;
+    const size_t equals = std::min(part.find('='), part.size());
+    parameters.emplace_back(Decode(part.substr(0, equals)),
+                            Decode(part.substr(std::min(equals + 1, part.size()))));
+  }
+  return parameters;
+}
 
 Result<ProfileQuery> ParseProfileQuery(const QueryParameters& parameters) {
   if (parameters.size() > kMaxConditions) {

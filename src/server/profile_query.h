@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,10 @@ namespace pyrometer {
 
 // The names and values after the `?` of a request, decoded, in their order.
 using QueryParameters = std::vector<std::pair<std::string, std::string>>;
+
+// Those of a request's target: "/debug/pprof/profile?label=pod=web&seconds=5". A value reaches from
+// the first `=` to the next `&`, so a label needs no escapes; %41 and + are decoded.
+QueryParameters ParseQuery(std::string_view target);
 
 // What a client of /debug/pprof/profile wants. Of each kind that is not empty, a sample must match
 // one; labels of different names are of different kinds.

@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "process/process_directory.h"
+#include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {
 namespace {
@@ -34,6 +38,23 @@ TEST(ProcessLabels, CallsAllKernelThreadsKernel) {
   const LabelSet daemon = labels.OnProcess(Seen(2, "kthreadd"));
   EXPECT_EQ(NameIn(daemon), "kernel");
   EXPECT_EQ(labels.OnProcess(Seen(17, "kworker/0:1-events", daemon)), daemon);
+}
+
+TEST(ProcessLabels, KnowsAKernelThreadThatWasThereBefore) {
+  TemporaryTree tree;
+  tree.File(
+      "proc/17/stat",
+      "17 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0\n");
+  tree.File("proc/18/stat",
+            "18 (nginx) S 1 18 18 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0\n");
+  ProcessLabels labels;
+  for (const auto& [pid, name] : {std::pair(17U, "kernel"), std::pair(18U, "nginx")}) {
+    const Result<ProcessDirectory> directory = ProcessDirectory::Open(tree.AsProcfs(), Pid(pid));
+    ASSERT_TRUE(directory.has_value());
+    SeenProcess seen = Seen(pid, pid == 17 ? "kworker/0:1" : "nginx");
+    seen.directory = &*directory;
+    EXPECT_EQ(NameIn(labels.OnProcess(seen)), name);
+  }
 }
 
 TEST(ProcessLabels, BoundsTheNumberOfLabelSets) {

@@ -9,12 +9,22 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
 
 TEST(ProfileQuery, IsThirtySecondsOfEverythingUnlessTold) {
   const auto query = ParseProfileQuery({});
   ASSERT_TRUE(query);
   EXPECT_EQ(query->duration, std::chrono::seconds(30));
   EXPECT_TRUE(query->Everything());
+}
+
+TEST(ProfileQuery, TakesAValueUpToTheNextParameter) {
+  EXPECT_THAT(ParseQuery("/p?label=pod=web=1&seconds=5&&comm=a%3db+c&odd=%zz%4&flag"),
+              ElementsAre(Pair("label", "pod=web=1"), Pair("seconds", "5"), Pair("comm", "a=b c"),
+                          Pair("odd", "%zz%4"), Pair("flag", "")));
+  EXPECT_THAT(ParseQuery("/p"), IsEmpty());
+  EXPECT_THAT(ParseQuery("/p?"), IsEmpty());
 }
 
 TEST(ProfileQuery, TakesTheFirstOfSeveralDurations) {

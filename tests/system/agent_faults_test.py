@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a server, the disk or the machine does, the agent knows what became of every tick.
+
+    offered = delivered + spooled + dropped, by reason
+
+and what a receiver has counted is what the agent says it delivered, never more than once.
+
+Environment: PYROMETER_OUTAGE_SECONDS (20), PYROMETER_KILLS (1): longer by hand.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+import agent_harness
+import pyrometer_harness as harness
+from agent_harness import otlp, parca, pyroscope
+from waiting import wait_for
+
+OUTAGE = float(os.environ.get("PYROMETER_OUTAGE_SECONDS", "20"))
+KILLS = int(os.environ.get("PYROMETER_KILLS", "1"))
+THREADS = """
+import threading, time
+threading.stack_size(65536)
+for _ in range(%d):
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print("READY", flush=True)
+while True:
+    sum(range(1000))
+"""
+
+
+class Faults(agent_harness.AgentTestCase):
+    def run_through(self, mode, options=None, **more):
+        """(what the agent says, what the receiver recorded) of a sink that misbehaves for a while."""
+        receiver = self.receiver("pyroscope")
+        self.busy()
+        agent = self.agent([pyroscope(receiver, timeout="2s", retry={"min_backoff": "200ms", "max_backoff": "1s"},
+                                      **(options or {}))])  # fmt: skip
+        self.await_ticks(receiver, 100)
+        receiver.set_mode(mode, **more)
+        if mode == "refuse":
+            failing = 'pyrometer_sink_failing{sink="pyroscope"}'
+            wait_for(lambda: agent.metrics()[failing] == 1, "a failure", pause=0.1)
+        else:
+            wait_for(lambda: sum(receiver.record()["misbehaved"].values()) >= 3, "misbehaviour", pause=0.1)
+        receiver.set_mode("ok")
+        self.await_ticks(receiver, 300)
+        account = agent.stop()["pyroscope"]
+        self.assertTrue(account.balances(), account)
+        record = receiver.record()
+        self.assertEqual(record["repeated"], 0)
+        self.assertEqual(record["rejected"], {}, record["messages"])
+        return account, sum(record["samples"].values())
+
+    def test_a_server_that_refuses_connections_gets_everything_later(self):
+        account, arrived = self.run_through("refuse")
+        self.assertEqual((account.dropped, account.delivered), (0, arrived), account)
+
+    def test_a_server_that_asks_to_come_back_later_gets_everything(self):
+        account, arrived = self.run_through("429", retry_after=1)
+        self.assertEqual((account.dropped, account.delivered), (0, arrived), account)
+
+    def test_a_server_that_is_not_available_gets_everything_later(self):
+        account, arrived = self.run_through("503")
+        self.assertEqual((account.dropped, account.delivered), (0, arrived), account)
+
+    def test_what_a_failing_server_may_have_stored_is_not_sent_again(self):
+        account, arrived = self.run_through("500")
+        self.assertGreater(account.reasons.get("maybe_arrived", 0), 0, account)
+        self.assertEqual(account.delivered, arrived)
+
+    def test_what_is_too_large_for_a_server_is_dropped_and_said(self):
+        account, arrived = self.run_through("413")
+        self.assertGreater(account.reasons.get("http_413", 0), 0, account)
+        self.assertEqual(account.delivered, arrived)
+
+    def test_a_server_that_closes_in_the_middle_may_have_it(self):
+        account, arrived = self.run_through("close")
+        self.assertGreater(account.reasons.get("maybe_arrived", 0), 0, account)
+        self.assertLessEqual(account.delivered, arrived)
+        self.assertLessEqual(arrived, account.delivered + account.dropped)
+
+    def test_a_server_that_hangs_may_have_it(self):
+        account, arrived = self.run_through("hang")
+        self.assertGreater(account.reasons.get("maybe_arrived", 0), 0, account)
+        self.assertLessEqual(account.delivered, arrived)
+        self.assertLessEqual(arrived, account.delivered + account.dropped)
+
+    def test_at_least_once_loses_nothing_where_the_operator_chose_it(self):
+        retry = {"min_backoff": "200ms", "max_backoff": "1s", "at_least_once": True}
+        receiver = self.receiver("pyroscope")
+        self.busy()
+        agent = self.agent([pyroscope(receiver, timeout="2s", retry=retry)])
+        self.await_ticks(receiver, 100)
+        receiver.set_mode("500", times=5)
+        self.await_ticks(receiver, 300)
+        account = agent.stop()["pyroscope"]
+        self.assertEqual((account.dropped, account.offered), (0, account.delivered + account.spooled), account)
+        self.assertGreaterEqual(receiver.ticks(), account.delivered)
+
+    def test_a_changed_certificate_stops_delivery_until_it_is_trusted(self):
+        good, other = self.certificate("good"), self.certificate("other")
+        receiver = self.receiver("pyroscope", "--cert", good + ".crt", "--key", good + ".key",
+                                 "--bad-cert", other + ".crt", "--bad-key", other + ".key")  # fmt: skip
+        self.busy()
+        agent = self.agent([{"type": "pyroscope", "url": "https://localhost:%d" % receiver.port,
+                             "tls": {"ca_file": good + ".crt"}, "timeout": "2s",
+                             "retry": {"min_backoff": "200ms", "max_backoff": "1s"}}])  # fmt: skip
+        self.await_ticks(receiver, 100)
+        receiver.set_mode("bad_certificate")
+        wait_for(lambda: "(tls)" in agent.said(), "the certificate to be refused")
+        receiver.set_mode("ok")
+        self.await_ticks(receiver, 300)
+        account = agent.stop()["pyroscope"]
+        self.assertTrue(account.balances())
+        self.assertEqual(account.delivered, receiver.ticks())
+
+    def certificate(self, name):
+        """The path, without its endings, of a self-signed certificate for localhost."""
+        path = os.path.join(self.home, name)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=DNS:localhost", "-keyout", path + ".key", "-out", path + ".crt"],
+                       check=True, capture_output=True)  # fmt: skip
+        return path
+
+    def test_an_outage_of_one_sink_of_three_delays_only_that_one(self):
+        down, second, third = self.receiver("pyroscope"), self.receiver("parca"), self.receiver("otlp-http")
+        self.busy()
+        agent = self.agent([pyroscope(down, retry={"min_backoff": "200ms", "max_backoff": "2s"}), parca(second), otlp(third)])
+        self.await_ticks(down, 100)
+        down.set_mode("refuse")
+        end = time.monotonic() + OUTAGE
+        while time.monotonic() < end:
+            # Each second's window arrives while the other sink is away.
+            self.await_ticks(second, 1, seconds=15)
+            self.await_ticks(third, 1, seconds=15)
+        down.set_mode("ok")
+        waits = 'pyrometer_sink_samples_%s{sink="pyroscope"}'
+        wait_for(lambda: agent.metrics()[waits % "in_memory"] + agent.metrics()[waits % "spooled"] < 1000,
+                 "the backlog to be delivered", 60, pause=0.2)  # fmt: skip
+        accounts = agent.stop()
+        for name, receiver in (("pyroscope", down), ("parca", second), ("otlp", third)):
+            self.assertEqual((accounts[name].dropped, accounts[name].delivered), (0, receiver.ticks()), accounts[name])
+            self.assertEqual(receiver.record()["repeated"], 0)
+
+    def test_what_was_spooled_survives_kill_9_and_arrives_once(self):
+        """The sink is away for so long that windows go to the disk; then the agent is killed."""
+        for _ in range(KILLS):
+            shutil.rmtree(self.spool, ignore_errors=True)
+            receiver = self.receiver("pyroscope")
+            receiver.set_mode("refuse")
+            self.busy()
+            sink = pyroscope(receiver, retry={"min_backoff": "100ms", "max_backoff": "500ms"})
+            agent = self.agent([sink])
+            spooled = 'pyrometer_sink_samples_spooled{sink="pyroscope"}'
+            wait_for(lambda a=agent: a.metrics()[spooled] > 0, "a spool", 90, pause=0.1)
+            time.sleep(random.random() * 2)  # at any moment of the spooling
+            on_disk = agent.metrics()[spooled]
+            agent.kill()
+            receiver.set_mode("ok")
+            found = 'pyrometer_sink_found_samples{sink="pyroscope"}'
+            again = self.agent([sink])
+            # What it finds arrives, and what it takes anew.
+            wait_for(lambda a=again: a.metrics()['pyrometer_sink_spool_files{sink="pyroscope"}'] == 0, "the spool to empty", pause=0.1)
+            self.assertGreaterEqual(again.metrics()[found], on_disk)
+            found_samples = again.metrics()[found]
+            account = again.stop()["pyroscope"]
+            self.assertEqual((account.dropped, account.spooled), (0, 0))
+            self.assertEqual(receiver.ticks(), account.delivered + found_samples)
+            self.assertEqual(receiver.record()["repeated"], 0)
+
+    def test_a_full_disk_costs_what_does_not_fit_and_nothing_else(self):
+        os.makedirs(self.spool)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", self.spool], check=True)
+        self.addCleanup(subprocess.run, ["umount", self.spool], check=True)
+        down, second = self.receiver("pyroscope"), self.receiver("parca")
+        down.set_mode("refuse")
+        for i in range(8):
+            self.busy("work-%d" % i)
+        agent = self.agent([pyroscope(down), parca(second)], frequency=499)
+        self.await_ticks(second, 15000, seconds=120)
+        accounts = agent.stop()
+        self.assertTrue(accounts["pyroscope"].balances(), accounts)
+        self.assertEqual(accounts["pyroscope"].delivered, 0)
+        self.assertGreater(accounts["pyroscope"].dropped, 0, accounts)
+        self.assertEqual(accounts["parca"].delivered, second.ticks())
+        self.assertEqual(accounts["parca"].dropped, 0, accounts["parca"])
+
+    def test_thousands_of_new_processes_and_threads_do_not_upset_the_accounts(self):
+        receiver = self.receiver("pyroscope")
+        agent = self.agent([pyroscope(receiver)])
+        storm = subprocess.Popen(["/bin/sh", "-c", "while :; do /bin/true & /bin/true & /bin/true & /bin/true; done"])
+        self.addCleanup(storm.wait)
+        self.addCleanup(storm.kill)
+        threads = subprocess.Popen([sys.executable, "-c", THREADS % 5000], stdout=subprocess.PIPE)
+        self.addCleanup(threads.stdout.close)
+        self.addCleanup(threads.wait)
+        self.addCleanup(threads.kill)
+        self.await_ticks(receiver, 3000, seconds=120)
+        metrics = agent.metrics()
+        self.assertGreater(metrics['pyrometer_kernel_records_total{type="fork"}'], 1000)
+        self.assertEqual(metrics['pyrometer_ticks_total{outcome="window_dropped"}'], 0)
+        account = agent.stop()["pyroscope"]
+        self.assertEqual((account.dropped, account.spooled, account.delivered), (0, 0, receiver.ticks()), account)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running `pyrometer agent` against strict receivers of each protocol; see receivers/receive.py.
+
+Environment: as pyrometer_harness.py, and PYROMETER_SYSTEM_PYTHON, a Python that has grpc.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pyrometer_harness as harness
+from waiting import read_line, wait_for
+
+SYSTEM_PYTHON = os.environ.get("PYROMETER_SYSTEM_PYTHON", "/usr/bin/python3")
+RECEIVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "receivers", "receive.py")
+SINK = re.compile(r"^sink (\S+): offered=(\d+) delivered=(\d+) spooled=(\d+) dropped=(\d+)(?: \((.*)\))?$",
+                  re.MULTILINE)  # fmt: skip
+
+
+class ReceiverProcess:
+    """A strict receiver in a process of its own."""
+
+    def __init__(self, protocol, *options):
+        self.process = subprocess.Popen([SYSTEM_PYTHON, RECEIVE, protocol, *options], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)  # fmt: skip
+        facts = json.loads(read_line(self.process.stdout).decode().removeprefix("READY "))
+        self.port = facts["port"]
+        self.control = "http://127.0.0.1:%d" % facts["control"]
+
+    def record(self):
+        with urllib.request.urlopen(self.control + "/record", timeout=20) as answer:
+            return json.load(answer)
+
+    def ticks(self):
+        return sum(self.record()["samples"].values())
+
+    def set_mode(self, mode, **more):
+        body = json.dumps({"mode": mode, **more}).encode()
+        urllib.request.urlopen(self.control + "/mode", data=body, timeout=20).read()
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@dataclasses.dataclass
+class SinkAccount:
+    """What an agent says at its end about one of its sinks, in ticks."""
+
+    offered: int
+    delivered: int
+    spooled: int
+    dropped: int
+    reasons: dict
+
+    def balances(self):
+        return self.offered == self.delivered + self.spooled + self.dropped and self.dropped == sum(self.reasons.values())
+
+
+def accounts_in(text):
+    """{sink: SinkAccount} of an agent's standard error."""
+    accounts = {}
+    for name, *numbers, reasons in SINK.findall(text):
+        words = dict(word.split("=") for word in reasons.split()) if reasons else {}
+        accounts[name] = SinkAccount(*map(int, numbers), {k: int(v) for k, v in words.items()})
+    return accounts
+
+
+class Agent:
+    """A running `pyrometer agent`, whose configuration is a file that tests may change."""
+
+    def __init__(self, directory, config, program=None):
+        self.config_file = os.path.join(directory, "pyrometer.yaml")
+        self.log = os.path.join(directory, "agent.log")
+        self.write_config(config)
+        with open(self.log, "ab") as log:
+            self.start_of_log = log.tell()
+            self.process = subprocess.Popen([program or harness.PYROMETER, "agent", "--config", self.config_file],
+                                            stderr=log)  # fmt: skip
+        wait_for(lambda: "sampling at" in self.said() or self.process.poll() is not None, "the agent", 60)
+        assert self.process.poll() is None, self.said()
+        match = re.search(r"see (https?://\S+)/$", self.said(), re.MULTILINE)
+        self.url = match and match[1]
+
+    def write_config(self, config):
+        with open(self.config_file, "w") as file:
+            # YAML is a superset of JSON.
+            file.write(config if isinstance(config, str) else json.dumps(config))
+
+    def said(self):
+        with open(self.log) as log:
+            log.seek(self.start_of_log)
+            return log.read()
+
+    def get(self, path):
+        """(status, body) of its server."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=60) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def metrics(self):
+        """{name with labels: value}"""
+        _, body = self.get("/metrics")
+        lines = [line for line in body.decode().splitlines() if not line.startswith("#")]
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+    def reload(self, config):
+        before = self.said().count("configuration")
+        self.write_config(config)
+        self.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: self.said().count("configuration") > before, "the configuration to be read again")
+
+    def stop(self):
+        """Ends it as systemd would. Returns what it says of its sinks."""
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(20)
+        assert status == 0, "status %d: %s" % (status, self.said())
+        return accounts_in(self.said())
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+class AgentTestCase(harness.BpfTestCase):
+    """Starts what it needs and ends it with the test."""
+
+    def setUp(self):
+        self.home = os.path.join(self.directory, self.id().rsplit(".", 1)[-1])
+        os.makedirs(self.home)
+        self.spool = os.path.join(self.home, "spool")
+
+    def receiver(self, protocol, *options):
+        receiver = ReceiverProcess(protocol, *options)
+        self.addCleanup(receiver.end)
+        return receiver
+
+    def agent(self, sinks, **keys):
+        agent = Agent(self.home, self.config(sinks, **keys))
+        self.addCleanup(agent.kill)
+        return agent
+
+    def config(self, sinks, **keys):
+        config = {"window": "1s", "frequency": 199, "server": {"listen": "127.0.0.1:0"},
+                  "spool": {"directory": self.spool}, "sinks": sinks}  # fmt: skip
+        return {**config, **keys}
+
+    def busy(self, name="work"):
+        """A process under this name that uses a CPU."""
+        link = os.path.join(self.home, name)
+        if not os.path.exists(link):
+            os.symlink(sys.executable, link)
+        process = subprocess.Popen([link, "-S", "-c", "while True: sum(range(1000))"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def await_ticks(self, receiver, more, seconds=60):
+        before = receiver.ticks()
+        wait_for(lambda: receiver.ticks() >= before + more, "%d more ticks" % more, seconds, pause=0.1)
+
+
+def pyroscope(receiver, **more):
+    return {"type": "pyroscope", "url": "http://127.0.0.1:%d" % receiver.port, **more}
+
+
+def parca(receiver, **more):
+    return {"type": "parca", "address": "127.0.0.1:%d" % receiver.port, "insecure": True, **more}
+
+
+def otlp(receiver, protocol="http", **more):
+    endpoint = "http://127.0.0.1:%d" % receiver.port
+    return {"type": "otlp", "endpoint": endpoint, "protocol": protocol, **more}

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent delivers to every kind of sink, and what arrives is what was sampled, to the tick."""
+
+import collections
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import agent_harness
+import pprof_reader
+import pyrometer_harness as harness
+from agent_harness import otlp, parca, pyroscope
+from waiting import wait_for
+
+
+def by_service(samples):
+    """{service: ticks} of what a receiver recorded by series."""
+    services = collections.Counter()
+    for series, ticks in samples.items():
+        services[re.search(r'service[_.]name="((?:[^"\\]|\\.)*)"', series)[1]] += ticks
+    return dict(services)
+
+
+class Agent(agent_harness.AgentTestCase):
+    def test_what_arrives_everywhere_is_what_was_sampled(self):
+        receivers = {"pyroscope": self.receiver("pyroscope"), "ingest": self.receiver("pyroscope"),
+                     "parca": self.receiver("parca"), "otlp": self.receiver("otlp-http"),
+                     "otlp-grpc": self.receiver("otlp-grpc")}  # fmt: skip
+        files = os.path.join(self.home, "profiles")
+        self.busy("alpha")
+        self.busy("beta")
+        agent = self.agent([
+            pyroscope(receivers["pyroscope"]),
+            pyroscope(receivers["ingest"], name="ingest", api="ingest"),
+            parca(receivers["parca"]),
+            otlp(receivers["otlp"]),
+            otlp(receivers["otlp-grpc"], "grpc", name="otlp-grpc"),
+            {"type": "file", "directory": files},
+        ], labels={"cluster": "blue"})  # fmt: skip
+        for receiver in receivers.values():
+            self.await_ticks(receiver, 1000)
+        accounts = agent.stop()
+
+        self.assertEqual(set(accounts), {*receivers, "file"})
+        for name, account in accounts.items():
+            self.assertTrue(account.balances(), (name, account))
+            self.assertEqual((account.spooled, account.dropped), (0, 0), (name, account, agent.said()))
+        in_files = collections.Counter()
+        for path in glob.glob(os.path.join(files, "*", "*.pb.gz")):
+            with open(path, "rb") as file:
+                profile = pprof_reader.parse(file.read())
+            in_files[os.path.basename(os.path.dirname(path))] += profile.total()
+        self.assertEqual(sum(in_files.values()), accounts["file"].offered)
+        wanted = None
+        for name, receiver in receivers.items():
+            record = receiver.record()
+            self.assertEqual(record["rejected"], {}, (name, record["messages"]))
+            services = by_service(record["samples"])
+            self.assertEqual(sum(services.values()), accounts[name].delivered, name)
+            wanted = wanted or services
+            self.assertEqual(services, wanted, name)
+        self.assertGreater(wanted["alpha"], 100)
+        self.assertGreater(wanted["beta"], 100)
+        self.assertEqual(sum(wanted.values()), accounts["file"].offered)
+
+    def test_a_scrape_gets_what_it_asks_for(self):
+        process = self.busy("gamma")
+        self.busy("delta")
+        agent = self.agent([])
+        status, body = agent.get("/debug/pprof/profile?seconds=2&pid=%d" % process.pid)
+        self.assertEqual(status, 200)
+        profile = pprof_reader.parse(body)
+        self.assertGreater(profile.total(), 20)
+        self.assertEqual({sample.labels["comm"] for sample in profile.samples}, {"gamma"})
+        status, body = agent.get("/debug/pprof/profile?seconds=1&label=service_name=delta")
+        self.assertEqual(status, 200, body)
+        self.assertEqual({s.labels["service_name"] for s in pprof_reader.parse(body).samples}, {"delta"})
+        self.assertEqual(agent.stop(), {})
+
+    def test_metrics_follow_the_conventions_and_the_page_shows_a_flame_graph(self):
+        receiver = self.receiver("pyroscope")
+        self.busy()
+        agent = self.agent([pyroscope(receiver)])
+        self.await_ticks(receiver, 300)
+        _, text = agent.get("/metrics")
+        if promtool := shutil.which("promtool"):
+            checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True)
+            self.assertEqual((checked.returncode, checked.stderr), (0, b""))
+        metrics = agent.metrics()
+        self.assertEqual(metrics['pyrometer_sink_samples_dropped_total{sink="pyroscope"}'.replace("_dropped", "_offered")],
+                         sum(metrics['pyrometer_sink_samples_%s{sink="pyroscope"}' % part]
+                             for part in ("delivered_total", "in_memory", "spooled")))  # fmt: skip
+        self.assertEqual(agent.get("/readyz")[0], 200)
+        self.assertIn(b"pyroscope", agent.get("/")[1])
+        self.assertIn(b"<html", agent.get("/flamegraph?seconds=60")[1])
+        self.assertEqual(json.loads(agent.get("/api/status")[1])["sinks"][0]["name"], "pyroscope")
+
+    def test_a_changed_configuration_applies_between_two_windows(self):
+        first, second = self.receiver("pyroscope"), self.receiver("otlp-http")
+        self.busy("epsilon")
+        agent = self.agent([pyroscope(first)])
+        self.await_ticks(first, 200)
+        agent.reload(self.config([pyroscope(first), otlp(second)], frequency=99, filter={"comms": ["epsilon"]},
+                                 labels={"cluster": "green"}))  # fmt: skip
+        # Windows from before may still be on their way.
+        self.await_ticks(second, 200)
+        before = by_service(second.record()["samples"])
+        self.await_ticks(second, 200)
+        after = by_service(second.record()["samples"])
+        self.assertEqual({name for name in after if after[name] != before.get(name)}, {"epsilon"})
+        self.assertTrue(any("green" in series for series in first.record()["samples"]))
+        self.assertEqual(agent.metrics()["pyrometer_frequency_hertz"], 99)
+        for account in agent.stop().values():
+            self.assertTrue(account.balances())
+            self.assertEqual(account.dropped, 0)
+
+    def test_a_bad_configuration_leaves_the_old_one_in_force(self):
+        receiver = self.receiver("pyroscope")
+        self.busy()
+        agent = self.agent([pyroscope(receiver)])
+        self.await_ticks(receiver, 100)
+        agent.reload("sinks: [}{ garbage\0")
+        self.assertIn("the old configuration stays in force", agent.said())
+        self.await_ticks(receiver, 200)
+        _, page = agent.get("/")
+        self.assertIn(b"was refused", page)
+        self.assertEqual(agent.stop()["pyroscope"].dropped, 0)
+
+    def test_ends_in_time_and_sends_the_last_window(self):
+        receiver = self.receiver("pyroscope")
+        self.busy("zeta")
+        agent = self.agent([pyroscope(receiver)], window="60s")
+        wait_for(lambda: agent.metrics()['pyrometer_ticks_total{outcome="exported"}'] >= 100, "ticks")
+        begin = time.monotonic()
+        account = agent.stop()["pyroscope"]
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertGreaterEqual(account.delivered, 100)
+        self.assertEqual(receiver.ticks(), account.delivered)
+
+    def test_samples_only_what_the_filter_names(self):
+        receiver = self.receiver("pyroscope")
+        self.busy("eta")
+        self.busy("theta")
+        agent = self.agent([pyroscope(receiver)], filter={"comms": ["eta"]})
+        self.await_ticks(receiver, 200)
+        agent.stop()
+        self.assertEqual(set(by_service(receiver.record()["samples"])), {"eta"})
+
+    def test_a_cgroup_that_is_not_there_is_not_everything(self):
+        receiver = self.receiver("pyroscope")
+        self.busy()
+        agent = self.agent([pyroscope(receiver)], filter={"cgroups": ["/no/such/cgroup"]})
+        wait_for(lambda: agent.metrics()['pyrometer_ticks_total{outcome="filtered"}'] >= 200, "ticks")
+        self.assertEqual(agent.stop()["pyroscope"].offered, 0)
+        self.assertEqual(receiver.ticks(), 0)
+
+    def test_refuses_to_start_with_a_mistake(self):
+        config = os.path.join(self.home, "bad.yaml")
+        with open(config, "w") as file:
+            file.write("frequency: 99\nsinks:\n  - {type: pyroscop, url: 'http://x'}\n")
+        result = subprocess.run([harness.PYROMETER, "agent", "--config", config], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("bad.yaml:3:", result.stderr)
+        self.assertIn("pyroscope", result.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
