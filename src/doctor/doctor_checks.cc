@@ -156,8 +156,7 @@ Check CheckFeature(const Feature& feature, const MachineFacts& facts) {
 
 // --- privileges ---
 
-// What each is for was found by leaving it out (tests/system/package_test.py has the unit's user
-// and programs that only their owners may read).
+// What each is for was found by leaving it out, as tests/system/installed_agent_test.py does.
 struct Capability {
   const char* check;
   const char* name;
