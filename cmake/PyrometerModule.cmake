@@ -28,6 +28,21 @@ add_library(pyrometer_contract INTERFACE)
 target_include_directories(pyrometer_contract INTERFACE ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(pyrometer_contract INTERFACE fmt)
 
+# A third of a build from nothing is reading the same few headers 250 times (measured 2026-11-22).
+# A compiler cache saves more, and cannot look into a precompiled header.
+if(PYROMETER_PRECOMPILE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "")
+  # Some third parties ask for these; the header serves only those compiled as it was itself.
+  target_compile_options(pyrometer_flags INTERFACE -pthread)
+  target_compile_definitions(pyrometer_flags INTERFACE FMT_SHARED)
+  add_library(pyrometer_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(pyrometer_precompiled PRIVATE pyrometer_contract pyrometer_flags)
+  target_precompile_headers(pyrometer_precompiled PRIVATE
+    <absl/container/flat_hash_map.h> <absl/synchronization/mutex.h> <fmt/format.h>
+    <tl/expected.hpp> <algorithm> <array> <chrono> <filesystem> <functional> <map> <memory> <mutex>
+    <optional> <span> <string> <string_view> <thread> <utility> <variant> <vector>)
+endif()
+
 function(pyrometer_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
   add_library(pyrometer_${name} STATIC ${ARG_SOURCES})
@@ -36,6 +51,9 @@ function(pyrometer_module name)
   target_link_libraries(pyrometer_${name}
     PUBLIC pyrometer_contract ${ARG_DEPS} ${ARG_LIBS}
     PRIVATE pyrometer_flags ${ARG_PRIVATE_LIBS})
+  if(TARGET pyrometer_precompiled)
+    target_precompile_headers(pyrometer_${name} REUSE_FROM pyrometer_precompiled)
+  endif()
 endfunction()
 
 # What a preset that runs only the unit tests has to build.

@@ -41,6 +41,11 @@ list(TRANSFORM CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA PREPEND ${PROJECT_SOURCE_DIR}/
 
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_LICENSE "Apache-2.0 AND (GPL-2.0-only OR BSD-2-Clause)")
+set(CPACK_RPM_PACKAGE_DESCRIPTION ${CPACK_PACKAGE_DESCRIPTION})
+# The same input gives the same bytes. A link by build id would be in the way of other versions.
+string(JOIN "\n" CPACK_RPM_SPEC_MORE_DEFINE
+  "%define use_source_date_epoch_as_buildtime 1" "%define clamp_mtime_to_source_date_epoch 1"
+  "%define _buildhost localhost" "%define _build_id_links none")
 set(CPACK_RPM_PACKAGE_REQUIRES_PRE "shadow-utils")
 set(CPACK_RPM_PACKAGE_REQUIRES "shadow-utils, ca-certificates")
 set(CPACK_RPM_USER_FILELIST "%config(noreplace) %attr(640,root,pyrometer) /etc/pyrometer/pyrometer.yaml")

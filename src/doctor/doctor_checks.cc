@@ -156,38 +156,44 @@ Check CheckFeature(const Feature& feature, const MachineFacts& facts) {
 
 // --- privileges ---
 
-Check CheckCapabilities(const MachineFacts& facts) {
-  struct Need {
-    const char* name;
-    int capability;
-    int broader;  // which includes it
-    const char* lost;
-  };
-  constexpr std::array<Need, 6> kNeeds = {{
-      {"CAP_BPF", CAP_BPF, CAP_SYS_ADMIN, "programs cannot be loaded"},
-      {"CAP_PERFMON", CAP_PERFMON, CAP_SYS_ADMIN, "CPUs cannot be sampled"},
-      {"CAP_SYS_PTRACE", CAP_SYS_PTRACE, CAP_SYS_PTRACE,
-       "what other users' processes mapped before the start stays unknown"},
-      {"CAP_SYSLOG", CAP_SYSLOG, CAP_SYSLOG, "kernel functions may stay unnamed"},
-      {"CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE,
-       "functions of programs you may not read stay unnamed"},
-      {"CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,
-       "functions of deleted programs stay unnamed"},
-  }};
-  Check check{.name = "capabilities", .found = "", .meaning = "", .advice = ""};
-  std::string missing;
-  for (const Need& need : kNeeds) {
-    if (HasOr(facts, need.capability, need.broader)) continue;
-    missing += fmt::format("{}{}", missing.empty() ? "" : " ", need.name);
-    check.meaning += fmt::format("{}{}", check.meaning.empty() ? "" : "; ", need.lost);
-  }
-  check.found = missing.empty() ? "all needed ones" : "missing: " + missing;
-  if (missing.empty()) check.meaning = "samples, mappings, files and kernel symbols are accessible";
-  check.advice =
-      "run as root, or grant them (systemd: AmbientCapabilities=; container: "
-      "securityContext.capabilities.add)";
-  return Judge(missing.empty(), MaySample(facts) ? CheckStatus::kWarn : CheckStatus::kFail,
-               std::move(check));
+// What each is for was found by leaving it out, as tests/system/installed_agent_test.py does.
+struct Capability {
+  const char* check;
+  const char* name;
+  int number;
+  int broader;            // which includes it
+  CheckStatus otherwise;  // if it is missing
+  const char* purpose;
+  const char* lost;
+};
+constexpr std::array<Capability, 6> kCapabilities = {{
+    {"cap_bpf", "CAP_BPF", CAP_BPF, CAP_SYS_ADMIN, CheckStatus::kFail, "loads the BPF programs",
+     "the BPF programs cannot be loaded"},
+    {"cap_perfmon", "CAP_PERFMON", CAP_PERFMON, CAP_SYS_ADMIN, CheckStatus::kFail,
+     "samples the CPUs, and reads the stacks", "CPUs cannot be sampled"},
+    {"cap_sys_ptrace", "CAP_SYS_PTRACE", CAP_SYS_PTRACE, CAP_SYS_PTRACE, CheckStatus::kWarn,
+     "finds what other users' processes have mapped",
+     "functions of other users' programs stay unnamed"},
+    {"cap_dac_read_search", "CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE,
+     CheckStatus::kWarn, "reads programs that only their owners may read",
+     "functions of programs that only their owners may read stay unnamed"},
+    {"cap_checkpoint_restore", "CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,
+     CheckStatus::kWarn, "reads programs that were deleted, or replaced, while they run",
+     "functions of programs that were deleted or replaced before the start stay unnamed"},
+    {"cap_syslog", "CAP_SYSLOG", CAP_SYSLOG, CAP_SYSLOG, CheckStatus::kWarn,
+     "reads the kernel's symbols", "kernel functions may stay unnamed"},
+}};
+
+Check CheckCapability(const Capability& capability, const MachineFacts& facts) {
+  const bool present = HasOr(facts, capability.number, capability.broader);
+  return Judge(present, capability.otherwise,
+               {.name = capability.check,
+                .found = fmt::format("{}, which {}: {}", capability.name, capability.purpose,
+                                     present ? "present" : "missing"),
+                .meaning = present ? capability.purpose : capability.lost,
+                .advice = fmt::format("run as root, or grant {} (systemd: AmbientCapabilities=; "
+                                      "container: securityContext.capabilities.add)",
+                                      capability.name)});
 }
 
 Check CheckUserNamespace(const MachineFacts& facts) {
@@ -342,8 +348,9 @@ DoctorReport Examine(const MachineFacts& facts) {
   DoctorReport report;
   report.kernel = facts.kernel.release + " " + facts.kernel.machine;
   const auto run = [&](auto... checks) { (report.checks.push_back(checks(facts)), ...); };
-  run(CheckKernel, CheckArchitecture, CheckCapabilities, CheckUserNamespace, CheckLockdown,
-      CheckBtf);
+  run(CheckKernel, CheckArchitecture);
+  for (const Capability& one : kCapabilities) report.checks.push_back(CheckCapability(one, facts));
+  run(CheckUserNamespace, CheckLockdown, CheckBtf);
   for (const Feature& feature : kFeatures) report.checks.push_back(CheckFeature(feature, facts));
   run(CheckParanoid, CheckKernelSymbols, CheckMemlock, CheckSampleRate, CheckCgroups,
       CheckPidNamespace, CheckDebugFiles, CheckBpfStats);

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a systemd unit gives a service, where systemd is not process 1: its user, capabilities and
-view of the file system, by setpriv(1) and unshare(1)."""
+"""Runs a service as its systemd unit has it, where systemd is not process 1: with its user and
+capabilities by setpriv(1), or with everything by a systemd of its own."""
 
+import os
 import shlex
+import shutil
 
 
 def parse(path):
@@ -45,38 +47,55 @@ def command(settings, without=()):
     ]
 
 
-# What ProtectSystem=strict, ProtectHome=, PrivateTmp=, ProtectControlGroups=, ReadOnlyPaths= and
-# InaccessiblePaths= amount to (systemd.exec(5)), with the directories that the service owns.
-_CONFINE = """
+# systemd as a manager of user services is not process 1, and still gives a service of root's all
+# that its unit says: user, capabilities, mounts, system call filter. It lives in mounts of its own,
+# where it finds what process 1 usually makes: the sign that systemd runs, what it mounts over what
+# is to be inaccessible; and where services of other users may write into its socket.
+_SYSTEMD = """
 set -e
 mount --make-rprivate /
-for path in /tmp /var/tmp; do mount -t tmpfs -o mode=1777 private "$path"; done
-for path in /home /root /run/user /usr/lib/modules; do
-  if [ -d "$path" ]; then mount -t tmpfs -o ro,mode=0 hidden "$path"; fi
+mount -t tmpfs none /run
+mkdir -p /run/systemd/system /run/systemd/inaccessible/dir /run/manager
+cd /run/systemd/inaccessible
+touch reg; mkfifo fifo; mknod chr c 0 0; mknod blk b 0 0; touch sock
+chmod 0 *
+chmod 711 /run/manager
+/usr/lib/systemd/systemd --user --unit=nothing.target >/dev/null 2>&1 &
+until [ -S /run/manager/systemd/private ]; do
+  kill -0 $!
+  sleep 0.05
 done
-for path in $OWNED; do mount --bind "$path" "$path"; done
-for path in $INACCESSIBLE; do if [ -e "$path" ]; then mount --bind /dev/null "$path"; fi; done
-for path in $READ_ONLY; do
-  if [ -e "$path" ]; then mount --rbind "$path" "$path"; mount -o remount,bind,ro "$path"; fi
+chmod 777 /run/manager/systemd/notify
+finish() { systemctl --user stop "$1"; status=$?; systemctl --user exit; wait; exit $status; }
+trap 'finish "$1"' TERM
+systemctl --user start "$1" || { systemctl --user status --no-pager "$1"; finish "$1"; }
+echo "STARTED $(systemctl --user show --property MainPID --value "$1")"
+while read -r verb; do
+  systemctl --user "$verb" "$1" && echo "DONE $verb" || echo "FAILED $verb"
 done
-mount --bind / / && mount -o remount,bind,ro /
-exec "$@"
+finish "$1"
 """
 
 
-def confined(settings, command_line):
-    """`command_line` with the unit's view of the file system. For root."""
-    for key in ("ProtectHome", "PrivateTmp", "ProtectKernelModules", "ProtectControlGroups"):
-        if one(settings, key) != "yes":
-            raise AssertionError(key + "=yes is not in the unit")
-
-    def paths(key):
-        return " ".join(p.lstrip("-") for line in settings.get(key, []) for p in line.split())
-
-    owned = ["/var/lib/" + name for name in settings["StateDirectory"]]
-    owned += ["/var/cache/" + name for name in settings["CacheDirectory"]]
-    return [
-        "env", "OWNED=" + " ".join(owned), "READ_ONLY=" + paths("ReadOnlyPaths"),
-        "INACCESSIBLE=" + paths("InaccessiblePaths"),
-        "unshare", "--mount", "sh", "-c", _CONFINE, "sh", *command_line,
-    ]
+def under_systemd(unit, directory, drop_in):
+    """The command and environment of a systemd that runs `unit`, changed by `drop_in` ([Service]
+    lines), and prints "STARTED pid" when it says that it is ready. It carries out the verbs of
+    systemctl that it reads, a line each, answers "DONE verb", and ends with its input. Needs root;
+    `directory` is for its own files."""
+    name = os.path.basename(unit)
+    units = os.path.join(directory, "configuration", "systemd", "user")
+    os.makedirs(os.path.join(units, name + ".d"))
+    shutil.copy(unit, units)
+    for path, text in (
+        (os.path.join(name + ".d", "test.conf"), "[Service]\n" + drop_in),
+        # Of its own; the usual ones would start what else the machine has for users.
+        ("nothing.target", "[Unit]\nDefaultDependencies=no\n"),
+    ):
+        with open(os.path.join(units, path), "w", encoding="utf-8") as file:
+            file.write(text)
+    environment = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": directory,
+        "XDG_RUNTIME_DIR": "/run/manager",
+        "XDG_CONFIG_HOME": os.path.join(directory, "configuration"),
+    }
+    return ["unshare", "--mount", "bash", "-c", _SYSTEMD, "bash", name], environment
