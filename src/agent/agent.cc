@@ -375,7 +375,8 @@ void Agent::Finish() {
   server_.reset();
   const auto begin = std::chrono::steady_clock::now();
   const bool complete = profiler_->Stop(begin + kTimeToFinish);
-  profiler_->Detach(consumer_);
+  // Waits for the last window to be named and consumed, which is little work by now.
+  profiler_.reset();
   for (const Destinations::State& sink : destinations_->Close(After(clock_.Now(), kTimeToSend))) {
     WriteMessage(STDERR_FILENO, AccountingLine(sink) + "\n");
   }

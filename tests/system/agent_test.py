@@ -40,9 +40,9 @@ class Agent(agent_harness.AgentTestCase):
             otlp(receivers["otlp"]),
             otlp(receivers["otlp-grpc"], "grpc", name="otlp-grpc"),
             {"type": "file", "directory": files},
-        ], labels={"cluster": "blue"})  # fmt: skip
+        ], labels={"cluster": "blue"}, frequency=99)  # fmt: skip
         for receiver in receivers.values():
-            self.await_ticks(receiver, 1000)
+            self.await_ticks(receiver, 600)
         accounts = agent.stop()
 
         self.assertEqual(set(accounts), {*receivers, "file"})
