@@ -318,7 +318,7 @@ void Outbox::Deliver(const SpooledParcel& spooled, uint64_t period) {
     SpooledAttempts& tried = spooled.record->tried[spooled.index];
     ledger_.Attempted(tried.attempts++ != 0);
     news = Book(receipt, period);
-    std::optional<std::string_view> dropped;
+    std::optional<std::string> dropped;
     if (is_to_be_repeated) {
       if (answers_ != std::exchange(tried.answers_at_last, answers_)) ++tried.refusals;
       if (tried.refusals > options_.max_refusals) {

@@ -26,6 +26,7 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
+using testing::UnorderedElementsAre;
 
 Receipt RefuseAll(const Parcel& /*parcel*/) {
   return Refused();
@@ -161,6 +162,16 @@ TEST_F(OutboxSpoolTest, DeliversInTheNextRunWhatWasLeftAndKeepsItApart) {
   EXPECT_EQ(outbox->counters().found_in_spool.delivered, 3);
   EXPECT_EQ(outbox->counters().ticks.offered, 0);
   EXPECT_TRUE(IsBalanced(outbox->counters()));
+}
+
+TEST_F(OutboxSpoolTest, SaysWhyAParcelFromTheSpoolWasDropped) {
+  LeaveInSpool({"rejected", "unanswered"});
+  ScriptedSink sink(
+      [](const Parcel& parcel) { return parcel.series == "rejected" ? Rejected() : Unanswered(); });
+  const auto outbox = Make(sink);
+  ASSERT_TRUE(PassUntilNothingWaits(*outbox));
+  EXPECT_THAT(outbox->counters().found_in_spool.dropped,
+              UnorderedElementsAre(Pair("http_400", 1), Pair("maybe_arrived", 1)));
 }
 
 TEST_F(OutboxSpoolTest, StowsAwayWindowsThatWereNotEvenPacked) {
