@@ -66,10 +66,10 @@ AgentAnswer AskAgent(const AgentQuestion& question) {
   if (!fd) return AgentAnswer::kNobody;
   if (question.tls) return AgentAnswer::kConnected;
   // The one name that the agent never takes for that of another site.
-  constexpr std::string_view request =
+  constexpr std::string_view kRequest =
       "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-  if (::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(request.size())) {
+  if (::send(fd.get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(kRequest.size())) {
     return AgentAnswer::kSilent;
   }
   const std::string answer = ReadStatus(fd.get());

@@ -132,13 +132,8 @@ class InstalledAgent(PackageTestCase):
         )
         return whole / self.receiver.count_of(name)
 
-    def assert_named_and_whole(self, name):
-        samples = self.receiver.samples_of(name)
-        self.assertGreaterEqual(self.share_named_and_whole(name), 0.95, [name] + [
-            [frame.function for frame in sample.frames[:6]] for sample in samples[:5]])
-
     def assert_all_delivered(self):
-        self.assertRegex(read(self.log), r"sink pyroscope: offered=\d+ delivered=\d+ spooled=0 dropped=0")
+        self.assertRegex(read(self.log), r"sink pyroscope: offered=\d+ delivered=[1-9]\d* spooled=\d+ dropped=0")
 
     def start_program(self, name, directory, user):
         """As `name`, from a directory and a file that only its user may look into."""
@@ -175,9 +170,17 @@ class InstalledAgent(PackageTestCase):
         self.assert_all_delivered()
 
     def assert_all_named(self, names):
-        for name in names:
-            self.assert_named_and_whole(name)
-        self.assertLess(self.share_of_kernel_without_names(), 0.05)
+        """In the end: a window does not wait for the names of what it was the first to see."""
+        def not_named():
+            return {name: share for name in names
+                    if (share := self.share_named_and_whole(name)) < 0.95}
+
+        try:
+            wait_for(lambda: not not_named() and self.share_of_kernel_without_names() < 0.05,
+                     "names")
+        except AssertionError as error:
+            raise AssertionError("%s; shares that are named: %s, of the kernel not: %s" % (
+                error, not_named(), self.share_of_kernel_without_names())) from error
 
     def share_of_kernel_without_names(self):
         kernel = [frame.function for sample in self.receiver.all_samples()
