@@ -5,7 +5,7 @@
 
 and what a receiver has counted is what the agent says it delivered, never more than once.
 
-Environment: PYROMETER_OUTAGE_SECONDS (20), PYROMETER_KILLS (1): longer by hand.
+Environment: PYROMETER_OUTAGE_SECONDS (10), PYROMETER_KILLS (1): longer by hand.
 """
 
 import os
@@ -20,7 +20,7 @@ import pyrometer_harness as harness
 from agent_harness import otlp, parca, pyroscope
 from waiting import wait_for
 
-OUTAGE = float(os.environ.get("PYROMETER_OUTAGE_SECONDS", "20"))
+OUTAGE = float(os.environ.get("PYROMETER_OUTAGE_SECONDS", "10"))
 KILLS = int(os.environ.get("PYROMETER_KILLS", "1"))
 THREADS = """
 import threading, time
