@@ -65,20 +65,6 @@ DeliverySettings DeliveryOf(const AgentConfig& config) {
   return {.spool = config.spool, .memory = config.limits.memory, .window = config.window};
 }
 
-// "sink pyroscope: offered=10 delivered=8 spooled=0 dropped=2 (rejected=2)"
-std::string AccountingLine(const Destinations::State& sink) {
-  const DeliveryTicks& ticks = sink.counters.ticks;
-  uint64_t dropped = 0;
-  std::string reasons;
-  for (const auto& [reason, count] : ticks.dropped) {
-    dropped += count;
-    reasons += fmt::format("{}{}={}", reasons.empty() ? "" : " ", reason, count);
-  }
-  return fmt::format("sink {}: offered={} delivered={} spooled={} dropped={}{}{}{}", sink.name,
-                     ticks.offered, ticks.delivered, ticks.spooled, dropped,
-                     reasons.empty() ? "" : " (", reasons, reasons.empty() ? "" : ")");
-}
-
 // Dozens of threads would each get a heap of their own, which windows come and go through: two are
 // enough for what is allocated here, and what is free goes back to the machine.
 void KeepHeapSmall() {
@@ -111,7 +97,7 @@ class Agent {
   void Reload();
   Result<void> TakeOver(AgentConfig next);
   Result<void> ChangeSampling(const AgentConfig& next);
-  void ChangeServer(const ServerConfig& before);
+  Result<void> ChangeServer(const ServerConfig& before);
   void ApplyDenied(const std::vector<uint64_t>& next);
   void PublishFacts();
 
@@ -168,7 +154,9 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
   });
   RETURN_IF_ERROR(agent->OpenProfiler());
   agent->destinations_ = std::make_unique<Destinations>(agent->clock_, agent->log_);
-  RETURN_IF_ERROR(agent->destinations_->Apply(wanted.sinks, DeliveryOf(wanted)));
+  ASSIGN_OR_RETURN(Destinations::Plan sinks,
+                   agent->destinations_->Prepare(wanted.sinks, DeliveryOf(wanted)));
+  agent->destinations_->Apply(std::move(sinks));
   agent->view_ = std::make_unique<LocalView>(LocalView::Parts{.profiler = *agent->profiler_,
                                                               .shipper = *agent->shipper_,
                                                               .recent = *agent->recent_,
@@ -233,6 +221,7 @@ void Agent::Run(const StopSignals& signals) {
 void Agent::Step() {
   const MonotonicTime now = clock_.Now();
   TellServiceManager();
+  view_->SetEngine(profiler_->stats());
   if (Between(last_look_, now) < Guest::kInterval) return;
   last_look_ = now;
   LookAtUse(now);
@@ -263,7 +252,8 @@ void Agent::FollowTargets() {
     log_.Failed("looking for cgroups", found.error());
     return;
   }
-  if (*found == targets_) return;
+  // What could not be excluded last time is tried again.
+  if (*found == targets_ && found->denied == denied_) return;
   if (found->filter.cgroups != targets_.filter.cgroups) {
     const Result<void> changed =
         profiler_->Change({.frequency = std::nullopt, .filter = found->filter});
@@ -309,7 +299,10 @@ void Agent::Reload() {
   if (taken) {
     ++facts_.reloads;
     facts_.reload_error.clear();
-    WriteMessage(STDERR_FILENO, "pyrometer: the configuration was read again and is in force\n");
+    const std::string& but = facts_.server_error;
+    WriteMessage(STDERR_FILENO,
+                 fmt::format("pyrometer: the configuration was read again and is in force{}{}\n",
+                             but.empty() ? "" : ", but for the server: ", but));
   } else {
     ++facts_.failed_reloads;
     facts_.reload_error = taken.error().message();
@@ -326,18 +319,15 @@ Result<void> Agent::TakeOver(AgentConfig next) {
     return Fail(ErrorCode::kUnsupported, "kernel_stacks cannot change while the agent runs");
   }
   RETURN_IF_ERROR(CheckSampleRate(procfs_, next.frequency));
+  ASSIGN_OR_RETURN(Destinations::Plan sinks, destinations_->Prepare(next.sinks, DeliveryOf(next)));
   RETURN_IF_ERROR(ChangeSampling(next));
-  Result<void> delivered = destinations_->Apply(next.sinks, DeliveryOf(next));
-  if (!delivered) {
-    const Result<void> back = ChangeSampling(config_);
-    if (!back) log_.Failed("going back to the old configuration", back.error());
-    return delivered;
-  }
+  destinations_->Apply(std::move(sinks));
   profiler_->SetPeriod(consumer_, {.length = next.window, .aligned = true});
   shipper_->SetLabels(AsLabels(next.labels));
   guest_->SetLimits(GuestLimits(next));
   const ServerConfig before = std::exchange(config_, std::move(next)).server;
-  ChangeServer(before);
+  const Result<void> served = ChangeServer(before);
+  facts_.server_error = served ? "" : served.error().message();
   return {};
 }
 
@@ -352,32 +342,38 @@ Result<void> Agent::ChangeSampling(const AgentConfig& next) {
   return {};
 }
 
-// The server is the last to change: if its new address is taken, the old one is served again.
-void Agent::ChangeServer(const ServerConfig& before) {
-  if (config_.server == before) return;
+// The server is the last to change: if its new address is taken, the old one is served again, and
+// the next reload tries anew.
+Result<void> Agent::ChangeServer(const ServerConfig& before) {
+  const bool runs = server_ != nullptr || before.listen.empty();
+  if (config_.server == before && runs) return {};
   Result<void> started = StartServer();
-  if (started) return;
-  log_.Failed("the new server", started.error());
+  if (started || config_.server == before) return started;
   config_.server = before;
-  started = StartServer();
-  if (!started) log_.Failed("the old server", started.error());
+  const Result<void> back = StartServer();
+  if (!back) log_.Failed("the old server", back.error());
+  return started;
 }
 
 void Agent::PublishFacts() {
   facts_.config = config_;
   facts_.missing_cgroups = targets_.missing;
-  facts_.server_troubles = server_ == nullptr ? std::vector<std::string>() : server_->Troubles();
   view_->SetFacts(facts_);
 }
 
 void Agent::Finish() {
   service_manager_.Stopping();
-  server_.reset();
+  // Whatever takes longer takes it from what comes after.
   const auto begin = std::chrono::steady_clock::now();
+  const MonotonicTime end = After(clock_.Now(), kTimeToFinish + kTimeToSend);
+  server_.reset();
   const bool complete = profiler_->Stop(begin + kTimeToFinish);
-  // Waits for the last window to be named and consumed, which is little work by now.
+  // What is not named by now gets the names that can be had without reading files, and is consumed
+  // before this returns.
   profiler_.reset();
-  for (const Destinations::State& sink : destinations_->Close(After(clock_.Now(), kTimeToSend))) {
+  shipper_->EndPeriod();
+  const MonotonicTime sent = std::min(After(clock_.Now(), kTimeToSend), end);
+  for (const Destinations::State& sink : destinations_->Close(sent)) {
     WriteMessage(STDERR_FILENO, AccountingLine(sink) + "\n");
   }
   if (!complete) {

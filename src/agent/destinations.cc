@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/destinations.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -71,58 +72,64 @@ Destinations::~Destinations() {
   Close(clock_.Now());
 }
 
-Result<void> Destinations::Apply(const std::vector<SinkConfig>& sinks,
-                                 const DeliverySettings& settings) {
+Result<Destinations::Plan> Destinations::Prepare(const std::vector<SinkConfig>& sinks,
+                                                 const DeliverySettings& settings) const {
   List old;
   {
     const absl::MutexLock lock(&mutex_);
     old = list_;
   }
-  const bool same_settings = settings == settings_;
-  List next;
-  std::vector<Destination*> fresh;
+  Plan plan{
+      .next = {}, .fresh = {}, .gone = {}, .settings = settings, .spooled = CountSpooled(sinks)};
+  // With another number of sinks each has another share of the spool.
+  const auto goes_on = [&](const SinkConfig& config) {
+    return settings == settings_ && (plan.spooled == spooled_ || config.type == SinkType::kFile);
+  };
   for (const SinkConfig& config : sinks) {
     const auto known = std::ranges::find_if(
-        old, [&](const auto& d) { return same_settings && d->config == config; });
+        old, [&](const auto& d) { return d->config == config && goes_on(config); });
     if (known != old.end()) {
-      next.push_back(*known);
+      plan.next.push_back(*known);
       continue;
     }
     auto made = std::make_shared<Destination>();
     made->config = config;
     ASSIGN_OR_RETURN(made->sink, WithoutPrivileges([&] { return MakeSink(config, clock_); }));
-    fresh.push_back(made.get());
-    next.push_back(std::move(made));
+    plan.fresh.push_back(made.get());
+    plan.next.push_back(std::move(made));
   }
-  List gone;
-  std::ranges::copy_if(old, std::back_inserter(gone),
-                       [&](const auto& d) { return std::ranges::find(next, d) == next.end(); });
-  const uint64_t spooled = CountSpooled(sinks);
-  settings_ = settings;
-  Replace(gone, std::move(next), fresh, spooled);
-  return {};
+  std::ranges::copy_if(old, std::back_inserter(plan.gone), [&](const auto& d) {
+    return std::ranges::find(plan.next, d) == plan.next.end();
+  });
+  return plan;
 }
 
 // A spool's directory is one outbox's at a time, so the old ones end before the new ones begin.
-void Destinations::Replace(const List& gone, List next, const std::vector<Destination*>& fresh,
-                           uint64_t spooled) {
+void Destinations::Apply(Plan plan) {
+  settings_ = std::move(plan.settings);
+  spooled_ = plan.spooled;
   {
     const absl::MutexLock lock(&mutex_);
-    std::erase_if(list_, [&](const auto& d) { return std::ranges::find(gone, d) != gone.end(); });
+    std::erase_if(
+        list_, [&](const auto& d) { return std::ranges::find(plan.gone, d) != plan.gone.end(); });
     is_holding_ = true;
   }
-  CloseAll(gone, After(clock_.Now(), kTimeToLeave));
-  for (Destination* const made : fresh) {
-    made->outbox = std::make_unique<Outbox>(OptionsOf(made->config, settings_, spooled),
+  CloseAll(plan.gone, After(clock_.Now(), kTimeToLeave));
+  // The last that is heard of their ticks.
+  for (const State& gone : StatesOf(plan.gone)) {
+    log_.Tell("ends with the old configuration", AccountingLine(gone));
+  }
+  for (Destination* const made : plan.fresh) {
+    made->outbox = std::make_unique<Outbox>(OptionsOf(made->config, settings_, spooled_),
                                             *made->sink, clock_, log_);
   }
   const absl::MutexLock lock(&mutex_);
   for (const ShippedWindow& window : held_) {
-    for (Destination* const made : fresh) made->outbox->Offer(window);
+    for (Destination* const made : plan.fresh) made->outbox->Offer(window);
   }
   held_.clear();
   is_holding_ = false;
-  list_ = std::move(next);
+  list_ = std::move(plan.next);
 }
 
 void Destinations::Offer(const ShippedWindow& window) {
@@ -181,6 +188,19 @@ std::string_view Name(SinkType type) {
       break;
   }
   return "file";
+}
+
+std::string AccountingLine(const Destinations::State& sink) {
+  const DeliveryTicks& ticks = sink.counters.ticks;
+  uint64_t dropped = 0;
+  std::string reasons;
+  for (const auto& [reason, count] : ticks.dropped) {
+    dropped += count;
+    reasons += fmt::format("{}{}={}", reasons.empty() ? "" : " ", reason, count);
+  }
+  return fmt::format("sink {}: offered={} delivered={} spooled={} dropped={}{}{}{}", sink.name,
+                     ticks.offered, ticks.delivered, ticks.spooled, dropped,
+                     reasons.empty() ? "" : " (", reasons, reasons.empty() ? "" : ")");
 }
 
 std::string ShownAddress(const SinkConfig& sink) {

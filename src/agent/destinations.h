@@ -31,6 +31,9 @@ struct DeliverySettings {
 // All sinks that profiles go to, each behind an outbox of its own. Their threads have no
 // capabilities. Thread-safe; Apply and Close are called by one thread.
 class Destinations {
+  struct Destination;
+  using List = std::vector<std::shared_ptr<Destination>>;
+
  public:
   // One destination, as it is now.
   struct State {
@@ -40,16 +43,30 @@ class Destinations {
     DeliveryCounters counters;
   };
 
+  // A change that cannot fail any more.
+  struct Plan {
+    List next;
+    std::vector<Destination*> fresh;  // of these: those that have no outbox yet
+    List gone;
+    DeliverySettings settings;
+    uint64_t spooled = 0;  // sinks that share the spool
+  };
+
   // Both outlive this.
   Destinations(const Clock& clock, Log& log);
   ~Destinations();
   Destinations(const Destinations&) = delete;
   Destinations& operator=(const Destinations&) = delete;
 
-  // Makes what is there what the configuration wants. A sink whose configuration is the same goes
-  // on; one that is gone gets two seconds for what it has, and leaves the rest in its spool.
-  // Errors: kInvalid, and then nothing changes.
-  Result<void> Apply(const std::vector<SinkConfig>& sinks, const DeliverySettings& settings);
+  // Makes the sinks that a configuration wants and that are not there yet; changes nothing. Errors:
+  // kInvalid.
+  Result<Plan> Prepare(const std::vector<SinkConfig>& sinks,
+                       const DeliverySettings& settings) const;
+
+  // Makes what is there what was prepared. A sink whose configuration is the same goes on; one that
+  // is gone gets two seconds for what it has, leaves the rest in its spool, and says so in the log.
+  // REQUIRES: nothing was applied since `plan` was prepared.
+  void Apply(Plan plan);
 
   // Never waits.
   void Offer(const ShippedWindow& window);
@@ -61,23 +78,22 @@ class Destinations {
   std::vector<State> states() const;
 
  private:
-  struct Destination;
-  using List = std::vector<std::shared_ptr<Destination>>;
-
   static void CloseAll(const List& list, MonotonicTime deadline);
   static std::vector<State> StatesOf(const List& list);
-  void Replace(const List& gone, List next, const std::vector<Destination*>& fresh,
-               uint64_t spooled);
 
   const Clock& clock_;
   Log& log_;
   DeliverySettings settings_;  // of the thread that calls Apply
+  uint64_t spooled_ = 0;       // likewise: sinks that share the spool
   mutable absl::Mutex mutex_;
   List list_ ABSL_GUARDED_BY(mutex_);
   // While sinks are replaced: windows for those that are about to come.
   std::vector<ShippedWindow> held_ ABSL_GUARDED_BY(mutex_);
   bool is_holding_ ABSL_GUARDED_BY(mutex_) = false;
 };
+
+// "sink pyroscope: offered=10 delivered=8 spooled=0 dropped=2 (rejected=2)"
+std::string AccountingLine(const Destinations::State& sink);
 
 // The address of a sink as people may see it: without user names and passwords.
 std::string ShownAddress(const SinkConfig& sink);

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/guest.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
 
 namespace pyrometer {
+namespace {
+
+constexpr std::chrono::minutes kLongestShedPause{10};
+
+}  // namespace
 
 Guest::Guest(const Limits& limits, std::function<OwnUse()> measure)
     : measure_(std::move(measure)), limits_(limits), budget_(limits.frequency, limits.cpu) {
@@ -35,9 +41,20 @@ Guest::Advice Guest::Look(MonotonicTime now) {
   status_.frequency = budget_.now();
   status_.over_cpu = budget_.over();
   status_.over_memory = use.resident_bytes + use.kernel_bytes > limits_.memory;
-  advice.shed = status_.over_memory;
+  advice.shed = ShouldShed(now);
   if (advice.shed) ++status_.sheds;
   return advice;
+}
+
+bool Guest::ShouldShed(MonotonicTime now) {
+  if (now < next_shed_) return false;
+  if (!status_.over_memory) {
+    shed_pause_ = 2 * kInterval;
+    return false;
+  }
+  next_shed_ = After(now, shed_pause_);
+  shed_pause_ = std::min<std::chrono::nanoseconds>(2 * shed_pause_, kLongestShedPause);
+  return true;
 }
 
 Guest::Status Guest::status() const {

@@ -28,7 +28,9 @@ class Guest {
   };
   struct Advice {
     std::optional<Hertz> frequency;  // sample so often from now on
-    bool shed = false;               // memory is short: give up what can be had again
+    // Memory is short: give up what can be had again. If it stays short all the same, the next time
+    // is after a pause that doubles, up to ten minutes: making it again takes CPU time.
+    bool shed = false;
   };
   struct Status {
     OwnUse use;
@@ -50,12 +52,16 @@ class Guest {
   Status status() const;
 
  private:
+  bool ShouldShed(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const std::function<OwnUse()> measure_;
   mutable absl::Mutex mutex_;
   Limits limits_ ABSL_GUARDED_BY(mutex_);
   CpuBudget budget_ ABSL_GUARDED_BY(mutex_);
   Status status_ ABSL_GUARDED_BY(mutex_);
   std::optional<MonotonicTime> last_look_ ABSL_GUARDED_BY(mutex_);
+  MonotonicTime next_shed_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::nanoseconds shed_pause_ ABSL_GUARDED_BY(mutex_) = 2 * kInterval;
 };
 
 }  // namespace pyrometer

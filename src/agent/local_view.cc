@@ -86,11 +86,22 @@ LocalView::LocalView(const Parts& parts, Facts facts)
     : parts_(parts),
       since_(parts.clock.WallNow()),
       began_(parts.clock.Now()),
-      facts_(std::move(facts)) {}
+      facts_(std::move(facts)),
+      engine_(parts.profiler.stats()) {}
 
 void LocalView::SetFacts(Facts facts) {
   const absl::MutexLock lock(&mutex_);
   facts_ = std::move(facts);
+}
+
+void LocalView::SetEngine(ProfilerStats engine) {
+  const absl::MutexLock lock(&mutex_);
+  engine_ = std::move(engine);
+}
+
+ProfilerStats LocalView::engine() const {
+  const absl::MutexLock lock(&mutex_);
+  return engine_;
 }
 
 LocalView::Facts LocalView::facts() const {
@@ -100,7 +111,7 @@ LocalView::Facts LocalView::facts() const {
 
 std::vector<Metric> LocalView::Metrics() {
   const Facts known = facts();
-  return AgentMetrics({.engine = parts_.profiler.stats(),
+  return AgentMetrics({.engine = engine(),
                        .shipped = parts_.shipper.counters(),
                        .latency = parts_.shipper.latency(),
                        .sinks = parts_.destinations.states(),
@@ -111,7 +122,7 @@ std::vector<Metric> LocalView::Metrics() {
 }
 
 SamplingStatus LocalView::Sampling(const Facts& known) const {
-  const ProfilerStats stats = parts_.profiler.stats();
+  const ProfilerStats stats = engine();
   const WindowShipper::Counters shipped = parts_.shipper.counters();
   SamplingStatus sampling{.frequency = parts_.guest.status().frequency,
                           .configured = known.config.frequency,
@@ -153,7 +164,10 @@ AgentStatus LocalView::Status() {
     status.warnings.push_back(
         fmt::format("There is no cgroup {} now; it is looked for every 10 seconds.", path));
   }
-  std::ranges::copy(known.server_troubles, std::back_inserter(status.warnings));
+  if (!known.server_error.empty()) {
+    status.warnings.push_back("The server is as it was before the last configuration: " +
+                              known.server_error);
+  }
   return status;
 }
 

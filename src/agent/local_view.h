@@ -38,12 +38,15 @@ class LocalView final : public AgentView {
     std::string reload_error;  // of the last reload; "": it took effect
     uint64_t reloads = 0;
     uint64_t failed_reloads = 0;
-    std::vector<std::string> server_troubles;
+    std::string server_error;  // why the server is not as configured; "": it is
   };
 
   LocalView(const Parts& parts, Facts facts);
 
   void SetFacts(Facts facts);
+  // What the engine has counted. The server's threads do not ask it: they have no capabilities, and
+  // before Linux 5.19 (kernel.unprivileged_bpf_disabled) reading a map takes CAP_BPF.
+  void SetEngine(ProfilerStats engine);
 
   std::vector<Metric> Metrics() override;
   AgentStatus Status() override;
@@ -55,6 +58,7 @@ class LocalView final : public AgentView {
 
  private:
   Facts facts() const;
+  ProfilerStats engine() const;
   SamplingStatus Sampling(const Facts& facts) const;
 
   const Parts parts_;
@@ -62,6 +66,7 @@ class LocalView final : public AgentView {
   const MonotonicTime began_;
   mutable absl::Mutex mutex_;
   Facts facts_ ABSL_GUARDED_BY(mutex_);
+  ProfilerStats engine_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace pyrometer

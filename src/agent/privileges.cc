@@ -3,6 +3,7 @@
 
 #include <cap-ng.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <cerrno>
@@ -28,9 +29,19 @@ Result<void> ReadState() {
   return {};
 }
 
+// Before Linux 5.11 BPF maps count against this limit, and to raise it takes a capability that is
+// about to go. If that is missing already, who started the program has to have raised it.
+void RaiseLockedMemoryLimit() {
+  rlimit limit{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+  if (::setrlimit(RLIMIT_MEMLOCK, &limit) == 0 || ::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
 }  // namespace
 
 Result<void> KeepOnlyProfilingPrivileges() {
+  RaiseLockedMemoryLimit();
   RETURN_IF_ERROR(ReadState());
   std::vector<int> kept;
   for (const int capability : kNeeded) {

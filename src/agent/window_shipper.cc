@@ -44,6 +44,10 @@ void WindowShipper::Consume(const Delivery& delivery) {
   if (delivery.ends_period) Finish();
 }
 
+void WindowShipper::EndPeriod() {
+  if (builder_) Finish();
+}
+
 void WindowShipper::Finish() {
   const MonotonicTime begin = MonotonicNow();
   auto profiles = std::make_shared<std::vector<Profile>>(std::move(*builder_).FinishByLabels());

@@ -45,6 +45,10 @@ class WindowShipper final : public WindowConsumer {
 
   void Consume(const Delivery& delivery) override;
 
+  // Ships what there is of a period whose end never came, if anything. REQUIRES: Consume is not
+  // called any more.
+  void EndPeriod();
+
   // The labels of all profiles from the next period on.
   void SetLabels(Labels labels);
 

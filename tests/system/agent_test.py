@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import time
 
@@ -129,6 +130,28 @@ class Agent(agent_harness.AgentTestCase):
         _, page = agent.get("/")
         self.assertIn(b"was refused", page)
         self.assertEqual(agent.stop()["pyroscope"].dropped, 0)
+
+    def test_a_sink_that_cannot_be_made_changes_nothing_else(self):
+        files = os.path.join(self.home, "profiles")
+        process = self.busy("iota")
+        agent = self.agent([{"type": "file", "directory": files}], frequency=49)
+        agent.reload(self.config([{"type": "file", "directory": "/proc/nowhere"}], frequency=199))
+        self.assertIn("the old configuration stays in force", agent.said())
+        _, body = agent.get("/debug/pprof/profile?seconds=2&pid=%d" % process.pid)
+        self.assertEqual(pprof_reader.parse(body).period, 1_000_000_000 // 49)
+        self.assertEqual(agent.metrics()["pyrometer_frequency_hertz"], 49)
+
+    def test_says_that_its_server_is_not_as_configured(self):
+        with socket.socket() as free, socket.socket() as taken:
+            for one in (free, taken):
+                one.bind(("127.0.0.1", 0))
+            taken.listen()
+            ports = [one.getsockname()[1] for one in (free, taken)]
+            free.close()
+            agent = self.agent([], server={"listen": "127.0.0.1:%d" % ports[0]})
+            agent.reload(self.config([], server={"listen": "127.0.0.1:%d" % ports[1]}))
+            self.assertIn("in force, but for the server", agent.said())
+            self.assertIn(b"The server is as it was", agent.get("/")[1])
 
     def test_ends_in_time_and_sends_the_last_window(self):
         receiver = self.receiver("pyroscope")

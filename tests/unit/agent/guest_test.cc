@@ -45,6 +45,20 @@ TEST_F(GuestTest, ShedsWhenMemoryIsShort) {
   EXPECT_EQ(guest_.status().sheds, 1);
 }
 
+// What is shed has to be made again, which takes CPU time: in vain if the rest is too much by
+// itself.
+TEST_F(GuestTest, ShedsLessOftenWhenThatDoesNotHelp) {
+  use_.resident_bytes = 2000;
+  unsigned sheds = 0;
+  for (int i = 0; i < 360; ++i) sheds += LookAfter(milliseconds(0)).shed ? 1 : 0;
+  EXPECT_GE(sheds, 5);
+  EXPECT_LE(sheds, 12);
+  use_.resident_bytes = 500;
+  for (int i = 0; i < 360; ++i) EXPECT_FALSE(LookAfter(milliseconds(0)).shed);
+  use_.resident_bytes = 2000;
+  EXPECT_TRUE(LookAfter(milliseconds(0)).shed);
+}
+
 TEST_F(GuestTest, BeginsAnewWithNewLimits) {
   for (unsigned i = 0; i <= CpuBudget::kLooksDown; ++i) LookAfter(milliseconds(400));
   guest_.SetLimits({.frequency = Hertz{199}, .cpu = 1, .memory = 1000});

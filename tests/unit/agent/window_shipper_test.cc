@@ -86,6 +86,17 @@ TEST_F(WindowShipperTest, PutsTheAgentsLabelsOnEveryProfileFromTheNextPeriodOn) 
               ElementsAre(Pair("cluster", "green"), Pair("service_name", "nginx")));
 }
 
+TEST_F(WindowShipperTest, ShipsWhatThereIsOfAPeriodWhoseEndNeverCame) {
+  NamedWindow window = EmptyWindow(1);
+  AddSamples(window, "nginx", 3);
+  Consume(std::move(window), false);
+  shipper_.EndPeriod();
+  ASSERT_EQ(shipped_.size(), 1);
+  EXPECT_THAT(Services(shipped_[0]), ElementsAre(Pair("nginx", 3)));
+  shipper_.EndPeriod();
+  EXPECT_EQ(shipped_.size(), 1);
+}
+
 TEST_F(WindowShipperTest, CountsTheTicksOfWindowsThatItMissed) {
   Accounting missed;
   missed.lost[Accounting::kWindowDropped] = 9;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/destinations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/unit/agent/named_window.h"
+
+namespace pyrometer {
+namespace {
+
+using testing::HasSubstr;
+
+class DestinationsTest : public testing::Test {
+ protected:
+  // A server whose port nobody listens on.
+  static SinkConfig Server(const std::string& name) {
+    SinkConfig sink;
+    sink.type = SinkType::kPyroscope;
+    sink.name = name;
+    sink.url = "http://127.0.0.1:1";
+    return sink;
+  }
+  static SinkConfig Files(const std::string& directory) {
+    SinkConfig sink;
+    sink.name = "file";
+    sink.directory = directory;
+    return sink;
+  }
+
+  Result<void> Apply(const std::vector<SinkConfig>& sinks) {
+    ASSIGN_OR_RETURN(Destinations::Plan plan, destinations_.Prepare(sinks, settings_));
+    destinations_.Apply(std::move(plan));
+    return {};
+  }
+  void OfferOneTick() {
+    Profile profile;
+    profile.samples.resize(1);
+    profile.samples[0].count = 1;
+    destinations_.Offer(std::make_shared<const std::vector<Profile>>(1, profile));
+  }
+  std::string Told() {
+    logger_->flush();
+    return text_.str();
+  }
+
+  const Clock clock_;
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> logger_ = std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_));
+  Log log_{clock_, Log::kQuiet, logger_};
+  DeliverySettings settings_{
+      .spool = {.directory = testing::TempDir() + "destinations_test", .max_size = 4 << 20},
+      .window = std::chrono::seconds(1)};
+  Destinations destinations_{clock_, log_};
+};
+
+TEST_F(DestinationsTest, KeepsWhatIsConfiguredAsBefore) {
+  ASSERT_TRUE(Apply({Server("one")}));
+  OfferOneTick();
+  ASSERT_TRUE(Apply({Server("one")}));
+  EXPECT_EQ(destinations_.states()[0].counters.ticks.offered, 1);
+}
+
+// The spools of all sinks together are as large as configured: one sink more means less for each.
+TEST_F(DestinationsTest, DividesTheSpoolAnewWhenAnotherSinkNeedsItsShare) {
+  ASSERT_TRUE(Apply({Server("one")}));
+  OfferOneTick();
+  ASSERT_TRUE(Apply({Server("one"), Server("two")}));
+  ASSERT_EQ(destinations_.states().size(), 2);
+  EXPECT_EQ(destinations_.states()[0].counters.ticks.offered, 0) << "has the whole spool still";
+}
+
+TEST_F(DestinationsTest, TellsWhatBecameOfTheTicksOfASinkThatGoes) {
+  settings_.spool.max_size = 0;
+  ASSERT_TRUE(Apply({Server("one")}));
+  OfferOneTick();
+  ASSERT_TRUE(Apply({}));
+  EXPECT_THAT(Told(), HasSubstr("sink one: offered=1 delivered=0 spooled=0 dropped=1"));
+}
+
+TEST_F(DestinationsTest, AreAsBeforeUntilAPlanIsApplied) {
+  ASSERT_TRUE(Apply({Server("one")}));
+  EXPECT_TRUE(destinations_.Prepare({Server("two")}, settings_));
+  EXPECT_FALSE(destinations_.Prepare({Files("/proc/nowhere")}, settings_));
+  ASSERT_EQ(destinations_.states().size(), 1);
+  EXPECT_EQ(destinations_.states()[0].name, "one");
+}
+
+}  // namespace
+}  // namespace pyrometer
