@@ -397,6 +397,23 @@ TEST_F(OutboxSpoolTest, LeavesItsDirectoryToTheNextOutboxOnceItIsClosed) {
   ASSERT_TRUE(Eventually([&] { return next->counters().found_in_spool.delivered == 1; }));
 }
 
+TEST_F(OutboxSpoolTest, ReadsNothingOfASpoolThatItOpensOnlyToStowAway) {
+  LeaveInSpool({"a", "b"});
+  ScriptedSink down(RefuseAll);
+  auto first = Make(down);
+  ASSERT_TRUE(Eventually([&] { return first->counters().has_spool; }));
+  const auto second = Make(down);
+  Offer(*second, "c");
+  ASSERT_TRUE(Eventually(
+      [&] { return log_.Text().find("another process uses this spool") != std::string::npos; }));
+  first.reset();
+  second->Close(clock_.Now());
+  EXPECT_EQ(second->counters().ticks.spooled, 1);
+  EXPECT_EQ(second->counters().found_in_spool.offered, 0);
+  EXPECT_TRUE(IsBalanced(second->counters()));
+  EXPECT_EQ(FilesInSpool().size(), 3);
+}
+
 TEST_F(OutboxSpoolTest, GoesWithoutADirectoryThatCannotBeMade) {
   tree_.File("file", "");
   OutboxOptions options = Options();
