@@ -42,6 +42,12 @@ void DeliveryLog::Tell(const DeliveryNews& news, Outcome outcome, const std::str
   }
 }
 
+void DeliveryLog::Altered(const std::string& how, const std::string& series) const {
+  log_.Tell(fmt::format("sink {}", sink_),
+            fmt::format("changes what does not fit ({}), first in {}; its metrics count how often",
+                        how, Printable(series, 300)));
+}
+
 void DeliveryLog::SpoolFailed(std::string_view what, const Error& error) const {
   log_.Failed(fmt::format("sink {}: {}", sink_, what), error);
 }

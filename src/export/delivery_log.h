@@ -29,6 +29,8 @@ class DeliveryLog {
 
   // Failures once for each kind of outcome and reason, with how often since.
   void Tell(const DeliveryNews& news, Outcome outcome, const std::string& series) const;
+  // What a sink changes to make it fit, for the first time; `series` is where.
+  void Altered(const std::string& how, const std::string& series) const;
   void SpoolFailed(std::string_view what, const Error& error) const;
 
  private:
