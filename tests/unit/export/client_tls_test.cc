@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "export/parca_sink.h"
@@ -195,6 +198,28 @@ TEST_P(ClientTlsTest, ReadsFilesAgainThatWereReplaced) {
   Replace("current.crt", "client.crt");
   Replace("current.key", "client.key");
   ExpectDelivered(*sink);
+}
+
+TEST_P(ClientTlsTest, DoesNotAskAPersonForAPassword) {
+  const TlsServer server(GetParam(), *tree_, {.certificate = "server", .client_ca = "authority"});
+  const std::string locked = "openssl ec -aes128 -passout pass:secret -in " + File("client.key") +
+                             " -out " + File("locked.key") + " 2>/dev/null";
+  ASSERT_EQ(std::system(locked.c_str()), 0);
+  // Where there is no terminal, the library would read the password from here, and wait for it.
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const int input = ::dup(STDIN_FILENO);
+  ::dup2(pipe[0], STDIN_FILENO);
+  const auto sink = MakeSink(server.port(), {.ca_file = File("authority.crt"),
+                                             .cert_file = File("client.crt"),
+                                             .key_file = File("locked.key")});
+  auto receipt = std::async(std::launch::async, [&] { return Deliver(*sink); });
+  EXPECT_EQ(receipt.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  ::close(pipe[1]);  // lets go who waits
+  EXPECT_EQ(receipt.get().outcome, Outcome::kNotArrived);
+  ::dup2(input, STDIN_FILENO);
+  ::close(input);
+  ::close(pipe[0]);
 }
 
 TEST_P(ClientTlsTest, NoticesThatTheServerIsAnotherOne) {
