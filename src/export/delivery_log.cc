@@ -36,6 +36,9 @@ void DeliveryLog::Tell(const DeliveryNews& news, Outcome outcome, const std::str
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*news.recovered_after);
     log_.Tell(name, fmt::format("works again after {} s", seconds.count()));
   }
+  if (!news.warning.empty()) {
+    log_.Warn(fmt::format("{}: takes a profile and warns", name), Printable(news.warning, 300));
+  }
   if (news.failure && !news.is_cancelled) {
     log_.Warn(fmt::format("{}: {} ({})", name, Meaning(outcome), news.failure->reason),
               news.failure->message);

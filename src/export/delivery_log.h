@@ -17,6 +17,7 @@ namespace pyrometer {
 struct DeliveryNews {
   bool is_first = false;  // that has arrived
   std::optional<DeliveryFailure> failure;
+  std::string warning;  // that came with a delivery; of untrusted bytes
   std::optional<std::chrono::nanoseconds> recovered_after;  // so long an outage
   bool is_cancelled = false;                                // by us: no failure of the sink's
 };

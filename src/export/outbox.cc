@@ -322,6 +322,8 @@ DeliveryNews Outbox::Book(const Receipt& receipt, uint64_t period) {
   news.is_cancelled = Is(Phase::kStopped);
   if (receipt.outcome != Outcome::kDelivered || receipt.rejected_samples != 0) {
     news.failure = ledger_.Failed(receipt, clock_.WallNow());
+  } else {
+    news.warning = receipt.message;
   }
   if (receipt.outcome == Outcome::kDelivered || receipt.outcome == Outcome::kRejected) {
     ++answers_;

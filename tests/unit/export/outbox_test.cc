@@ -194,6 +194,18 @@ TEST_F(OutboxTest, CountsWhatASinkTakesOnlyInPart) {
   EXPECT_THAT(outbox->counters().ticks.dropped, ElementsAre(Pair("rejected", 3)));
 }
 
+TEST_F(OutboxTest, TellsOfAWarningThatComesWithADelivery) {
+  ScriptedSink sink([](const Parcel&) {
+    return Receipt{.outcome = Outcome::kDelivered, .reason = "warning", .message = "layout is old"};
+  });
+  const auto outbox = Make(sink);
+  Offer(*outbox, "a", 5);
+  ASSERT_TRUE(Eventually([&] { return outbox->counters().ticks.delivered == 5; }));
+  outbox->Close(clock_.Now());
+  EXPECT_THAT(log_.Text(), HasSubstr("sink test: takes a profile and warns: layout is old"));
+  EXPECT_FALSE(outbox->counters().last_failure);
+}
+
 TEST_F(OutboxTest, AsksAFailingSinkWithOneRequestAtATime) {
   ScriptedSink sink([](const Parcel&) { return Refused(); });
   const auto outbox = Make(sink);
