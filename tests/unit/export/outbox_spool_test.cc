@@ -322,6 +322,7 @@ TEST_F(OutboxSpoolTest, CountsWhatIsDamagedWhileItWaits) {
   ScriptedSink sink(RefuseAll);
   OutboxOptions options = Options();
   options.spool_after = {};
+  options.retry.min_backoff = hours(1);  // so that the first file stays the one that is open
   const auto outbox = Make(sink, std::move(options));
   for (const char* name : {"a", "b", "c", "d"}) Offer(*outbox, name);
   ASSERT_TRUE(PassUntil(*outbox, seconds(1), [&] { return outbox->counters().spool_files == 4; }));
@@ -333,6 +334,7 @@ TEST_F(OutboxSpoolTest, CountsWhatIsDamagedWhileItWaits) {
   tree_.File("spool/" + names[2], "!");
   ASSERT_TRUE(fs::remove(Spool() + "/" + names[3]));
   sink.Become(TakeAll);
+  clock_.Pass(hours(1));
   ASSERT_TRUE(PassUntilNothingWaits(*outbox));
   EXPECT_EQ(outbox->counters().ticks.delivered, 1);
   EXPECT_THAT(outbox->counters().ticks.dropped,
