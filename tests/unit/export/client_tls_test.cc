@@ -200,6 +200,25 @@ TEST_P(ClientTlsTest, ReadsFilesAgainThatWereReplaced) {
   ExpectDelivered(*sink);
 }
 
+// As a rotation may leave them for a moment.
+TEST_P(ClientTlsTest, SendsNothingWithFilesThatAreNoCertificates) {
+  const TlsServer server(GetParam(), *tree_, {.certificate = "server", .client_ca = "authority"});
+  std::ofstream(File("empty"));
+  std::ofstream(File("half")) << ContentOf(File("client.crt")).substr(0, 100);
+  for (const char* bad : {"empty", "half"}) {
+    const ClientTls good{.ca_file = File("authority.crt"),
+                         .cert_file = File("client.crt"),
+                         .key_file = File("client.key")};
+    for (std::string ClientTls::*file :
+         {&ClientTls::ca_file, &ClientTls::cert_file, &ClientTls::key_file}) {
+      ClientTls tls = good;
+      tls.*file = File(bad);
+      const Receipt receipt = Deliver(*MakeSink(server.port(), tls));
+      EXPECT_EQ(receipt.outcome, Outcome::kNotArrived) << receipt.reason << receipt.message;
+    }
+  }
+}
+
 TEST_P(ClientTlsTest, DoesNotAskAPersonForAPassword) {
   const TlsServer server(GetParam(), *tree_, {.certificate = "server", .client_ca = "authority"});
   const std::string locked = "openssl ec -aes128 -passout pass:secret -in " + File("client.key") +
