@@ -47,17 +47,24 @@ TlsStamp StampOf(const ClientTls& tls) {
   return {StampOf(tls.ca_file), StampOf(tls.cert_file), StampOf(tls.key_file)};
 }
 
+// An empty file is an error: to the library, no authorities mean those of the system.
+Result<std::string> ReadPem(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string pem, ReadFile(path, kPemBytes));
+  if (pem.empty()) return Fail(ErrorCode::kInvalid, "{}: is empty", path);
+  return pem;
+}
+
 Result<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(
     const GrpcClient::Options& options) {
   if (options.insecure) return grpc::InsecureChannelCredentials();
   const ClientTls& tls = options.client.tls;
   grpc::SslCredentialsOptions pem;
   if (!tls.ca_file.empty()) {
-    ASSIGN_OR_RETURN(pem.pem_root_certs, ReadFile(tls.ca_file, kPemBytes));
+    ASSIGN_OR_RETURN(pem.pem_root_certs, ReadPem(tls.ca_file));
   }
   if (!tls.cert_file.empty()) {
-    ASSIGN_OR_RETURN(pem.pem_cert_chain, ReadFile(tls.cert_file, kPemBytes));
-    ASSIGN_OR_RETURN(pem.pem_private_key, ReadFile(tls.key_file, kPemBytes));
+    ASSIGN_OR_RETURN(pem.pem_cert_chain, ReadPem(tls.cert_file));
+    ASSIGN_OR_RETURN(pem.pem_private_key, ReadPem(tls.key_file));
   }
   return grpc::SslCredentials(pem);
 }

@@ -219,6 +219,15 @@ TEST_P(ClientTlsTest, SendsNothingWithFilesThatAreNoCertificates) {
   }
 }
 
+TEST_P(ClientTlsTest, TrustsNobodyWhereTheFileOfAuthoritiesIsEmpty) {
+  std::ofstream(File("empty"));
+  // gRPC takes these for the system's, unless it has looked before.
+  ::setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", File("authority.crt").c_str(), 1);
+  const TlsServer server(GetParam(), *tree_, {.certificate = "server", .client_ca = ""});
+  ExpectRefused(*MakeSink(server.port(), {.ca_file = File("empty")}));
+  ::unsetenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH");
+}
+
 TEST_P(ClientTlsTest, DoesNotAskAPersonForAPassword) {
   const TlsServer server(GetParam(), *tree_, {.certificate = "server", .client_ca = "authority"});
   const std::string locked = "openssl ec -aes128 -passout pass:secret -in " + File("client.key") +
