@@ -42,7 +42,7 @@ enum class Outcome {
 struct Receipt {
   Outcome outcome = Outcome::kDelivered;
   std::string reason{};   // a short stable word for counters: "http_429", "unavailable", "timeout"
-  std::string message{};  // for people, with the server's own words
+  std::string message{};  // for people, with the server's own words; delivered whole: a warning
   std::optional<std::chrono::nanoseconds> retry_after{};  // what the server asked for
   uint64_t rejected_samples = 0;                          // of a parcel that was delivered in part
 };

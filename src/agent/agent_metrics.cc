@@ -111,6 +111,12 @@ void AddSink(const Destinations::State& state, MetricList& list) {
   const Labels sink = {{"sink", state.name}};
   const DeliveryCounters& counters = state.counters;
   AddTicks(counters.ticks, sink, list);
+  for (const auto& [how, count] : counters.altered) {
+    Labels labels = sink;
+    labels.emplace_back("how", how);
+    list.Add("sink_altered_total", count,
+             "labels, or ticks of stacks, that were changed to fit this sink, by how", labels);
+  }
   list.Add("sink_found_samples", counters.found_in_spool.offered,
            "ticks that an earlier run had left in the spool", sink);
   list.Add("sink_sent_total", counters.parcels_delivered, "requests that this sink has taken",

@@ -12,6 +12,7 @@
 
 #include "agent/privileges.h"
 #include "agent/sinks.h"
+#include "export/grpc_client.h"
 #include "export/outbox.h"
 #include "export/spool_directory.h"
 
@@ -66,7 +67,9 @@ struct Destinations::Destination {
   std::unique_ptr<Outbox> outbox;  // before the sink at the end
 };
 
-Destinations::Destinations(const Clock& clock, Log& log) : clock_(clock), log_(log) {}
+Destinations::Destinations(const Clock& clock, Log& log) : clock_(clock), log_(log) {
+  GrpcClient::ConfigureLibrary();  // not when a new configuration is the first to name such a sink
+}
 
 Destinations::~Destinations() {
   Close(clock_.Now());

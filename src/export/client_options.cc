@@ -57,6 +57,10 @@ Result<void> CheckClientOptions(const ClientOptions& options) {
   return {};
 }
 
+std::string_view WithoutUser(std::string_view address) {
+  return address.substr(address.rfind('@') + 1);  // npos + 1 is 0
+}
+
 Result<std::string> AuthorizationOf(const ClientOptions& options) {
   std::string authorization;
   if (!options.bearer_token_file.empty()) {

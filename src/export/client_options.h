@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,9 @@ struct ClientOptions {
 // kInvalid if a header could not be sent as it is (and might forge another), there are two ways of
 // authentication, one half of a client certificate, or no time.
 Result<void> CheckClientOptions(const ClientOptions& options);
+
+// What of an address may be shown: a user's name and password before an '@' may not.
+std::string_view WithoutUser(std::string_view address);
 
 // The value of the header Authorization; "" if there is none. Reads the file with the secret each
 // time, since tokens are replaced while we run.

@@ -31,6 +31,8 @@ struct DeliveryCounters {
   // Of what an earlier run left in the spool, whose ticks were offered to that run: `offered` is
   // what was found. Parcels that cannot even be counted are in `unreadable`.
   DeliveryTicks found_in_spool;
+  // What was changed to fit the destination, by how: see Packed::altered.
+  std::map<std::string, uint64_t> altered;
   uint64_t unreadable = 0;  // files and parcels of earlier runs whose ticks are not known
 
   uint64_t parcels_delivered = 0;

@@ -40,6 +40,16 @@ void DeliveryLedger::DroppedFromSpool(uint64_t ticks, Origin origin, std::string
   Drop(Of(origin), ticks, reason);
 }
 
+std::vector<std::string> DeliveryLedger::Altered(const std::map<std::string, uint64_t>& altered) {
+  std::vector<std::string> news;
+  for (const auto& [how, count] : altered) {
+    const std::string known = Known(how);
+    if (!counters_.altered.contains(known)) news.push_back(known);
+    counters_.altered[known] += count;
+  }
+  return news;
+}
+
 void DeliveryLedger::Attempted(bool is_retry) {
   ++counters_.attempts;
   if (is_retry) ++counters_.retries;

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "export/delivery_counters.h"
 #include "pyrometer/sink.h"
@@ -31,6 +33,9 @@ class DeliveryLedger {
   void DroppedFromMemory(uint64_t ticks, std::string_view reason);
   void DroppedFromSpool(uint64_t ticks, Origin origin, std::string_view reason);
   void Unreadable(uint64_t count) { counters_.unreadable += count; }
+
+  // Returns what was never changed in this way before.
+  std::vector<std::string> Altered(const std::map<std::string, uint64_t>& altered);
 
   void Attempted(bool is_retry);
   // Of a parcel in memory, or in the spool; without what the destination refused of it.

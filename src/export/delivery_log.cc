@@ -36,10 +36,19 @@ void DeliveryLog::Tell(const DeliveryNews& news, Outcome outcome, const std::str
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*news.recovered_after);
     log_.Tell(name, fmt::format("works again after {} s", seconds.count()));
   }
+  if (!news.warning.empty()) {
+    log_.Warn(fmt::format("{}: takes a profile and warns", name), Printable(news.warning, 300));
+  }
   if (news.failure && !news.is_cancelled) {
     log_.Warn(fmt::format("{}: {} ({})", name, Meaning(outcome), news.failure->reason),
               news.failure->message);
   }
+}
+
+void DeliveryLog::Altered(const std::string& how, const std::string& series) const {
+  log_.Tell(fmt::format("sink {}", sink_),
+            fmt::format("changes what does not fit ({}), first in {}; its metrics count how often",
+                        how, Printable(series, 300)));
 }
 
 void DeliveryLog::SpoolFailed(std::string_view what, const Error& error) const {

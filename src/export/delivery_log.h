@@ -17,6 +17,7 @@ namespace pyrometer {
 struct DeliveryNews {
   bool is_first = false;  // that has arrived
   std::optional<DeliveryFailure> failure;
+  std::string warning;  // that came with a delivery; of untrusted bytes
   std::optional<std::chrono::nanoseconds> recovered_after;  // so long an outage
   bool is_cancelled = false;                                // by us: no failure of the sink's
 };
@@ -29,6 +30,8 @@ class DeliveryLog {
 
   // Failures once for each kind of outcome and reason, with how often since.
   void Tell(const DeliveryNews& news, Outcome outcome, const std::string& series) const;
+  // What a sink changes to make it fit, for the first time; `series` is where.
+  void Altered(const std::string& how, const std::string& series) const;
   void SpoolFailed(std::string_view what, const Error& error) const;
 
  private:

@@ -47,17 +47,24 @@ TlsStamp StampOf(const ClientTls& tls) {
   return {StampOf(tls.ca_file), StampOf(tls.cert_file), StampOf(tls.key_file)};
 }
 
+// An empty file is an error: to the library, no authorities mean those of the system.
+Result<std::string> ReadPem(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string pem, ReadFile(path, kPemBytes));
+  if (pem.empty()) return Fail(ErrorCode::kInvalid, "{}: is empty", path);
+  return pem;
+}
+
 Result<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(
     const GrpcClient::Options& options) {
   if (options.insecure) return grpc::InsecureChannelCredentials();
   const ClientTls& tls = options.client.tls;
   grpc::SslCredentialsOptions pem;
   if (!tls.ca_file.empty()) {
-    ASSIGN_OR_RETURN(pem.pem_root_certs, ReadFile(tls.ca_file, kPemBytes));
+    ASSIGN_OR_RETURN(pem.pem_root_certs, ReadPem(tls.ca_file));
   }
   if (!tls.cert_file.empty()) {
-    ASSIGN_OR_RETURN(pem.pem_cert_chain, ReadFile(tls.cert_file, kPemBytes));
-    ASSIGN_OR_RETURN(pem.pem_private_key, ReadFile(tls.key_file, kPemBytes));
+    ASSIGN_OR_RETURN(pem.pem_cert_chain, ReadPem(tls.cert_file));
+    ASSIGN_OR_RETURN(pem.pem_private_key, ReadPem(tls.key_file));
   }
   return grpc::SslCredentials(pem);
 }
@@ -96,7 +103,7 @@ Result<void> CheckAddress(const std::string& address) {
   if (colon == std::string::npos || colon == 0 || port.empty() || port.size() > kPortDigits ||
       port.find_first_not_of("0123456789") != std::string::npos ||
       address.find_first_of("/ \t\r\n@?#%") != std::string::npos) {
-    return Fail(ErrorCode::kInvalid, "address \"{}\": expected host:port", address);
+    return Fail(ErrorCode::kInvalid, "address \"{}\": expected host:port", WithoutUser(address));
   }
   return {};
 }
@@ -111,20 +118,6 @@ Result<void> CheckMetadata(const ClientOptions& options) {
     }
   }
   return {};
-}
-
-// Once, before the library starts. By the environment, where a user may decide otherwise, because
-// the library's functions for this come and go with its versions.
-void ConfigureLibrary() {
-  static const bool configured = [] {
-    // It would write failed handshakes to standard error, which are in our receipts.
-    ::setenv("GRPC_VERBOSITY", "NONE", 0);
-    // Names as the rest of the machine resolves them; and c-ares 1.18 leaks some of those that are
-    // in /etc/hosts.
-    ::setenv("GRPC_DNS_RESOLVER", "native", 0);
-    return true;
-  }();
-  std::ignore = configured;
 }
 
 Receipt NotArrived(const char* reason, std::string message) {
@@ -207,11 +200,12 @@ CallEnd CallEndOf(const Conversation& conversation, grpc::Channel& channel,
 struct GrpcClient::State {
   explicit State(Options o) : options(std::move(o)), arguments(ArgumentsOf(options)) {}
 
-  // A channel that is young and fits the certificate files as they are now. Calls under way keep
-  // the one that they have.
+  // A channel that is young and fits the certificate files as they are now; null once cancelled.
+  // Calls under way keep the one that they have.
   Result<std::shared_ptr<grpc::Channel>> Channel() {
     const TlsStamp now = options.insecure ? TlsStamp{} : StampOf(options.client.tls);
     const std::lock_guard lock(mutex);
+    if (cancelled) return nullptr;
     const auto time = std::chrono::steady_clock::now();
     if (channel != nullptr && stamp == now && time - made < kLongestUse) return channel;
     ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
@@ -253,6 +247,20 @@ struct GrpcClient::State {
 GrpcClient::GrpcClient(std::unique_ptr<State> state) : state_(std::move(state)) {}
 GrpcClient::~GrpcClient() = default;
 
+// By the environment, where a user may decide otherwise, because the library's functions for this
+// come and go with its versions.
+void GrpcClient::ConfigureLibrary() {
+  static const bool configured = [] {
+    // It would write failed handshakes to standard error, which are in our receipts.
+    ::setenv("GRPC_VERBOSITY", "NONE", 0);
+    // Names as the rest of the machine resolves them; and c-ares 1.18 leaks some of those that are
+    // in /etc/hosts.
+    ::setenv("GRPC_DNS_RESOLVER", "native", 0);
+    return true;
+  }();
+  std::ignore = configured;
+}
+
 Result<std::unique_ptr<GrpcClient>> GrpcClient::Make(Options options) {
   ConfigureLibrary();
   RETURN_IF_ERROR(CheckAddress(options.address));
@@ -270,6 +278,7 @@ tl::expected<std::string, Receipt> GrpcClient::Call(const std::string& method,
   }
   const Result<std::shared_ptr<grpc::Channel>> channel = state_->Channel();
   if (!channel) return tl::unexpected(NotArrived("tls", channel.error().message()));
+  if (*channel == nullptr) return tl::unexpected(NotArrived("cancelled", "shutting down"));
 
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + options.timeout);
@@ -292,6 +301,7 @@ void GrpcClient::Cancel() {
   const std::lock_guard lock(state_->mutex);
   state_->cancelled = true;
   for (grpc::ClientContext* call : state_->calls) call->TryCancel();
+  state_->channel = nullptr;
 }
 
 }  // namespace pyrometer

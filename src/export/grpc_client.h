@@ -25,6 +25,11 @@ class GrpcClient {
     ClientOptions client{};
   };
 
+  // Sets variables of the environment that gRPC's library reads, unless they are set. The first
+  // Make does so as well; but then no other thread may look into the environment, as libcurl's and
+  // those that tell the local time do.
+  static void ConfigureLibrary();
+
   // kInvalid if `address` is none, or the client's options fail CheckClientOptions. Connects to
   // nothing yet.
   static Result<std::unique_ptr<GrpcClient>> Make(Options options);
@@ -42,7 +47,8 @@ class GrpcClient {
   //   mean by it is a message that is too large).
   tl::expected<std::string, Receipt> Call(const std::string& method, std::string_view request);
 
-  // Ends what is under way, and anything later at once. Any thread.
+  // Ends what is under way, and anything later at once. Lets go of the connection, so that whoever
+  // destroys this need not speak with the network. Any thread.
   void Cancel();
 
  private:

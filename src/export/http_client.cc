@@ -44,11 +44,12 @@ Result<Url> ParseUrl(const std::string& text) {
   Url url(curl_url());
   const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0);
   if (code != CURLUE_OK) {
-    return Fail(ErrorCode::kInvalid, "url \"{}\": {}", text, curl_url_strerror(code));
+    return Fail(ErrorCode::kInvalid, "url \"{}\": {}", WithoutUser(text), curl_url_strerror(code));
   }
   const std::string scheme = PartOf(url, CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https") {
-    return Fail(ErrorCode::kInvalid, "url \"{}\": begins with neither http:// nor https://", text);
+    return Fail(ErrorCode::kInvalid, "url \"{}\": begins with neither http:// nor https://",
+                WithoutUser(text));
   }
   for (const CURLUPart part :
        {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY, CURLUPART_FRAGMENT}) {
@@ -235,6 +236,7 @@ Result<std::unique_ptr<HttpClient::Handle>> HttpClient::MakeHandle() const {
   if (!options_.tls.cert_file.empty()) {
     to.Set(CURLOPT_SSLCERT, options_.tls.cert_file.c_str());
     to.Set(CURLOPT_SSLKEY, options_.tls.key_file.c_str());
+    to.Set(CURLOPT_KEYPASSWD, "");  // or a locked key would make OpenSSL ask the terminal
   }
   if (!connect_to_.empty()) {
     to.connect_to.reset(curl_slist_append(nullptr, connect_to_.c_str()));
@@ -245,7 +247,14 @@ Result<std::unique_ptr<HttpClient::Handle>> HttpClient::MakeHandle() const {
 
 void HttpClient::GiveBack(std::unique_ptr<Handle> handle) {
   const std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(handle));
+  if (!cancelled_) idle_.push_back(std::move(handle));
+}
+
+void HttpClient::Cancel() {
+  cancelled_ = true;
+  std::vector<std::unique_ptr<Handle>> idle;
+  const std::lock_guard lock(mutex_);
+  idle.swap(idle_);
 }
 
 std::vector<std::string> HttpClient::HeadersOf(const Request& request,

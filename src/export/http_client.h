@@ -56,8 +56,9 @@ class HttpClient {
   //   middle of a successful answer.
   tl::expected<HttpAnswer, Receipt> Post(const Request& request);
 
-  // Ends what is under way within a second, and anything later at once. Any thread.
-  void Cancel() { cancelled_ = true; }
+  // Ends what is under way within a second, and anything later at once. Closes the connections that
+  // are idle, so that whoever destroys this need not speak with the network. Any thread.
+  void Cancel();
 
  private:
   struct Handle;

@@ -31,8 +31,8 @@ Outbox::Outbox(Options options, ProfileSink& sink, const Clock& clock, Log& log)
       log_(options_.name, log),
       random_(RandomSeed()),
       backoff_(options_.retry, std::max(1U, options_.concurrency), RandomSeed()) {
-  packing_thread_ = StartThread(&Outbox::PackWindows);
-  if (options_.spool) spool_thread_ = StartThread(&Outbox::KeepSpool);
+  const absl::MutexLock lock(&mutex_);
+  StartKeeping();
 }
 
 Outbox::~Outbox() {
@@ -57,6 +57,17 @@ void Outbox::Await(std::optional<MonotonicTime> until) {
       &mutex_, absl::FromChrono(std::clamp<std::chrono::nanoseconds>(time, {}, kLongestWait)));
 }
 
+void Outbox::StartKeeping() {
+  try {
+    if (!packing_thread_.joinable()) packing_thread_ = StartThread(&Outbox::PackWindows);
+    if (options_.spool && !spool_thread_.joinable()) {
+      spool_thread_ = StartThread(&Outbox::KeepSpool);
+    }
+  } catch (const std::system_error&) {
+    // No more threads can be had now; the next window asks again.
+  }
+}
+
 uint64_t Outbox::TicksOf(const Profile& profile) {
   uint64_t ticks = 0;
   for (const ProfileSample& sample : profile.samples) ticks += sample.count;
@@ -71,6 +82,7 @@ void Outbox::Offer(std::shared_ptr<const std::vector<Profile>> profiles) {
   changed_.SignalAll();
   ledger_.Offered(ticks);
   if (!Is(Phase::kOpen)) return ledger_.DroppedFromMemory(ticks, "shutdown");
+  StartKeeping();
   if (profiles->empty()) return;
   windows_.push_back({.profiles = std::move(profiles),
                       .number = ++offered_windows_,
@@ -103,11 +115,11 @@ void Outbox::Close(MonotonicTime deadline) {
     is_closed_ = true;
     changed_.SignalAll();
     threads = std::exchange(delivering_threads_, {});
+    threads.push_back(std::exchange(packing_thread_, {}));
+    threads.push_back(std::exchange(spool_thread_, {}));
   }
   sink_.Cancel();
   threads.clear();
-  packing_thread_ = {};
-  spool_thread_ = {};
   StowAway();
 }
 
@@ -149,10 +161,16 @@ std::optional<OfferedWindow> Outbox::NextWindow() {
 void Outbox::Pack(const OfferedWindow& window) {
   for (const Profile& profile : *window.profiles) {
     Packed packed = sink_.Pack(profile);
-    const absl::MutexLock lock(&mutex_);
-    Queue(window, profile, std::move(packed));
-    StartDelivering();
-    changed_.SignalAll();
+    const std::string series = packed.parcels.empty() ? "" : packed.parcels.front().series;
+    std::vector<std::string> news;
+    {
+      const absl::MutexLock lock(&mutex_);
+      news = ledger_.Altered(packed.altered);
+      Queue(window, profile, std::move(packed));
+      StartDelivering();
+      changed_.SignalAll();
+    }
+    for (const std::string& how : news) log_.Altered(how, series);
   }
   const absl::MutexLock lock(&mutex_);
   packing_.reset();
@@ -304,6 +322,8 @@ DeliveryNews Outbox::Book(const Receipt& receipt, uint64_t period) {
   news.is_cancelled = Is(Phase::kStopped);
   if (receipt.outcome != Outcome::kDelivered || receipt.rejected_samples != 0) {
     news.failure = ledger_.Failed(receipt, clock_.WallNow());
+  } else {
+    news.warning = receipt.message;
   }
   if (receipt.outcome == Outcome::kDelivered || receipt.outcome == Outcome::kRejected) {
     ++answers_;

@@ -63,6 +63,8 @@ class Outbox {
   // Waits for a change, at most until `until`.
   void Await(std::optional<MonotonicTime> until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::jthread StartThread(void (Outbox::*run)());
+  // The threads that pack and look after the spool, unless they run.
+  void StartKeeping() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static uint64_t TicksOf(const Profile& profile);
 
   // The packing thread.
@@ -143,8 +145,8 @@ class Outbox {
   std::chrono::nanoseconds disk_pause_ ABSL_GUARDED_BY(mutex_){};
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::jthread packing_thread_;
-  std::jthread spool_thread_;
+  std::jthread packing_thread_ ABSL_GUARDED_BY(mutex_);
+  std::jthread spool_thread_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::jthread> delivering_threads_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -116,8 +116,14 @@ void Outbox::OpenSpool() {
   const Result<std::vector<uint64_t>> numbers = directory->List();
   if (!numbers) return failed(numbers.error());
   directory_ = *std::move(directory);
+  if (!numbers->empty()) next_file_ = std::max(next_file_, numbers->back() + 1);
+  const auto is_stopped = [&] {
+    const absl::MutexLock lock(&mutex_);
+    return Is(Phase::kStopped);
+  };
   for (const uint64_t number : *numbers) {
-    next_file_ = std::max(next_file_, number + 1);
+    // Who closes only wants to write; reading a full spool could take longer than there is time.
+    if (is_stopped()) break;
     AddFound(number);
   }
   const absl::MutexLock lock(&mutex_);

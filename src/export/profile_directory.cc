@@ -155,7 +155,8 @@ void ProfileDirectory::ScanSeries(const std::string& name) {
     } else if (ParseFileName(file_name, file) && ::lstat(file_path.c_str(), &info) == 0 &&
                S_ISREG(info.st_mode)) {
       file.blocks = BlocksOf(static_cast<uint64_t>(info.st_size));
-      Insert(file, name);
+      Count(file, name);
+      files_.push_back(file);  // Scan sorts them all at once
     }
     entry.increment(error);
   }
@@ -185,7 +186,10 @@ Receipt ProfileDirectory::Deliver(const Parcel& parcel) {
   const Result<uint32_t> copy = Write(parcel, series, begin);
   if (!copy) return ReceiptOf(copy.error());
   const std::lock_guard lock(mutex_);
-  Insert({.begin = begin, .blocks = blocks, .copy = *copy}, series);
+  File file{.begin = begin, .blocks = blocks, .copy = *copy};
+  Count(file, series);
+  // Nearly always at the end.
+  files_.insert(std::ranges::upper_bound(files_, begin, {}, &File::begin), file);
   Prune();
   return {};
 }
@@ -213,7 +217,7 @@ ProfileDirectory::Time ProfileDirectory::OldestAllowed() const {
   return std::chrono::floor<milliseconds>(clock_.WallNow() - options_.max_age);
 }
 
-void ProfileDirectory::Insert(File file, const std::string& series) {
+void ProfileDirectory::Count(File& file, const std::string& series) {
   const auto [known, added] = index_of_.try_emplace(series, 0);
   if (added) {
     if (free_.empty()) {
@@ -227,9 +231,6 @@ void ProfileDirectory::Insert(File file, const std::string& series) {
   file.directory = known->second;
   ++directories_[file.directory].files;
   blocks_ += file.blocks;
-  // Nearly always at the end.
-  const auto at = std::ranges::upper_bound(files_, file.begin, {}, &File::begin);
-  files_.insert(at, file);
 }
 
 void ProfileDirectory::Prune() {

@@ -72,7 +72,8 @@ class ProfileDirectory final : public ProfileSink {
   void ScanSeries(const std::string& name);
   Result<uint32_t> Write(const Parcel& parcel, const std::string& series, Time begin) const;
   Time OldestAllowed() const;
-  void Insert(File file, const std::string& series);
+  // Adds `file` to what its directory and all hold; files_ is the caller's.
+  void Count(File& file, const std::string& series);
   void Prune();
   void RemoveOldest();
 

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "export/parca_sink.h"
@@ -195,6 +198,56 @@ TEST_P(ClientTlsTest, ReadsFilesAgainThatWereReplaced) {
   Replace("current.crt", "client.crt");
   Replace("current.key", "client.key");
   ExpectDelivered(*sink);
+}
+
+// As a rotation may leave them for a moment.
+TEST_P(ClientTlsTest, SendsNothingWithFilesThatAreNoCertificates) {
+  const TlsServer server(GetParam(), *tree_, {.certificate = "server", .client_ca = "authority"});
+  std::ofstream(File("empty"));
+  std::ofstream(File("half")) << ContentOf(File("client.crt")).substr(0, 100);
+  for (const char* bad : {"empty", "half"}) {
+    const ClientTls good{.ca_file = File("authority.crt"),
+                         .cert_file = File("client.crt"),
+                         .key_file = File("client.key")};
+    for (std::string ClientTls::*file :
+         {&ClientTls::ca_file, &ClientTls::cert_file, &ClientTls::key_file}) {
+      ClientTls tls = good;
+      tls.*file = File(bad);
+      const Receipt receipt = Deliver(*MakeSink(server.port(), tls));
+      EXPECT_EQ(receipt.outcome, Outcome::kNotArrived) << receipt.reason << receipt.message;
+    }
+  }
+}
+
+TEST_P(ClientTlsTest, TrustsNobodyWhereTheFileOfAuthoritiesIsEmpty) {
+  std::ofstream(File("empty"));
+  // gRPC takes these for the system's, unless it has looked before.
+  ::setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", File("authority.crt").c_str(), 1);
+  const TlsServer server(GetParam(), *tree_, {.certificate = "server", .client_ca = ""});
+  ExpectRefused(*MakeSink(server.port(), {.ca_file = File("empty")}));
+  ::unsetenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH");
+}
+
+TEST_P(ClientTlsTest, DoesNotAskAPersonForAPassword) {
+  const TlsServer server(GetParam(), *tree_, {.certificate = "server", .client_ca = "authority"});
+  const std::string locked = "openssl ec -aes128 -passout pass:secret -in " + File("client.key") +
+                             " -out " + File("locked.key") + " 2>/dev/null";
+  ASSERT_EQ(std::system(locked.c_str()), 0);
+  // Where there is no terminal, the library would read the password from here, and wait for it.
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const int input = ::dup(STDIN_FILENO);
+  ::dup2(pipe[0], STDIN_FILENO);
+  const auto sink = MakeSink(server.port(), {.ca_file = File("authority.crt"),
+                                             .cert_file = File("client.crt"),
+                                             .key_file = File("locked.key")});
+  auto receipt = std::async(std::launch::async, [&] { return Deliver(*sink); });
+  EXPECT_EQ(receipt.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  ::close(pipe[1]);  // lets go who waits
+  EXPECT_EQ(receipt.get().outcome, Outcome::kNotArrived);
+  ::dup2(input, STDIN_FILENO);
+  ::close(input);
+  ::close(pipe[0]);
 }
 
 TEST_P(ClientTlsTest, NoticesThatTheServerIsAnotherOne) {

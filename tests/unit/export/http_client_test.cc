@@ -202,6 +202,15 @@ TEST(HttpClient, EndsWhatIsUnderWayWhenCancelled) {
   EXPECT_EQ(server.Requests().size(), 1);
 }
 
+TEST(HttpClient, LetsGoOfItsConnectionsWhenCancelled) {
+  RawServer server({.answer = HttpText(200), .closes = false});
+  const auto client = MakeClient(server.Url());
+  EXPECT_EQ(Deliver(*client).outcome, Outcome::kDelivered);
+  EXPECT_EQ(ConnectionsTo(server.port()), 1);
+  client->Cancel();
+  EXPECT_EQ(ConnectionsTo(server.port()), 0);
+}
+
 TEST(HttpClient, ShowsWhoItIs) {
   RawServer server({.answer = HttpText(200), .closes = false});
   const auto basic = MakeClient(
@@ -251,6 +260,8 @@ TEST(HttpClient, RefusesOptionsThatCannotWork) {
   EXPECT_THAT(error("host:4040"), Not(testing::IsEmpty()));
   EXPECT_THAT(error("http://"), Not(testing::IsEmpty()));
   EXPECT_THAT(error("http://user:secret@host"), Not(HasSubstr("secret")));
+  EXPECT_THAT(error("http://user:secret@host:99999"), Not(HasSubstr("secret")));
+  EXPECT_THAT(error("ftp://user:secret@host"), Not(HasSubstr("secret")));
   EXPECT_THAT(error("http://host/?a=b"), HasSubstr("path only"));
   EXPECT_THAT(error("http://host", {.headers = {{"X", "a\r\nY: b"}}}), HasSubstr("header X"));
   EXPECT_THAT(error("http://host", {.headers = {{"X: y", "a"}}}), HasSubstr("header"));

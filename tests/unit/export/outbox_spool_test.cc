@@ -333,6 +333,7 @@ TEST_F(OutboxSpoolTest, CountsWhatIsDamagedWhileItWaits) {
   ScriptedSink sink(RefuseAll);
   OutboxOptions options = Options();
   options.spool_after = {};
+  options.retry.min_backoff = hours(1);  // so that the first file stays the one that is open
   const auto outbox = Make(sink, std::move(options));
   for (const char* name : {"a", "b", "c", "d"}) Offer(*outbox, name);
   ASSERT_TRUE(PassUntil(*outbox, seconds(1), [&] { return outbox->counters().spool_files == 4; }));
@@ -344,6 +345,7 @@ TEST_F(OutboxSpoolTest, CountsWhatIsDamagedWhileItWaits) {
   tree_.File("spool/" + names[2], "!");
   ASSERT_TRUE(fs::remove(Spool() + "/" + names[3]));
   sink.Become(TakeAll);
+  clock_.Pass(hours(1));
   ASSERT_TRUE(PassUntilNothingWaits(*outbox));
   EXPECT_EQ(outbox->counters().ticks.delivered, 1);
   EXPECT_THAT(outbox->counters().ticks.dropped,
@@ -406,6 +408,23 @@ TEST_F(OutboxSpoolTest, LeavesItsDirectoryToTheNextOutboxOnceItIsClosed) {
   ScriptedSink sink;
   const auto next = Make(sink);
   ASSERT_TRUE(Eventually([&] { return next->counters().found_in_spool.delivered == 1; }));
+}
+
+TEST_F(OutboxSpoolTest, ReadsNothingOfASpoolThatItOpensOnlyToStowAway) {
+  LeaveInSpool({"a", "b"});
+  ScriptedSink down(RefuseAll);
+  auto first = Make(down);
+  ASSERT_TRUE(Eventually([&] { return first->counters().has_spool; }));
+  const auto second = Make(down);
+  Offer(*second, "c");
+  ASSERT_TRUE(Eventually(
+      [&] { return log_.Text().find("another process uses this spool") != std::string::npos; }));
+  first.reset();
+  second->Close(clock_.Now());
+  EXPECT_EQ(second->counters().ticks.spooled, 1);
+  EXPECT_EQ(second->counters().found_in_spool.offered, 0);
+  EXPECT_TRUE(IsBalanced(second->counters()));
+  EXPECT_EQ(FilesInSpool().size(), 3);
 }
 
 TEST_F(OutboxSpoolTest, GoesWithoutADirectoryThatCannotBeMade) {

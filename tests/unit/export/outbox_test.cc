@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <condition_variable>
 
@@ -192,6 +194,18 @@ TEST_F(OutboxTest, CountsWhatASinkTakesOnlyInPart) {
   EXPECT_THAT(outbox->counters().ticks.dropped, ElementsAre(Pair("rejected", 3)));
 }
 
+TEST_F(OutboxTest, TellsOfAWarningThatComesWithADelivery) {
+  ScriptedSink sink([](const Parcel&) {
+    return Receipt{.outcome = Outcome::kDelivered, .reason = "warning", .message = "layout is old"};
+  });
+  const auto outbox = Make(sink);
+  Offer(*outbox, "a", 5);
+  ASSERT_TRUE(Eventually([&] { return outbox->counters().ticks.delivered == 5; }));
+  outbox->Close(clock_.Now());
+  EXPECT_THAT(log_.Text(), HasSubstr("sink test: takes a profile and warns: layout is old"));
+  EXPECT_FALSE(outbox->counters().last_failure);
+}
+
 TEST_F(OutboxTest, AsksAFailingSinkWithOneRequestAtATime) {
   ScriptedSink sink([](const Parcel&) { return Refused(); });
   const auto outbox = Make(sink);
@@ -321,6 +335,51 @@ TEST_F(OutboxTest, CountsWhatASinkCannotEncode) {
   EXPECT_EQ(outbox->counters().ticks.delivered, 5);
   EXPECT_THAT(outbox->counters().ticks.dropped,
               ElementsAre(Pair("label_limit", 3), Pair("not_encoded", 2)));
+}
+
+TEST_F(OutboxTest, CountsWhatASinkChangesAndTellsOfItOnce) {
+  class Tailor : public ScriptedSink {
+   public:
+    Packed Pack(const Profile& profile) const override {
+      Packed packed = ScriptedSink::Pack(profile);
+      packed.altered["label_shortened"] = 2;
+      return packed;
+    }
+  };
+  Tailor sink;
+  const auto outbox = Make(sink);
+  Offer(*outbox, "a", 1);
+  ASSERT_TRUE(Eventually([&] { return outbox->counters().ticks.delivered == 1; }));
+  clock_.Pass(minutes(10));
+  Offer(*outbox, "b", 1);
+  ASSERT_TRUE(Eventually([&] { return outbox->counters().ticks.delivered == 2; }));
+  outbox->Close(clock_.Now());
+  EXPECT_THAT(outbox->counters().altered, ElementsAre(Pair("label_shortened", 4)));
+  EXPECT_THAT(log_.Text(), HasSubstr("sink test: changes what does not fit (label_shortened)"));
+  EXPECT_EQ(log_.Text().find("label_shortened"), log_.Text().rfind("label_shortened"));
+}
+
+// Ends with 0 if an outbox that could have no thread at first delivers once it can.
+void DeliverOnceThereAreThreads() {
+  if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) ::_exit(2);  // root has no limit
+  rlimit threads{};
+  ::getrlimit(RLIMIT_NPROC, &threads);
+  const rlimit none{.rlim_cur = 0, .rlim_max = threads.rlim_max};
+  if (::setrlimit(RLIMIT_NPROC, &none) != 0) ::_exit(3);
+  const SteppedClock clock;
+  ReadableLog log(clock);
+  ScriptedSink sink;
+  Outbox outbox({.name = "test"}, sink, clock, log.log());
+  outbox.Offer(WindowOf({ProfileNamed("a", 1)}));
+  if (outbox.counters().windows_waiting != 1) ::_exit(4);
+  ::setrlimit(RLIMIT_NPROC, &threads);
+  outbox.Offer(WindowOf({ProfileNamed("b", 1)}));
+  if (!Eventually([&] { return outbox.counters().ticks.delivered == 2; })) ::_exit(5);
+  ::_exit(0);
+}
+
+TEST_F(OutboxTest, WaitsForThreadsThatCannotBeHadNow) {
+  EXPECT_EXIT(DeliverOnceThereAreThreads(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(OutboxTest, IsNotDelayedByASinkThatHangs) {

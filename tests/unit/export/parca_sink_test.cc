@@ -239,6 +239,22 @@ TEST(GrpcClient, EndsWhatIsUnderWayWhenCancelled) {
   EXPECT_EQ(sink->Deliver(parcel).outcome, Outcome::kNotArrived);
 }
 
+TEST(GrpcClient, LetsGoOfItsConnectionWhenCancelled) {
+  Store service;
+  const GrpcServer server(service);
+  const auto sink = MakeSink(server.Address());
+  const Parcel parcel = MakeParcel(*sink);
+  EXPECT_EQ(sink->Deliver(parcel).outcome, Outcome::kDelivered);
+  EXPECT_EQ(ConnectionsTo(server.port()), 1);
+  sink->Cancel();
+  EXPECT_EQ(sink->Deliver(parcel).reason, "cancelled");
+  const auto deadline = std::chrono::steady_clock::now() + seconds(10);
+  while (ConnectionsTo(server.port()) != 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(ConnectionsTo(server.port()), 0);
+}
+
 TEST(GrpcClient, RefusesOptionsThatCannotWork) {
   const auto error = [](const std::string& address, ClientOptions client = {}) {
     const auto sink = ParcaSink::Make({.address = address, .client = std::move(client)});
@@ -249,6 +265,7 @@ TEST(GrpcClient, RefusesOptionsThatCannotWork) {
   for (const char* address : {"", "parca", ":7070", "parca:", "http://parca:7070", "parca:70a"}) {
     EXPECT_THAT(error(address), HasSubstr("host:port")) << address;
   }
+  EXPECT_THAT(error("user:secret@parca:7070"), testing::Not(HasSubstr("secret")));
   EXPECT_THAT(error("parca:7070", {.headers = {{"Grpc-Timeout", "1"}}}), HasSubstr("itself"));
 }
 

@@ -35,6 +35,22 @@ inline uint16_t FreePort() {
   return ntohs(address.sin_port);
 }
 
+// How many connections to `port` of this host this process has.
+inline size_t ConnectionsTo(int port) {
+  constexpr int kMostDescriptors = 1024;
+  size_t connections = 0;
+  for (int fd = 0; fd < kMostDescriptors; ++fd) {
+    sockaddr_storage peer{};
+    socklen_t size = sizeof(peer);
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    const in_port_t of_peer = peer.ss_family == AF_INET6
+                                  ? reinterpret_cast<const sockaddr_in6&>(peer).sin6_port
+                                  : reinterpret_cast<const sockaddr_in&>(peer).sin_port;
+    if (peer.ss_family != AF_UNIX && ntohs(of_peer) == port) ++connections;
+  }
+  return connections;
+}
+
 // Serves one connection after the other: reads requests and answers each with the same bytes.
 class RawServer {
  public:
