@@ -5,7 +5,6 @@
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,9 +39,6 @@ namespace {
 // From SIGTERM to the end at most 5 s: 2 for the engine's last window, 2 for the sinks.
 constexpr std::chrono::seconds kTimeToFinish{2};
 constexpr std::chrono::seconds kTimeToSend{2};
-// Of all threads but those that speak with the network, which are nicer: what the agent does may
-// wait a little, but has to go on while others take all CPUs.
-constexpr int kNiceness = 5;
 constexpr std::chrono::nanoseconds kStep = std::chrono::seconds(1);
 // For the page's flame graph; an eighth of the memory budget, but not more than this.
 constexpr size_t kMostRecentBytes = size_t{24} << 20;
@@ -388,7 +384,6 @@ Result<int> RunAgent(const AgentOptions& options) {
   ASSIGN_OR_RETURN(AgentConfig config, MakeAgentConfig(options));
   ASSIGN_OR_RETURN(const StopSignals signals, StopSignals::Block(StopSignals::Also::kHangup));
   RETURN_IF_ERROR(KeepOnlyProfilingPrivileges());
-  ::setpriority(PRIO_PROCESS, 0, kNiceness);
   KeepHeapSmall();
   ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent, Agent::Start(options, std::move(config)));
   agent->Run(signals);

@@ -30,7 +30,7 @@ void BecomeNetworkThread() {
   ::pthread_setname_np(::pthread_self(), "sink");
   DropThreadPrivileges();
   // Delivery can wait; what it has taken from the kernel is safe. Linux has a niceness per thread.
-  ::setpriority(PRIO_PROCESS, 0, 10);
+  ::setpriority(PRIO_PROCESS, 0, 5);
 }
 
 OutboxOptions OptionsOf(const SinkConfig& config, const DeliverySettings& settings,
