@@ -20,4 +20,7 @@ bool IsPrintable(std::string_view text);
 // "..." if something was cut off.
 std::string Printable(std::string_view bytes, size_t limit = std::string_view::npos);
 
+// `text` fit for HTML: as text, and as the value of an attribute in quotes of either kind.
+std::string EscapeHtml(std::string_view text);
+
 }  // namespace pyrometer

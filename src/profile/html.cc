@@ -52,26 +52,6 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-std::string EscapeHtml(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
 json AccountingFacts(const Accounting& accounting) {
   json lost = json::object();
   for (size_t i = 0; i < accounting.lost.size(); ++i) {

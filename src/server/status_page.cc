@@ -16,31 +16,8 @@
 namespace pyrometer {
 namespace {
 
-// Fit for text and for attributes in quotes.
 std::string Escape(std::string_view text) {
-  std::string escaped;
-  for (const char c : Printable(text)) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
+  return EscapeHtml(Printable(text));
 }
 
 std::string Join(const std::vector<std::string>& texts, std::string_view between) {

@@ -74,5 +74,10 @@ TEST(Printable, CutsBetweenCharacters) {
   EXPECT_EQ(Printable(std::string(100, '\xff'), 10), "\uFFFD\uFFFD...");
 }
 
+TEST(EscapeHtml, LeavesNothingThatHtmlWouldRead) {
+  EXPECT_EQ(EscapeHtml("<a href=\"x\" id='y'>&</a> \u00e9"),
+            "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;&lt;/a&gt; \u00e9");
+}
+
 }  // namespace
 }  // namespace pyrometer
