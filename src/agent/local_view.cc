@@ -156,6 +156,10 @@ AgentStatus LocalView::Status() {
   }
   status.cost = CostOf(parts_.guest.status(), known.config.limits);
   status.warnings = WhyNotHealthy();
+  if (parts_.guest.status().over_cpu) {
+    status.warnings.push_back(
+        "The agent needs more of the CPUs than limits.cpu allows even at the lowest frequency.");
+  }
   if (!known.reload_error.empty()) {
     status.warnings.push_back("The new configuration was refused, the old one is in force: " +
                               known.reload_error);

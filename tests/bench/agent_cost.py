@@ -115,8 +115,18 @@ class Receiver:
                 yield Request(arrived - end, profile.total(), len(body))
 
 
+def cpu_hierarchy():
+    """Where cgroups that share CPUs are made; None if that cannot be done here."""
+    for path in ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup"):
+        if os.path.exists(os.path.join(path, "cgroup.procs")) and os.access(path, os.W_OK):
+            return path
+    return None
+
+
 class BusyProcesses:
-    """Python programs under names of their own, which share the CPUs."""
+    """Python programs under names of their own, which share the CPUs. They are in a cgroup of their
+    own, as a service's or a container's processes are: else the agent, too, would get its turn after
+    each of 300 others, which no agent of a service manager does."""
 
     def __init__(self, count):
         self.count = count
@@ -124,10 +134,17 @@ class BusyProcesses:
     def __enter__(self):
         self.directory = tempfile.TemporaryDirectory()
         self.processes = []
+        hierarchy = cpu_hierarchy()
+        self.cgroup = hierarchy and os.path.join(hierarchy, "pyrometer-bench-%d" % os.getpid())
+        if self.cgroup:
+            os.mkdir(self.cgroup)
         for i in range(self.count):
             link = os.path.join(self.directory.name, "busy-%d" % i)
             os.symlink(sys.executable, link)
             self.processes.append(subprocess.Popen([link, "-S", "-c", BUSY]))
+            if self.cgroup:
+                with open(os.path.join(self.cgroup, "cgroup.procs"), "w") as file:
+                    file.write(str(self.processes[-1].pid))
         return self
 
     def __exit__(self, *_):
@@ -135,6 +152,8 @@ class BusyProcesses:
             process.kill()
         for process in self.processes:
             process.wait()
+        if self.cgroup:
+            os.rmdir(self.cgroup)
         self.directory.cleanup()
 
 
