@@ -27,11 +27,6 @@ constexpr size_t kPemBytes = 4 << 20;
 constexpr int kAnswerBytes = 1 << 20;
 constexpr int kFirstReconnectMs = 500;
 constexpr int kLongestReconnectMs = 10'000;
-// Servers close connections on their own, a Go server's read timeout whatever goes on there:
-// Parca's after 5 s. A request that meets that end may have arrived or not, so each burst of
-// requests gets a connection of its own (tried against Parca 0.28: half of all profiles were in
-// doubt).
-constexpr std::chrono::seconds kLongestUse{3};
 
 // What tells that a file was replaced or rewritten.
 using FileStamp = std::tuple<dev_t, ino_t, off_t, time_t, long>;
@@ -207,7 +202,7 @@ struct GrpcClient::State {
     const std::lock_guard lock(mutex);
     if (cancelled) return nullptr;
     const auto time = std::chrono::steady_clock::now();
-    if (channel != nullptr && stamp == now && time - made < kLongestUse) return channel;
+    if (channel != nullptr && stamp == now && time - made < options.longest_use) return channel;
     ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
     // The scheme keeps the target apart from a peer's address, see CallEndOf.
     channel = grpc::CreateCustomChannel("dns:///" + options.address, credentials, arguments);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,7 +14,8 @@
 namespace pyrometer {
 
 // Calls methods of one gRPC server with messages that are encoded already. One channel, which is
-// replaced when a certificate file changes, and after a timeout, since its connection may be dead.
+// replaced after Options::longest_use, when a certificate file changes, and after a timeout, since
+// its connection may be dead.
 // Calls neither wait for a server that is away nor are sent twice. A proxy is the environment's.
 // Thread-safe.
 class GrpcClient {
@@ -22,6 +24,11 @@ class GrpcClient {
     std::string address;    // "host:port"
     bool insecure = false;  // no TLS
     bool gzip = false;      // compresses requests
+    // A connection takes no new calls after this. Servers close connections on their own, a Go
+    // server's read timeout whatever goes on there: Parca's after 5 s. A request that meets that
+    // end may have arrived or not, so each burst of requests gets a connection of its own (tried
+    // against Parca 0.28: half of all profiles were in doubt).
+    std::chrono::nanoseconds longest_use{std::chrono::seconds(3)};
     ClientOptions client{};
   };
 

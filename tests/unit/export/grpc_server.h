@@ -48,6 +48,7 @@ class Recorder {
   grpc::Status Take(grpc::ServerContext& context, const Request& request) {
     std::unique_lock lock(mutex_);
     requests_.push_back(request);
+    peer_ = context.peer();
     metadata_.clear();
     for (const auto& [key, value] : context.client_metadata()) {
       metadata_.emplace(std::string(key.data(), key.size()),
@@ -78,6 +79,11 @@ class Recorder {
     const std::lock_guard lock(mutex_);
     return requests_;
   }
+  // Whom the last request came from: the client's end of the connection.
+  std::string Peer() const {
+    const std::lock_guard lock(mutex_);
+    return peer_;
+  }
   // Of the last request.
   std::string Metadata(const std::string& key) const {
     const std::lock_guard lock(mutex_);
@@ -89,6 +95,7 @@ class Recorder {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Request> requests_;
+  std::string peer_;
   std::multimap<std::string, std::string> metadata_;
   grpc::Status answer_;
   bool hangs_ = false;

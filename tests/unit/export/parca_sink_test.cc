@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <future>
+#include <set>
 
 #include "proto/parca.grpc.pb.h"
 #include "proto/pprof.pb.h"
@@ -72,6 +73,25 @@ TEST(ParcaSink, WritesOneProfileWithTheLabelsOfItsSeries) {
   EXPECT_EQ(profile.sample_size(), 2);
   EXPECT_EQ(profile.sample(0).label_size(), 0);
   EXPECT_GT(profile.duration_nanos(), 0);
+}
+
+TEST(GrpcClient, UsesAConnectionForOneBurstOfRequests) {
+  Store service;
+  const GrpcServer server(service);
+  const auto peers_of_two_calls = [&](std::chrono::nanoseconds longest_use) {
+    const auto client = GrpcClient::Make(
+        {.address = server.Address(), .insecure = true, .longest_use = longest_use, .client = {}});
+    std::set<std::string> peers;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE((*client)
+                      ->Call("/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw", "")
+                      .has_value());
+      peers.insert(service.recorder.Peer());
+    }
+    return peers.size();
+  };
+  EXPECT_EQ(peers_of_two_calls(std::chrono::hours(1)), 1);
+  EXPECT_EQ(peers_of_two_calls(std::chrono::nanoseconds(0)), 2);
 }
 
 TEST(ParcaSink, ShowsWhoItIs) {
