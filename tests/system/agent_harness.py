@@ -5,9 +5,11 @@ Environment: as pyrometer_harness.py, and PYROMETER_SYSTEM_PYTHON, a Python that
 """
 
 import dataclasses
+import glob
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +23,22 @@ SYSTEM_PYTHON = os.environ.get("PYROMETER_SYSTEM_PYTHON", "/usr/bin/python3")
 RECEIVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "receivers", "receive.py")
 SINK = re.compile(r"^sink (\S+): offered=(\d+) delivered=(\d+) spooled=(\d+) dropped=(\d+)(?: \((.*)\))?$",
                   re.MULTILINE)  # fmt: skip
+
+
+def promtool(directory):
+    """The path of promtool: the machine's, or the one in Debian's package prometheus, which is taken out
+    of it and not installed, since that would start a Prometheus."""
+    if found := shutil.which("promtool"):
+        return found
+    download = ["apt-get", "-q", "download", "prometheus"]
+    for command in (download, ["apt-get", "-q", "update"], download):
+        said = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+        if packages := glob.glob(os.path.join(directory, "prometheus_*.deb")):
+            break
+    else:
+        harness.skip_or_fail("no promtool: " + said.stderr)
+    subprocess.run(["dpkg", "-x", packages[0], directory], check=True)
+    return os.path.join(directory, "usr", "bin", "promtool")
 
 
 class ReceiverProcess:

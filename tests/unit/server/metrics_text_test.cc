@@ -3,16 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdio.h>
 
-#include <cstdlib>
 #include <limits>
-#include <memory>
 #include <regex>
 #include <set>
 #include <sstream>
-
-#include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {
 namespace {
@@ -126,19 +121,6 @@ TEST(MetricsText, LeavesOutWhatPrometheusWouldRefuseEverythingFor) {
   EXPECT_THAT(text, HasSubstr("pyrometer_bytes{k=\"v\"} 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("{k=\"v\"} 2")));
   EXPECT_THAT(text, Not(HasSubstr("bytes_bucket")));
-}
-
-TEST(MetricsText, ContentsPromtool) {
-  if (std::system("command -v promtool >/dev/null") != 0) {
-    GTEST_SKIP() << "there is no promtool (Debian package prometheus)";
-  }
-  TemporaryTree tree;
-  tree.File("metrics", MetricsText(SomeMetrics()));
-  const std::string command = "promtool check metrics <" + tree.Path("metrics") + " 2>&1";
-  const std::unique_ptr<FILE, int (*)(FILE*)> promtool(popen(command.c_str(), "r"), &pclose);
-  std::string said(4096, '\0');
-  said.resize(fread(said.data(), 1, said.size(), promtool.get()));
-  EXPECT_EQ(said, "");
 }
 
 }  // namespace
