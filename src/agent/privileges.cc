@@ -73,14 +73,4 @@ void DropThreadPrivileges() {
   capng_apply(CAPNG_SELECT_CAPS);
 }
 
-std::vector<std::string> Privileges() {
-  std::vector<std::string> names;
-  if (!ReadState()) return names;
-  for (unsigned capability = 0; capability <= CAP_LAST_CAP; ++capability) {
-    if (capng_have_capability(CAPNG_EFFECTIVE, capability) != 1) continue;
-    if (const char* const name = capng_capability_to_name(capability)) names.emplace_back(name);
-  }
-  return names;
-}
-
 }  // namespace pyrometer

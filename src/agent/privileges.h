@@ -2,9 +2,7 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "pyrometer/result.h"
 
@@ -30,8 +28,5 @@ auto WithoutPrivileges(const Make& make) {
   }).join();
   return *std::move(made);
 }
-
-// The names of those that the calling thread has now: "bpf", "perfmon", ...
-std::vector<std::string> Privileges();
 
 }  // namespace pyrometer

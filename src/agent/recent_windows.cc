@@ -99,11 +99,6 @@ Profile RecentWindows::Since(std::chrono::system_clock::time_point since) const 
   return std::move(joined).Take();
 }
 
-std::chrono::system_clock::time_point RecentWindows::oldest() const {
-  const absl::MutexLock lock(&mutex_);
-  return windows_.empty() ? std::chrono::system_clock::time_point() : windows_.front().begin;
-}
-
 size_t RecentWindows::bytes() const {
   const absl::MutexLock lock(&mutex_);
   return bytes_;

@@ -24,8 +24,6 @@ class RecentWindows {
   // Samples that are equal are not added up: that is left to the encoder.
   Profile Since(std::chrono::system_clock::time_point since) const;
 
-  // When the oldest window that is kept began; the epoch if there is none.
-  std::chrono::system_clock::time_point oldest() const;
   size_t bytes() const;
 
   // Forgets all but the latest window, when memory is short.

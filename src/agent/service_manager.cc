@@ -13,10 +13,6 @@ void ServiceManager::Ready(const std::string& status) const {
   ::sd_notifyf(0, "READY=1\nSTATUS=%s", status.c_str());
 }
 
-void ServiceManager::Status(const std::string& status) const {
-  ::sd_notifyf(0, "STATUS=%s", status.c_str());
-}
-
 void ServiceManager::Reloading() const {
   const auto now = static_cast<unsigned long long>(MonotonicNow().value() / 1000);
   ::sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", now);

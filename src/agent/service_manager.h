@@ -12,7 +12,6 @@ namespace pyrometer {
 class ServiceManager {
  public:
   void Ready(const std::string& status) const;
-  void Status(const std::string& status) const;
   void Reloading() const;
   void Stopping() const;
   // Shows that the service is alive.

@@ -94,17 +94,12 @@ void Outbox::Offer(std::shared_ptr<const std::vector<Profile>> profiles) {
   windows_.pop_front();
 }
 
-void Outbox::EndOffers() {
-  const absl::MutexLock lock(&mutex_);
-  if (Is(Phase::kOpen)) phase_ = Phase::kHurrying;
-  changed_.SignalAll();
-}
-
 void Outbox::Close(MonotonicTime deadline) {
-  EndOffers();
   std::vector<std::jthread> threads;
   {
     const absl::MutexLock lock(&mutex_);
+    phase_ = Phase::kHurrying;  // no more windows come; what is in memory goes out without jitter
+    changed_.SignalAll();
     const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       if (clock_.Now() >= deadline) return true;
       if (!windows_.empty() || packing_ || under_way_ != 0) return false;

@@ -45,9 +45,6 @@ class Outbox {
   // does not fit is dropped, oldest first, and counted.
   void Offer(std::shared_ptr<const std::vector<Profile>> profiles);
 
-  // No more windows come; later ones are dropped. What is in memory goes out without jitter.
-  void EndOffers();
-
   // Delivers what is in memory until `deadline` (the spool's turn is the next run's), then cancels
   // what is under way and puts the rest into the spool, or drops it. Returns sooner if nothing is
   // left, or if the sink is failing and its next turn is later. May take longer by what the sink
