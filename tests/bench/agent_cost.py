@@ -43,37 +43,11 @@ class AgentCost:
     kernel_memory: int
 
 
-def fields(data):
-    """(number, value) of each field of a protobuf message that has varints and bytes only."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while at < len(data):
-        tag = varint()
-        size = varint()
-        if tag & 7 == 2:
-            yield tag >> 3, data[at:at + size]
-            at += size
-        else:
-            yield tag >> 3, size
-
-
 def profiles_of(push_request):
     """The pprof files in a push.v1.PushRequest."""
-    for _, series in fields(push_request):
-        for number, sample in fields(series):
-            if number == 2:
-                yield dict(fields(sample))[1]
+    for series in pprof_reader.submessages(push_request, 1):
+        for sample in pprof_reader.submessages(series, 2):
+            yield pprof_reader.submessages(sample, 1)[0]
 
 
 class Receiver:
