@@ -192,4 +192,32 @@ class ReadableLog {
   Log log_;
 };
 
+// Outboxes without a spool.
+class OutboxTest : public testing::Test {
+ protected:
+  std::unique_ptr<Outbox> Make(ProfileSink& sink, OutboxOptions options = {}) {
+    options.name = "test";
+    return std::make_unique<Outbox>(std::move(options), sink, clock_, log_.log());
+  }
+  void Offer(Outbox& outbox, const std::string& name, uint64_t ticks) {
+    outbox.Offer(WindowOf({ProfileNamed(name, ticks, clock_.WallNow())}));
+  }
+  // Lets time pass, and the outbox notice it.
+  void Pass(Outbox& outbox, std::chrono::nanoseconds time) {
+    clock_.Pass(time);
+    outbox.Offer(WindowOf({}));
+  }
+  // Until the outbox has done what it can, each step takes a little time.
+  bool PassUntil(Outbox& outbox, std::chrono::nanoseconds step,
+                 const std::function<bool()>& holds) {
+    return Eventually([&] {
+      Pass(outbox, step);
+      return holds();
+    });
+  }
+
+  SteppedClock clock_;
+  ReadableLog log_{clock_};
+};
+
 }  // namespace pyrometer

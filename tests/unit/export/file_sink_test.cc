@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +14,7 @@
 #include "base/file.h"
 #include "base/unique_fd.h"
 #include "export/fd_sink.h"
+#include "tests/unit/base/file_size_limit.h"
 
 namespace pyrometer {
 namespace {
@@ -42,26 +41,6 @@ Result<void> WriteFile(const std::string& path, std::string_view bytes) {
   ASSIGN_OR_RETURN(FileSink sink, FileSink::Open(path));
   return sink.Write(bytes);
 }
-
-// While one lives, no file of this process may grow beyond `bytes`.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  sighandler_t handler_;
-};
 
 TEST_F(FileSinkTest, WritesAFileAndNothingElse) {
   ASSERT_TRUE(WriteFile(Path("out.pb.gz"), "content").has_value());
