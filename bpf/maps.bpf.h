@@ -76,6 +76,15 @@ struct {
   __type(value, __u64);
 } outcomes SEC(".maps");
 
+/* Nanoseconds that ticks took, but for those of idle CPUs, per CPU, since load: what sampling costs
+ * the programs that it stops. Written by the sampling program, read by user space. */
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u64);
+} tick_time SEC(".maps");
+
 /* A rule that was looked up before, with its place: its content, so that a known frame of the walk
  * takes one cache line, where the search touches ten. */
 struct pyro_known_rule {

@@ -32,6 +32,13 @@ static __always_inline void pyro_account(__u32 half, enum pyro_outcome outcome)
   if (runs) ++*runs;
 }
 
+static __always_inline void pyro_add_time(__u64 since_ns)
+{
+  const __u32 zero = 0;
+  __u64 *sum = bpf_map_lookup_elem(&tick_time, &zero);
+  if (sum) *sum += bpf_ktime_get_ns() - since_ns;
+}
+
 /* Pads with nulls: before 5.17 the kernel leaves bytes of a longer, earlier name after the end. */
 static __always_inline void pyro_read_comm(char *comm, struct task_struct *task)
 {
@@ -317,15 +324,18 @@ int pyro_tick(struct bpf_perf_event_data *ctx)
   /* Read once: stack, count and outcome must go to the same half, the one of the filter. */
   const __u32 now_active = active;
   const __u64 pid_tgid = bpf_get_current_pid_tgid();
-  enum pyro_outcome outcome;
+  const __u32 half = now_active & PYRO_ACTIVE_HALF;
+  enum pyro_outcome outcome = PYRO_OUTCOME_FILTERED;
 
-  if (!pid_tgid && !pyro_serves_interrupt(ctx))
-    outcome = PYRO_OUTCOME_IDLE;
-  else if (pyro_denied(PYRO_EVENT_CPU_CLOCK))
-    outcome = PYRO_OUTCOME_FILTERED;
-  else
+  if (!pid_tgid && !pyro_serves_interrupt(ctx)) {
+    pyro_account(half, PYRO_OUTCOME_IDLE);
+    return 0;
+  }
+  const __u64 since_ns = bpf_ktime_get_ns();
+  if (!pyro_denied(PYRO_EVENT_CPU_CLOCK))
     outcome = pyro_sample(ctx, pid_tgid, PYRO_EVENT_CPU_CLOCK, now_active);
-  pyro_account(now_active & PYRO_ACTIVE_HALF, outcome);
+  pyro_account(half, outcome);
+  pyro_add_time(since_ns);
   return 0;
 }
 

@@ -145,10 +145,12 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
         agent->recent_->Add(window);
         agent->destinations_->Offer(window);
       });
-  agent->guest_ = std::make_unique<Guest>(GuestLimits(wanted), [agent = agent.get()] {
-    return MeasureOwnUse(agent->procfs_, Pid(static_cast<uint32_t>(::getpid())));
-  });
   RETURN_IF_ERROR(agent->OpenProfiler());
+  agent->guest_ = std::make_unique<Guest>(GuestLimits(wanted), [agent = agent.get()] {
+    OwnUse use = MeasureOwnUse(agent->procfs_, Pid(static_cast<uint32_t>(::getpid())));
+    use.ticks = agent->profiler_->stats().sampler.tick_time;
+    return use;
+  });
   agent->destinations_ = std::make_unique<Destinations>(agent->clock_, agent->log_);
   ASSIGN_OR_RETURN(Destinations::Plan sinks,
                    agent->destinations_->Prepare(wanted.sinks, DeliveryOf(wanted)));

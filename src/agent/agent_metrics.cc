@@ -55,6 +55,7 @@ class MetricList {
 // Prometheus' own for summaries.
 void AddEngine(const ProfilerStats& engine, MetricList& list) {
   constexpr std::string_view kMicroseconds = "_us";
+  constexpr std::string_view kTotal = "_total";
   for (const Stat& stat : ListStats(engine)) {
     Labels labels;
     if (!stat.label.empty()) {
@@ -63,8 +64,9 @@ void AddEngine(const ProfilerStats& engine, MetricList& list) {
     std::string name(stat.name);
     std::string help(stat.help);
     double value = static_cast<double>(stat.value);
-    if (stat.name.ends_with(kMicroseconds)) {
-      name.replace(name.size() - kMicroseconds.size(), kMicroseconds.size(), "_seconds");
+    const size_t end = name.size() - (name.ends_with(kTotal) ? kTotal.size() : 0);
+    if (std::string_view(name).substr(0, end).ends_with(kMicroseconds)) {
+      name.replace(end - kMicroseconds.size(), kMicroseconds.size(), "_seconds");
       if (const size_t unit = help.find("microseconds"); unit != std::string::npos) {
         help.erase(unit, std::string_view("micro").size());
       }

@@ -106,7 +106,9 @@ OwnUse MeasureOwnUse(const Procfs& procfs, Pid self) {
 
 double CpuShare(const OwnUse& before, const OwnUse& now, std::chrono::nanoseconds passed) {
   if (passed.count() <= 0) return 0;
-  const auto used = std::max(now.cpu - before.cpu, std::chrono::nanoseconds(0));
+  constexpr std::chrono::nanoseconds kNone(0);
+  const auto used =
+      std::max(now.cpu - before.cpu, kNone) + std::max(now.ticks - before.ticks, kNone);
   return static_cast<double>(used.count()) / static_cast<double>(passed.count());
 }
 

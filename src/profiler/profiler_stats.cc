@@ -60,13 +60,16 @@ void AddTicks(const Accounting& ticks, StatList& list) {
 }
 
 void AddSampler(const SamplerCounters& sampler, StatList& list) {
-  static_assert(kNumbers<SamplerCounters> == 6 + 9 + 7 + 6);
+  static_assert(kNumbers<SamplerCounters> == 6 + 9 + 7 + 7);
   list.Add("sampled_cpus", sampler.sampled_cpus, "CPUs that are sampled now");
   list.Add("cpu_failures_total", sampler.cpu_failures,
            "failures to sample a CPU; tried again every second");
   list.Add("denied_cgroups", sampler.denied_cgroups, "cgroups that are denied now");
   list.Add("missed_children_total", sampler.missed_children,
            "children of wanted processes that were not followed: too many at once");
+  list.Add("tick_time_us_total",
+           static_cast<uint64_t>(sampler.tick_time / std::chrono::microseconds(1)),
+           "microseconds that ticks took of the CPUs, but for those that hit an idle CPU");
   list.Add("drained_ticks_total", sampler.drained_ticks,
            "ticks read from the kernel's maps, without cold samples");
   const ColdCounters& cold = sampler.cold;

@@ -15,15 +15,23 @@
 
 namespace pyrometer {
 
+namespace {
+
+// The sum over all CPUs of a number in a per-CPU array.
+Result<uint64_t> SumOfCpus(int map_fd, uint32_t key) {
+  std::vector<uint64_t> by_cpu(static_cast<size_t>(std::max(libbpf_num_possible_cpus(), 1)));
+  if (bpf_map_lookup_elem(map_fd, &key, by_cpu.data()) != 0) {
+    return SystemError(errno, "reading what became of ticks");
+  }
+  return std::accumulate(by_cpu.begin(), by_cpu.end(), uint64_t{0});
+}
+
+}  // namespace
+
 Result<Accounting> OutcomeCounts::OfHalf(uint32_t half) const {
   std::array<uint64_t, PYRO_OUTCOMES> runs{};
-  std::vector<uint64_t> by_cpu(static_cast<size_t>(std::max(libbpf_num_possible_cpus(), 1)));
   for (uint32_t outcome = 0; outcome < PYRO_OUTCOMES; ++outcome) {
-    const uint32_t key = half * PYRO_OUTCOMES + outcome;
-    if (bpf_map_lookup_elem(map_fd_, &key, by_cpu.data()) != 0) {
-      return SystemError(errno, "reading the outcomes of ticks");
-    }
-    runs[outcome] = std::accumulate(by_cpu.begin(), by_cpu.end(), uint64_t{0});
+    ASSIGN_OR_RETURN(runs[outcome], SumOfCpus(outcomes_fd_, half * PYRO_OUTCOMES + outcome));
   }
   Accounting books;
   books.exported = runs[PYRO_OUTCOME_EXPORTED];
@@ -35,6 +43,11 @@ Result<Accounting> OutcomeCounts::OfHalf(uint32_t half) const {
   books.lost[Accounting::kMapBusy] = runs[PYRO_OUTCOME_LOST_MAP_BUSY];
   books.lost[Accounting::kInternal] = runs[PYRO_OUTCOME_LOST_INTERNAL];
   return books;
+}
+
+Result<std::chrono::nanoseconds> OutcomeCounts::Time() const {
+  ASSIGN_OR_RETURN(const uint64_t sum, SumOfCpus(time_fd_, 0));
+  return std::chrono::nanoseconds(sum);
 }
 
 }  // namespace pyrometer

@@ -58,7 +58,7 @@ SampleWindows::SampleWindows(sampler_bpf& skeleton, const Options& options,
                 options.sizes.counts},
       filters_(skeleton),
       denied_(bpf_map__fd(skeleton.maps.denied_cgroups), skeleton.bss->denial_generation),
-      outcomes_(bpf_map__fd(skeleton.maps.outcomes)),
+      outcomes_(bpf_map__fd(skeleton.maps.outcomes), bpf_map__fd(skeleton.maps.tick_time)),
       events_(skeleton.progs.pyro_tick, options.frequency, options.procfs),
       journal_memory_(std::move(journals)),
       journals_(journal_memory_.entries(), options.sizes.journal_bytes),
@@ -205,6 +205,11 @@ Accounting SampleWindows::accounting() const {
   }
   sum.undelivered = std::max<uint64_t>(undelivered_, due - std::min(due, sum.Ticks()));
   return sum;
+}
+
+std::chrono::nanoseconds SampleWindows::tick_time() const {
+  // As above: it cannot fail.
+  return outcomes_.Time().value_or(std::chrono::nanoseconds(0));
 }
 
 }  // namespace pyrometer

@@ -61,6 +61,8 @@ class SampleWindows : public WindowSource {
   void ForgetWantedPid(Pid pid) override { filters_.ForgetPid(pid); }
   Accounting accounting() const override;
 
+  // The CPU time that ticks have taken.
+  std::chrono::nanoseconds tick_time() const;
   // Ticks in the windows handed out so far.
   uint64_t drained() const { return drained_; }
   size_t denied_cgroups() const { return denied_.size(); }

@@ -129,6 +129,7 @@ SamplerCounters Sampler::counters() const {
           .tables = state_->tables->upload().counters(),
           .mappings = state_->mappings->counters(),
           .cold_bytes_waiting = state_->cold->waiting(),
+          .tick_time = windows.tick_time(),
           .drained_ticks = windows.drained(),
           .missed_children = state_->skeleton->bss->missed_children,
           .denied_cgroups = windows.denied_cgroups(),

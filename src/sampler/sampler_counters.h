@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "sampler/mapping_upload.h"
@@ -28,7 +29,8 @@ struct SamplerCounters {
   ColdCounters cold;
   TableUpload::Counters tables;
   MappingUpload::Counters mappings;
-  uint64_t cold_bytes_waiting = 0;  // shipped and not yet taken
+  uint64_t cold_bytes_waiting = 0;       // shipped and not yet taken
+  std::chrono::nanoseconds tick_time{};  // CPU time that ticks took; since the beginning
   uint64_t drained_ticks = 0;    // in windows handed out, without cold samples; since the beginning
   uint64_t missed_children = 0;  // of filtered pids, not followed: list full; likewise
   uint64_t denied_cgroups = 0;   // now

@@ -7,12 +7,14 @@ import http.server
 import os
 import re
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
 
@@ -39,6 +41,7 @@ class Request:
 class AgentCost:
     requests: list
     cpu_percent: float  # of one CPU, children included, while it samples and delivers
+    tick_percent: float  # of one CPU, what ticks took of the sampled programs meanwhile
     resident: int  # peak, children included
     kernel_memory: int
 
@@ -134,20 +137,36 @@ class BusyProcesses:
         self.directory.cleanup()
 
 
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def tick_seconds(port):
+    """What ticks have taken so far of the CPUs, as the agent counts it."""
+    with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % port, timeout=10) as answer:
+        found = re.search(r"^pyrometer_tick_time_seconds_total (\S+)$", answer.read().decode(), re.MULTILINE)
+    return float(found[1])
+
+
 def run_agent(program, receiver, seconds, directory):
+    port = free_port()
     agent = subprocess.Popen(
-        [program, "agent", "--pyroscope", receiver.url, "--listen", "127.0.0.1:0", "--window", "%ds" % WINDOW,
+        [program, "agent", "--pyroscope", receiver.url, "--listen", "127.0.0.1:%d" % port, "--window", "%ds" % WINDOW,
          "--spool-directory", directory],
         stderr=subprocess.PIPE, text=True)  # fmt: skip
     try:
         wait_for(lambda: receiver.requests or agent.poll() is not None, "a first window", 60, failure=recorders.Failure)
         processes = [agent.pid, *kernel.processes_below(agent.pid)]
+        before_ticks = tick_seconds(port)
         before = sum(map(kernel.cpu_seconds_of, processes)), time.monotonic()
         time.sleep(seconds)  # the measurement itself
         cpu = sum(map(kernel.cpu_seconds_of, processes)) - before[0]
         passed = time.monotonic() - before[1]
+        ticks = tick_seconds(port) - before_ticks
         resident = sum(map(kernel.peak_resident_of, processes)) - kernel.mapped_kernel_memory_of(agent.pid)
-        cost = AgentCost([], cpu / passed * 100, resident, kernel.kernel_memory_of(agent.pid))
+        cost = AgentCost([], cpu / passed * 100, ticks / passed * 100, resident, kernel.kernel_memory_of(agent.pid))
         agent.send_signal(signal.SIGTERM)
         _, said = agent.communicate(timeout=20)
     except Exception:
@@ -180,11 +199,11 @@ def bytes_per_thousand_samples(cost):
 
 
 def report(results):
-    rows = [["load", "CPU % of a core", "resident MB", "kernel MB", "profiles", "delivered after s (median)", "worst",
+    rows = [["load", "CPU % of a core", "ticks %", "resident MB", "kernel MB", "profiles", "delivered after s (median)", "worst",
              "B/1,000 samples"]]  # fmt: skip
     for title, cost in results.items():
         rows.append([
-            title, "%.2f" % cost.cpu_percent, tables.megabytes(cost.resident), tables.megabytes(cost.kernel_memory),
+            title, "%.2f" % cost.cpu_percent, "%.2f" % cost.tick_percent, tables.megabytes(cost.resident), tables.megabytes(cost.kernel_memory),
             str(len(cost.requests)), "%.2f" % statistics.median(r.latency for r in cost.requests),
             "%.2f" % worst_latency(cost), "%.0f" % bytes_per_thousand_samples(cost),
         ])  # fmt: skip

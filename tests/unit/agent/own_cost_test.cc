@@ -48,5 +48,11 @@ TEST(OwnUse, AShareIsNeverLessThanNothing) {
   EXPECT_EQ(CpuShare(less, more, seconds(0)), 0);
 }
 
+TEST(OwnUse, CountsWhatTicksTakeOfOthers) {
+  const OwnUse before{.cpu = seconds(3), .ticks = seconds(1)};
+  const OwnUse after{.cpu = seconds(4), .ticks = seconds(2)};
+  EXPECT_DOUBLE_EQ(CpuShare(before, after, seconds(10)), 0.2);
+}
+
 }  // namespace
 }  // namespace pyrometer

@@ -90,12 +90,29 @@ void SamplerLive::SetUp() {
   ASSERT_TRUE(statistics_.valid()) << "bpf_enable_stats";
 }
 
-uint64_t SamplerLive::RunsOf(uint32_t program_id) {
+namespace {
+
+bpf_prog_info InfoOf(uint32_t program_id) {
   const UniqueFd fd(bpf_prog_get_fd_by_id(program_id));
   bpf_prog_info info{};
   uint32_t size = sizeof(info);
   EXPECT_EQ(bpf_obj_get_info_by_fd(fd.get(), &info, &size), 0);
-  return info.run_cnt;
+  return info;
+}
+
+// What the program measures of itself is what the kernel measures from outside, without idle ticks.
+void ExpectTickTime(std::chrono::nanoseconds measured, const bpf_prog_info& info,
+                    const Accounting& books) {
+  constexpr std::chrono::nanoseconds kMostOfAnIdleTick(2000);
+  const std::chrono::nanoseconds run_time(info.run_time_ns);
+  EXPECT_LE(measured, run_time);
+  EXPECT_GE(2 * measured, run_time - static_cast<int64_t>(books.idle) * kMostOfAnIdleTick);
+}
+
+}  // namespace
+
+uint64_t SamplerLive::RunsOf(uint32_t program_id) {
+  return InfoOf(program_id).run_cnt;
 }
 
 Accounting SamplerLive::Record(const Sampler::Options& options, const std::function<void()>& work,
@@ -131,6 +148,7 @@ Accounting SamplerLive::Record(const Sampler::Options& options, const std::funct
   EXPECT_EQ(of_windows, books);
   EXPECT_EQ(RunsOf(sampler->tick_program_id()), books.Ticks());
   const SamplerCounters counters = sampler->counters();
+  ExpectTickTime(counters.tick_time, InfoOf(sampler->tick_program_id()), books);
   EXPECT_EQ(counters.drained_ticks + cold, books.exported);
   EXPECT_EQ(cold, counters.cold.shipped());
   EXPECT_EQ(counters.cold_bytes_waiting, 0U);
