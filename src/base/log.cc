@@ -4,6 +4,7 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace pyrometer {
@@ -28,12 +29,16 @@ void Log::Warn(std::string_view what, std::string_view why) {
   uint64_t kept_quiet = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto known = troubles_.find(what);
-    if (known != troubles_.end() && Between(known->second.told, now) < quiet_) {
-      ++known->second.kept_quiet;
+    const auto [entry, is_new] = troubles_.try_emplace(std::string(what));
+    Trouble& trouble = entry->second;
+    const bool goes_on = !is_new && Between(trouble.last, now) < trouble.quiet;
+    trouble.last = now;
+    if (!is_new && Between(trouble.told, now) < trouble.quiet) {
+      ++trouble.kept_quiet;
       return;
     }
-    Trouble& trouble = troubles_[std::string(what)];
+    trouble.quiet =
+        goes_on ? std::min<std::chrono::nanoseconds>(2 * trouble.quiet, kLongestQuiet) : quiet_;
     kept_quiet = std::exchange(trouble.kept_quiet, 0);
     trouble.told = now;
   }

@@ -19,11 +19,13 @@ class logger;
 namespace pyrometer {
 
 // Reports failures that the program survives and their end, one line each on standard error.
-// Repeated failures are reported once per `quiet` for each `what`, with how often they occurred.
+// A failure that repeats is reported again after `quiet`, and each time after twice as long as
+// before, up to kLongestQuiet, with how often it occurred, for each `what`.
 // Only for the outermost callers, where an error ends; everything below returns it. Thread-safe.
 class Log {
  public:
   static constexpr std::chrono::seconds kQuiet{30};
+  static constexpr std::chrono::hours kLongestQuiet{1};
 
   explicit Log(const Clock& clock, std::chrono::nanoseconds quiet = kQuiet);
   // Writes to a sink of the caller's, for tests.
@@ -38,6 +40,8 @@ class Log {
  private:
   struct Trouble {
     MonotonicTime told;
+    MonotonicTime last;                // told or not
+    std::chrono::nanoseconds quiet{};  // until it is told again
     uint64_t kept_quiet = 0;
   };
 

@@ -45,6 +45,23 @@ TEST_F(LogTest, TellsOnceWhatGoesWrongAgainAndAgain) {
   EXPECT_EQ(Told(), "draining: no memory (2 more times since this was last said)\n");
 }
 
+TEST_F(LogTest, TellsMoreAndMoreSeldomWhatDoesNotEnd) {
+  int told = 0;
+  const auto fail_for = [&](std::chrono::seconds time) {
+    for (std::chrono::seconds passed(0); passed < time; passed += std::chrono::seconds(10)) {
+      Fail();
+      if (!Told().empty()) ++told;
+      clock_.now = After(clock_.now, std::chrono::seconds(10));
+    }
+    return std::exchange(told, 0);
+  };
+  EXPECT_EQ(fail_for(std::chrono::hours(1)), 7);  // after 0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5 min
+  EXPECT_LE(fail_for(std::chrono::hours(24)), 25);
+  // Once it has ended, it is news again.
+  clock_.now = After(clock_.now, std::chrono::hours(2));
+  EXPECT_EQ(fail_for(std::chrono::minutes(1)), 2);
+}
+
 TEST_F(LogTest, KeepsOneTroubleFromHidingAnother) {
   Fail();
   log_.Warn("looking", "gone");
