@@ -9,6 +9,7 @@
 namespace pyrometer {
 namespace {
 
+constexpr Pid kIdleTask{0};
 constexpr Pid kThreadDaemon{2};  // kthreadd, the parent of all kernel threads
 
 }  // namespace
@@ -32,6 +33,11 @@ LabelSet ProcessLabels::OnProcess(const SeenProcess& process) {
   if (IsKernelThread(process)) return kernel_;
   if (process.comm.empty()) return process.inherited != nullptr ? process.inherited : other_;
   return Of(process.comm);
+}
+
+LabelSet ProcessLabels::OfUnknown(Pid pid, std::string_view comm) {
+  if (pid == kIdleTask) return kernel_;
+  return comm.empty() ? other_ : Of(comm);
 }
 
 LabelSet ProcessLabels::Of(std::string_view name) {

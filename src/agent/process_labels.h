@@ -14,9 +14,10 @@
 namespace pyrometer {
 
 // Labels each process with the name under which people look for it: `service_name` is the name of
-// the program, "kernel" for the kernel's threads, which have hundreds of names. Each label set is
-// a profile of its own for every server, so their number is bounded: beyond `most_names` the others
-// are one, "other". Called with the tracker's lock held, like every ProcessObserver.
+// the program, "kernel" for the kernel's threads, which have hundreds of names, and for interrupts
+// of idle CPUs. Each label set is a profile of its own for every server, so their number is
+// bounded: beyond `most_names` the others are one, "other". Called with the tracker's lock held,
+// like every ProcessObserver.
 class ProcessLabels final : public ProcessObserver {
  public:
   static constexpr std::string_view kName = "service_name";
@@ -26,6 +27,7 @@ class ProcessLabels final : public ProcessObserver {
   explicit ProcessLabels(size_t most_names = 1000) : most_names_(most_names) {}
 
   LabelSet OnProcess(const SeenProcess& process) override;
+  LabelSet OfUnknown(Pid pid, std::string_view comm) override;
   void OnMapping(const ProcessKey& process, const ObjectMapping& mapping,
                  const ObjectInfo& object) override;
 

@@ -35,6 +35,11 @@ class ProcessObserver {
   // seen again or ProcessTracker::SetLabels() replaces them.
   virtual LabelSet OnProcess(const SeenProcess& process) = 0;
 
+  // The labels of a sample whose process is not known: of the idle task, pid 0, which is
+  // interrupted on an idle CPU, or of a process that is tracked no further. `comm` is what the
+  // kernel said.
+  virtual LabelSet OfUnknown(Pid /*pid*/, std::string_view /*comm*/) { return nullptr; }
+
   // Called when a living process has `object` mapped executable for the first time since its fork
   // or exec, after OnProcess(). `mapping` is the part at the lowest address. Mappings that existed
   // for less than 0.1 s may be left out.

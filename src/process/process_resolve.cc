@@ -80,7 +80,11 @@ void ProcessHistory::NoteOverwritten(Window& window) {
 void ProcessHistory::AttachLabels(Window& window) {
   for (Sample& sample : window.samples) {
     Process* const process = processes_.Find(sample.process, sample.first_seen);
-    if (process == nullptr) continue;
+    if (process == nullptr) {
+      if (options_.observer == nullptr) continue;
+      sample.labels = options_.observer->OfUnknown(sample.process.pid, sample.comm);
+      continue;
+    }
     if (!process->shown && options_.observer != nullptr) {
       ShowProcess(*process, sample.process, process->alive() ? DirectoryOf(*process) : nullptr);
       if (process->alive()) ShowMappings(*process);

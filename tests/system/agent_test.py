@@ -63,6 +63,7 @@ class Agent(agent_harness.AgentTestCase):
             self.assertEqual(sum(services.values()), accounts[name].delivered, name)
             wanted = wanted or services
             self.assertEqual(services, wanted, name)
+        self.assertNotIn("unknown_service", wanted)
         self.assertGreater(wanted["alpha"], 100)
         self.assertGreater(wanted["beta"], 100)
         self.assertEqual(sum(wanted.values()), accounts["file"].offered)

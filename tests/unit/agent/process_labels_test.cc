@@ -57,6 +57,13 @@ TEST(ProcessLabels, KnowsAKernelThreadThatWasThereBefore) {
   }
 }
 
+TEST(ProcessLabels, LabelsWhatIsOfNoKnownProcess) {
+  ProcessLabels labels;
+  EXPECT_EQ(NameIn(labels.OfUnknown(Pid(0), "swapper/1")), "kernel");
+  EXPECT_EQ(NameIn(labels.OfUnknown(Pid(100), "nginx")), "nginx");
+  EXPECT_EQ(NameIn(labels.OfUnknown(Pid(100), "")), "other");
+}
+
 TEST(ProcessLabels, BoundsTheNumberOfLabelSets) {
   ProcessLabels labels(3);
   std::vector<LabelSet> held;

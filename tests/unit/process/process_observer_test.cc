@@ -30,6 +30,9 @@ class RecordingObserver : public ProcessObserver {
     inherited.push_back(process.inherited ? process.inherited->at(0).second : "none");
     return stat ? Label(stat->comm) : process.inherited;
   }
+  LabelSet OfUnknown(Pid pid, std::string_view comm) override {
+    return Label(fmt::format("{} {}", pid.value(), comm));
+  }
   void OnMapping(const ProcessKey& process, const ObjectMapping& mapping,
                  const ObjectInfo& object) override {
     mapped.push_back(
@@ -165,9 +168,10 @@ TEST_F(ProcessObserverTest, LabelsCanBeReplacedLater) {
   EXPECT_EQ(ServiceOf(kKey), "late");
 }
 
-TEST_F(ProcessObserverTest, HasNoLabelsForUnknownProcesses) {
+TEST_F(ProcessObserverTest, LabelsSamplesOfUnknownProcesses) {
   Scan();
-  EXPECT_EQ(LabelsOf({Pid(999), StartTime(1)}), nullptr);
+  EXPECT_THAT(ServiceOf({Pid(999), StartTime(1)}), testing::StartsWith("999 "));
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake"));
 }
 
 TEST_F(ProcessObserverTest, SeesEachObjectOnceInAProgram) {
