@@ -54,6 +54,12 @@ bool IsPrintable(CodePoint c) {
   return c.length != 0 && !last_of_plane && std::ranges::none_of(kHidden, holds);
 }
 
+// The length of the printable ASCII at the front: most text is nothing else.
+size_t PlainPrefix(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F; };
+  return static_cast<size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
+}
+
 // Cuts before the code point that crosses `limit`.
 void CutAt(std::string& text, size_t limit) {
   while (limit > 0 && (static_cast<uint8_t>(text[limit]) & 0xC0) == 0x80) --limit;
@@ -63,17 +69,20 @@ void CutAt(std::string& text, size_t limit) {
 }  // namespace
 
 bool IsPrintable(std::string_view text) {
-  while (!text.empty()) {
+  while (true) {
+    text.remove_prefix(PlainPrefix(text));
+    if (text.empty()) return true;
     const CodePoint c = Decode(text);
     if (!IsPrintable(c)) return false;
     text.remove_prefix(c.length);
   }
-  return true;
 }
 
 std::string Printable(std::string_view bytes, size_t limit) {
   std::string text;
   text.reserve(std::min(bytes.size(), limit));
+  text = bytes.substr(0, std::min(PlainPrefix(bytes), limit));
+  bytes.remove_prefix(text.size());
   while (!bytes.empty() && text.size() <= limit) {
     const CodePoint c = Decode(bytes);
     const size_t length = std::max<size_t>(c.length, 1);
