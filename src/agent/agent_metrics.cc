@@ -83,6 +83,8 @@ void AddShipping(const AgentCounters& counters, MetricList& list) {
   list.Add("shipped_samples_total", counters.shipped.samples, "ticks in these profiles");
   list.Add("missed_samples_total", counters.shipped.missed,
            "ticks of windows that were dropped because making profiles did not keep up");
+  list.Add("recent_windows_bytes", counters.recent_bytes,
+           "memory of the windows that are kept for the page's flame graph");
   constexpr const char* kName = "window_duration_seconds";
   constexpr const char* kHelp =
       "how long a window took: stage named, from its end until its frames had names; stage built, "

@@ -17,6 +17,7 @@ struct AgentCounters {
   WindowShipper::Counters shipped;
   WindowShipper::Latency latency;
   std::vector<Destinations::State> sinks;
+  uint64_t recent_bytes = 0;  // of windows that are kept for the page
   Guest::Status guest;
   Hertz configured;
   uint64_t reloads = 0;         // of the configuration, that took effect

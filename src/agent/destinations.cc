@@ -13,6 +13,7 @@
 #include "agent/privileges.h"
 #include "agent/sinks.h"
 #include "export/grpc_client.h"
+#include "export/left_spools.h"
 #include "export/outbox.h"
 #include "export/spool_directory.h"
 
@@ -33,12 +34,25 @@ void BecomeNetworkThread() {
   ::setpriority(PRIO_PROCESS, 0, 5);
 }
 
+// Parcels are encoded as their sink sends them: one that speaks another protocol from now on does not
+// find those of before.
+std::string ProtocolOf(const SinkConfig& config) {
+  if (config.type == SinkType::kPyroscope && config.ingest) return "ingest";
+  if (config.type == SinkType::kOtlp && config.grpc) return "otlp-grpc";
+  return std::string(Name(config.type));
+}
+
+std::string SpoolOf(const SinkConfig& config) {
+  return SpoolNameOf(config.name) + "." + ProtocolOf(config);
+}
+
 OutboxOptions OptionsOf(const SinkConfig& config, const DeliverySettings& settings,
                         uint64_t spooled_sinks) {
   OutboxOptions options;
   options.name = config.name;
   options.concurrency = config.concurrency;
-  options.max_memory = std::min(kMostMemory, settings.memory / 8);
+  // All directories together take as much as one server.
+  options.max_memory = std::min(kMostMemory, settings.memory / 8 / (spooled_sinks + 1));
   options.retry.min_backoff = config.retry.min_backoff;
   options.retry.max_backoff = config.retry.max_backoff;
   options.retry.at_least_once = config.retry.at_least_once;
@@ -48,7 +62,7 @@ OutboxOptions OptionsOf(const SinkConfig& config, const DeliverySettings& settin
   options.jitter = settings.window / kJitterPart;
   if (settings.spool.max_size == 0) return options;
   options.spool =
-      SpoolOptions{.directory = settings.spool.directory + "/" + SpoolNameOf(config.name),
+      SpoolOptions{.directory = settings.spool.directory + "/" + SpoolOf(config),
                    .max_size = settings.spool.max_size / std::max<uint64_t>(spooled_sinks, 1),
                    .max_age = settings.spool.max_age};
   return options;
@@ -122,6 +136,7 @@ void Destinations::Apply(Plan plan) {
   for (const State& gone : StatesOf(plan.gone)) {
     log_.Tell("ends with the old configuration", AccountingLine(gone));
   }
+  SweepSpools(plan.next);
   for (Destination* const made : plan.fresh) {
     made->outbox = std::make_unique<Outbox>(OptionsOf(made->config, settings_, spooled_),
                                             *made->sink, clock_, log_);
@@ -133,6 +148,18 @@ void Destinations::Apply(Plan plan) {
   held_.clear();
   is_holding_ = false;
   list_ = std::move(plan.next);
+}
+
+void Destinations::SweepSpools(const List& next) const {
+  if (settings_.spool.max_size == 0) return;
+  std::vector<std::string> kept;
+  for (const auto& destination : next) kept.push_back(SpoolOf(destination->config));
+  for (const LeftSpool& left :
+       SweepLeftSpools(settings_.spool.directory, kept, settings_.spool.max_age)) {
+    log_.Tell(fmt::format("spool {}", left.name),
+              fmt::format("no sink is configured for it; windows that wait: {}, removed: {}",
+                          left.waiting, left.removed));
+  }
 }
 
 void Destinations::Offer(const ShippedWindow& window) {

@@ -75,7 +75,10 @@ void RecentWindows::Add(ShippedWindow window) {
   const auto begin = window->front().begin;
   windows_.push_back({std::move(window), begin, bytes});
   bytes_ += bytes;
-  while (windows_.size() > 1 && bytes_ > most_bytes_) {
+  const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return bytes_ > most_bytes_ || windows_.front().begin < begin - kLongest;
+  };
+  while (windows_.size() > 1 && is_over()) {
     dropped.push_back(windows_.front().window);
     DropOldest();
   }

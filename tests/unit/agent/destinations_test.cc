@@ -86,6 +86,21 @@ TEST_F(DestinationsTest, TellsWhatBecameOfTheTicksOfASinkThatGoes) {
   EXPECT_THAT(Told(), HasSubstr("sink one: offered=1 delivered=0 spooled=0 dropped=1"));
 }
 
+// What waits in the spool is encoded for the protocol that the sink spoke.
+TEST_F(DestinationsTest, DoNotSendInOneProtocolWhatWasMadeForAnother) {
+  SinkConfig sink = Server("changing");
+  ASSERT_TRUE(Apply({sink}));
+  OfferOneTick();
+  sink.ingest = true;
+  ASSERT_TRUE(Apply({sink}));
+  EXPECT_THAT(Told(), HasSubstr("sink changing: offered=1 delivered=0 spooled=1 dropped=0"));
+  EXPECT_THAT(Told(), HasSubstr("spool changing.pyroscope: no sink is configured for it; windows "
+                                "that wait: 1, removed: 0"));
+  settings_.spool.max_age = std::chrono::nanoseconds(-std::chrono::seconds(5));
+  ASSERT_TRUE(Apply({sink}));
+  EXPECT_THAT(Told(), HasSubstr("windows that wait: 0, removed: 1"));
+}
+
 TEST_F(DestinationsTest, AreAsBeforeUntilAPlanIsApplied) {
   ASSERT_TRUE(Apply({Server("one")}));
   EXPECT_TRUE(destinations_.Prepare({Server("two")}, settings_));

@@ -71,6 +71,14 @@ TEST(RecentWindows, DropsTheOldestBeyondItsBudget) {
   EXPECT_LE(windows.bytes(), one.bytes() * 3);
 }
 
+TEST(RecentWindows, DropsWhatNobodyCanAskForAnyMore) {
+  RecentWindows windows(1 << 20);
+  windows.Add(Second(0));
+  windows.Add(Second(100));
+  windows.Add(Second(3650));
+  EXPECT_EQ(windows.Since(At(0)).begin, At(100));
+}
+
 TEST(RecentWindows, KeepsOnlyTheLatestWhenMemoryIsShort) {
   RecentWindows windows(1 << 20);
   for (int second = 1; second <= 5; ++second) windows.Add(Second(second));
