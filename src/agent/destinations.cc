@@ -34,8 +34,8 @@ void BecomeNetworkThread() {
   ::setpriority(PRIO_PROCESS, 0, 5);
 }
 
-// Parcels are encoded as their sink sends them: one that speaks another protocol from now on does not
-// find those of before.
+// Parcels are encoded as their sink sends them: one that speaks another protocol from now on does
+// not find those of before.
 std::string ProtocolOf(const SinkConfig& config) {
   if (config.type == SinkType::kPyroscope && config.ingest) return "ingest";
   if (config.type == SinkType::kOtlp && config.grpc) return "otlp-grpc";

@@ -4,12 +4,13 @@
 #include "export/pyroscope_sink.h"
 
 #include <fmt/format.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
-#include <random>
 #include <span>
 #include <string_view>
+#include <tuple>
 
 #include "export/packing.h"
 #include "export/series_labels.h"
@@ -25,11 +26,13 @@ constexpr LabelRules kRules{.labels = 30 - kOwnLabels, .name = 1024, .value = 20
 constexpr BatchLimits kLimits{
     .stacks = 15'000, .bytes = 1'900'000, .depth = 999, .name = kLongestName};
 
-// A random UUID; the server writes it into its log.
+// A random UUID; the server writes it into its log. Asks the kernel, since on a virtual machine the
+// instruction behind std::random_device took 20 us here, a ninth of the agent's time with 300 label
+// sets.
 std::string NewId() {
-  std::random_device random;
   std::array<uint32_t, 4> bits{};
-  for (uint32_t& word : bits) word = random();
+  // So few bytes are given at once; before the kernel is ready any number will do.
+  std::ignore = ::getrandom(bits.data(), sizeof(bits), GRND_NONBLOCK);
   bits[1] = (bits[1] & 0xFFFF0FFFU) | 0x4000U;
   bits[2] = (bits[2] & 0x3FFFFFFFU) | 0x80000000U;
   return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:04x}{:08x}", bits[0], bits[1] >> 16,
