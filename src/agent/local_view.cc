@@ -94,9 +94,9 @@ void LocalView::SetFacts(Facts facts) {
   facts_ = std::move(facts);
 }
 
-void LocalView::SetEngine(ProfilerStats engine) {
+void LocalView::SetEngine(const ProfilerStats& engine) {
   const absl::MutexLock lock(&mutex_);
-  engine_ = std::move(engine);
+  engine_ = engine;
 }
 
 ProfilerStats LocalView::engine() const {

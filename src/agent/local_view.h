@@ -46,7 +46,7 @@ class LocalView final : public AgentView {
   void SetFacts(Facts facts);
   // What the engine has counted. The server's threads do not ask it: they have no capabilities, and
   // before Linux 5.19 (kernel.unprivileged_bpf_disabled) reading a map takes CAP_BPF.
-  void SetEngine(ProfilerStats engine);
+  void SetEngine(const ProfilerStats& engine);
 
   std::vector<Metric> Metrics() override;
   AgentStatus Status() override;

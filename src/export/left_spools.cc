@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/left_spools.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -43,7 +45,7 @@ std::vector<LeftSpool> SweepLeftSpools(const std::string& directory,
   std::vector<LeftSpool> all;
   for (std::string& name : DirectoriesIn(directory)) {
     if (std::ranges::find(kept, name) != kept.end()) continue;
-    Result<SpoolDirectory> spool = SpoolDirectory::Open(directory + "/" + name);
+    Result<SpoolDirectory> spool = SpoolDirectory::Open(fmt::format("{}/{}", directory, name));
     if (spool) all.push_back(Sweep(std::move(name), *std::move(spool), max_age));
   }
   return all;
