@@ -48,10 +48,11 @@ uint32_t Life::Outdated() {
   return releases;
 }
 
-void Life::RunDay() {
+void Life::RunDay(const std::function<void()>& look) {
   LoseRecords();
   for (uint64_t second = 0; second < kDay; second += scale_.window_seconds) {
     RunWindow(After(clock_.Now(), std::chrono::seconds(scale_.window_seconds)));
+    look();
   }
 }
 

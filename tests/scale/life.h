@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -38,7 +39,8 @@ class Life {
 
   // The machine as it is when somebody begins to look.
   void Begin();
-  void RunDay();
+  // Calls `look` after each window.
+  void RunDay(const std::function<void()>& look);
 
   const Tally& tally() const { return tally_; }
 
