@@ -6,8 +6,7 @@ import os
 import signal
 
 from pyrometer_harness import (
-    BpfTestCase, Running, count_where, describe, is_cut, main, program, rests, stats_of,
-    wait_for,
+    BpfTestCase, Running, await_rest, count_where, describe, is_cut, main, program, stats_of,
 )
 
 # Resident memory at its highest: of a debug build, which is the larger one.
@@ -24,8 +23,7 @@ class LargeLibrary(BpfTestCase):
         with Running(program("large"), "0") as target:
             os.kill(target.pid, signal.SIGSTOP)
             recorder = self.start_recording("--stats=json", hertz=199)
-            for thread in ("file-worker", "table-loader"):
-                wait_for(lambda: rests(recorder.process.pid, thread), "the unwind tables")
+            await_rest(recorder.process.pid, ("file-worker", "table-loader"), "the unwind tables")
             os.kill(target.pid, signal.SIGCONT)
             self.wait_for_cpu_time([target], 4)
             peak = peak_kb(recorder.process.pid)

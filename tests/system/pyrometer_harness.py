@@ -521,6 +521,22 @@ def rests(pid, thread):
     return bool(states) and set(states) == {"S"}
 
 
+def await_rest(pid, threads, what, seconds=1):
+    """Until all threads of these names wait for something to do at every look of so long: who waits for
+    another process's answer looks the same, but not for long."""
+    since = None
+
+    def has_rested():
+        nonlocal since
+        if not all(rests(pid, thread) for thread in threads):
+            since = None
+            return False
+        since = since or time.monotonic()
+        return time.monotonic() - since >= seconds
+
+    wait_for(has_rested, what)
+
+
 def cpu_ns_of(pid):
     """User and system time of a process, in steps of 10 ms, as the scheduler has booked it."""
     with open("/proc/%d/stat" % pid) as file:
