@@ -160,7 +160,8 @@ void AddGuest(const AgentCounters& counters, MetricList& list) {
            "memory of the agent's BPF maps and programs");
   list.Add("process_open_fds", guest.use.open_files, "open file descriptors of the agent");
   list.Add("process_threads", guest.use.threads, "threads of the agent");
-  list.Add("cpu_usage_ratio", guest.cpu, "share of one CPU that the agent used of late");
+  list.Add("cpu_usage_ratio", guest.cpu,
+           "share of one CPU that the agent used of late, ticks included");
   list.Add("frequency_hertz", uint64_t{guest.frequency.value}, "ticks a second and CPU, now");
   list.Add("configured_frequency_hertz", uint64_t{counters.configured.value},
            "what is configured; the CPU budget may lower it");

@@ -13,7 +13,6 @@
 #include "agent/privileges.h"
 #include "agent/sinks.h"
 #include "export/grpc_client.h"
-#include "export/left_spools.h"
 #include "export/outbox.h"
 #include "export/spool_directory.h"
 
@@ -51,8 +50,7 @@ OutboxOptions OptionsOf(const SinkConfig& config, const DeliverySettings& settin
   OutboxOptions options;
   options.name = config.name;
   options.concurrency = config.concurrency;
-  // All directories together take as much as one server.
-  options.max_memory = std::min(kMostMemory, settings.memory / 8 / (spooled_sinks + 1));
+  options.max_memory = std::min(kMostMemory, settings.memory / 8);
   options.retry.min_backoff = config.retry.min_backoff;
   options.retry.max_backoff = config.retry.max_backoff;
   options.retry.at_least_once = config.retry.at_least_once;
@@ -136,7 +134,6 @@ void Destinations::Apply(Plan plan) {
   for (const State& gone : StatesOf(plan.gone)) {
     log_.Tell("ends with the old configuration", AccountingLine(gone));
   }
-  SweepSpools(plan.next);
   for (Destination* const made : plan.fresh) {
     made->outbox = std::make_unique<Outbox>(OptionsOf(made->config, settings_, spooled_),
                                             *made->sink, clock_, log_);
@@ -148,18 +145,6 @@ void Destinations::Apply(Plan plan) {
   held_.clear();
   is_holding_ = false;
   list_ = std::move(plan.next);
-}
-
-void Destinations::SweepSpools(const List& next) const {
-  if (settings_.spool.max_size == 0) return;
-  std::vector<std::string> kept;
-  for (const auto& destination : next) kept.push_back(SpoolOf(destination->config));
-  for (const LeftSpool& left :
-       SweepLeftSpools(settings_.spool.directory, kept, settings_.spool.max_age)) {
-    log_.Tell(fmt::format("spool {}", left.name),
-              fmt::format("no sink is configured for it; windows that wait: {}, removed: {}",
-                          left.waiting, left.removed));
-  }
 }
 
 void Destinations::Offer(const ShippedWindow& window) {

@@ -22,7 +22,7 @@ namespace pyrometer {
 // What the destinations of a configuration have in common.
 struct DeliverySettings {
   SpoolConfig spool;
-  uint64_t memory = uint64_t{256} << 20;  // of the agent; all queues take an eighth at most
+  uint64_t memory = uint64_t{256} << 20;  // of the agent; a queue takes an eighth at most
   std::chrono::nanoseconds window{};
 
   bool operator==(const DeliverySettings&) const = default;
@@ -78,8 +78,6 @@ class Destinations {
   std::vector<State> states() const;
 
  private:
-  // Says what sinks that are gone have left, and removes what is too old of it.
-  void SweepSpools(const List& next) const;
   static void CloseAll(const List& list, MonotonicTime deadline);
   static std::vector<State> StatesOf(const List& list);
 

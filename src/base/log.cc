@@ -31,7 +31,7 @@ void Log::Warn(std::string_view what, std::string_view why) {
     const std::lock_guard lock(mutex_);
     const auto [entry, is_new] = troubles_.try_emplace(std::string(what));
     Trouble& trouble = entry->second;
-    const bool goes_on = !is_new && Between(trouble.last, now) < trouble.quiet;
+    const bool goes_on = !is_new && Between(trouble.last, now) < kLongestQuiet;
     trouble.last = now;
     if (!is_new && Between(trouble.told, now) < trouble.quiet) {
       ++trouble.kept_quiet;
@@ -50,6 +50,10 @@ void Log::Warn(std::string_view what, std::string_view why) {
 }
 
 void Log::Tell(std::string_view what, std::string_view news) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(troubles_, [&](const auto& trouble) { return trouble.first.starts_with(what); });
+  }
   logger_->info("{}: {}", what, news);
 }
 

@@ -20,8 +20,9 @@ namespace pyrometer {
 
 // Reports failures that the program survives and their end, one line each on standard error.
 // A failure that repeats is reported again after `quiet`, and each time after twice as long as
-// before, up to kLongestQuiet, with how often it occurred, for each `what`.
-// Only for the outermost callers, where an error ends; everything below returns it. Thread-safe.
+// before, up to kLongestQuiet, with how often it occurred, for each `what`. It is news again after
+// good news of the same `what`, or when it has not happened for kLongestQuiet. Only for the
+// outermost callers, where an error ends; everything below returns it. Thread-safe.
 class Log {
  public:
   static constexpr std::chrono::seconds kQuiet{30};
@@ -34,7 +35,8 @@ class Log {
   // "taking a window: out of memory (3 more times since this was last said)"
   void Failed(std::string_view what, const Error& error) { Warn(what, error.message()); }
   void Warn(std::string_view what, std::string_view why);
-  // Good news, each one told: "pyroscope: works again after 40 s".
+  // Good news, each one told: "pyroscope: works again after 40 s". Ends the troubles whose `what`
+  // begins like this.
   void Tell(std::string_view what, std::string_view news);
 
  private:

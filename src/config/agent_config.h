@@ -44,7 +44,7 @@ enum class SinkType { kPyroscope, kParca, kOtlp, kFile };
 // One destination of profiles. What a type has no use for keeps its default.
 struct SinkConfig {
   SinkType type = SinkType::kFile;
-  std::string name;  // unique; the label `sink` of its metrics, its directory in the spool
+  std::string name;  // unique; the label `sink` of its metrics, the name of its spool
 
   // Servers.
   // pyroscope: "http://host:4040"; parca: "host:7070"; otlp: "http://host:4318", with gRPC

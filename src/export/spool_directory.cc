@@ -82,11 +82,6 @@ Result<SpoolDirectory> SpoolDirectory::Open(const std::string& path) {
   return SpoolDirectory(path, std::move(fd), std::move(lock));
 }
 
-bool SpoolDirectory::IsOne(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  return fd.valid() && IsRegular(fd.get(), kLock);
-}
-
 Result<std::vector<uint64_t>> SpoolDirectory::List() const {
   // A description of its own, so that it is read from the beginning.
   UniqueFd fd(::openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -143,21 +138,6 @@ Result<void> SpoolDirectory::Remove(uint64_t number) const {
     return SystemError(errno, fmt::format("{}/{}", path_, name));
   }
   return {};
-}
-
-Result<std::chrono::system_clock::time_point> SpoolDirectory::WrittenAt(uint64_t number) const {
-  const std::string name = NameOf(number);
-  struct stat info {};
-  if (::fstatat(fd_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return SystemError(errno, fmt::format("{}/{}", path_, name));
-  }
-  return std::chrono::system_clock::from_time_t(info.st_mtim.tv_sec);
-}
-
-// Whoever waits to lock it finds its file gone, or a directory that is no longer in place.
-void SpoolDirectory::RemoveEmpty() && {
-  ::unlinkat(fd_.get(), kLock, 0);
-  ::rmdir(path_.c_str());
 }
 
 bool SpoolDirectory::IsInPlace() const {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -29,9 +28,6 @@ class SpoolDirectory {
   // Errors: kExhausted if another process has it; those of the file system.
   static Result<SpoolDirectory> Open(const std::string& path);
 
-  // Whether Open() was called for `path` before.
-  static bool IsOne(const std::string& path);
-
   // The files there are, oldest first.
   Result<std::vector<uint64_t>> List() const;
 
@@ -43,14 +39,8 @@ class SpoolDirectory {
   // those of the file system.
   Result<void> Write(uint64_t number, std::span<const Parcel* const> parcels) const;
 
-  // When the file, or the state of a parcel in it, was last written. Errors: kNotFound.
-  Result<std::chrono::system_clock::time_point> WrittenAt(uint64_t number) const;
-
   // It is no error if the file is gone.
   Result<void> Remove(uint64_t number) const;
-
-  // Ends this spool: removes the directory, if nothing is in it any more.
-  void RemoveEmpty() &&;
 
   // False if it was deleted, or another one stands in its place.
   bool IsInPlace() const;

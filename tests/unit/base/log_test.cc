@@ -62,6 +62,24 @@ TEST_F(LogTest, TellsMoreAndMoreSeldomWhatDoesNotEnd) {
   EXPECT_EQ(fail_for(std::chrono::minutes(1)), 2);
 }
 
+TEST_F(LogTest, TellsSeldomWhatHappensSeldomButDoesNotEnd) {
+  int told = 0;
+  for (int i = 0; i < 24 * 12; ++i) {  // every five minutes of a day
+    Fail();
+    if (!Told().empty()) ++told;
+    clock_.now = After(clock_.now, std::chrono::minutes(5));
+  }
+  EXPECT_LE(told, 30);
+}
+
+TEST_F(LogTest, TellsWhatHappensAgainAfterGoodNews) {
+  log_.Warn("sink a: is away", "refused");
+  log_.Tell("sink a", "works again");
+  Told();
+  log_.Warn("sink a: is away", "refused");
+  EXPECT_EQ(Told(), "sink a: is away: refused\n");
+}
+
 TEST_F(LogTest, KeepsOneTroubleFromHidingAnother) {
   Fail();
   log_.Warn("looking", "gone");
