@@ -108,6 +108,7 @@ TEST_F(DestinationsTest, DoNotSendInOneProtocolWhatWasMadeForAnother) {
   };
   EXPECT_EQ(files_of("changing.pyroscope"), 1);
   EXPECT_EQ(destinations_.states()[0].counters.found_in_spool.spooled, 0);
+  ASSERT_TRUE(Apply({}));  // nobody writes there any more
   std::filesystem::remove_all(settings_.spool.directory);
 }
 
