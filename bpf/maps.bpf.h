@@ -76,8 +76,9 @@ struct {
   __type(value, __u64);
 } outcomes SEC(".maps");
 
-/* Nanoseconds that ticks took, but for those of idle CPUs, per CPU, since load: what sampling costs
- * the programs that it stops. Written by the sampling program, read by user space. */
+/* Nanoseconds that ticks took, but for those of idle CPUs, per CPU, since load: the program's own
+ * time, without that of the interrupt around it. Written by the sampling program, read by user
+ * space. */
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, 1);

@@ -12,7 +12,7 @@ namespace pyrometer {
 // What this process and its children have used and hold now.
 struct OwnUse {
   std::chrono::nanoseconds cpu{};    // user and system time, since each began
-  std::chrono::nanoseconds ticks{};  // what ticks took of others' CPU time; left to the caller
+  std::chrono::nanoseconds ticks{};  // of others' CPU time; MeasureOwnUse leaves it 0
   uint64_t resident_bytes = 0;       // shared pages counted once for each of them
   uint64_t kernel_bytes = 0;         // BPF maps and programs
   uint64_t open_files = 0;           // of this process alone

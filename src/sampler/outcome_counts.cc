@@ -21,7 +21,7 @@ namespace {
 Result<uint64_t> SumOfCpus(int map_fd, uint32_t key) {
   std::vector<uint64_t> by_cpu(static_cast<size_t>(std::max(libbpf_num_possible_cpus(), 1)));
   if (bpf_map_lookup_elem(map_fd, &key, by_cpu.data()) != 0) {
-    return SystemError(errno, "reading what became of ticks");
+    return SystemError(errno, "reading the counters of ticks");
   }
   return std::accumulate(by_cpu.begin(), by_cpu.end(), uint64_t{0});
 }
