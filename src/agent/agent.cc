@@ -235,7 +235,8 @@ void Agent::LookAtUse(MonotonicTime now) {
     ::malloc_trim(0);
   }
   if (!advice.frequency) return;
-  log_.Warn("CPU budget", fmt::format("sampling at {} Hz from now on, to stay at {:.2f} % of a CPU",
+  // Each change is said, which are at most one a minute.
+  log_.Tell("CPU budget", fmt::format("sampling at {} Hz from now on, to stay at {:.2f} % of a CPU",
                                       advice.frequency->value, 100 * CpuLimitOf(config_)));
   const Result<void> changed =
       profiler_->Change({.frequency = advice.frequency, .filter = std::nullopt});

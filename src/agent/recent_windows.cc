@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "server/profile_query.h"
 
 namespace pyrometer {
 namespace {
@@ -76,7 +77,7 @@ void RecentWindows::Add(ShippedWindow window) {
   windows_.push_back({std::move(window), begin, bytes});
   bytes_ += bytes;
   const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return bytes_ > most_bytes_ || windows_.front().begin < begin - kLongest;
+    return bytes_ > most_bytes_ || windows_.front().begin < begin - kMaxFlameGraphSpan;
   };
   while (windows_.size() > 1 && is_over()) {
     dropped.push_back(windows_.front().window);

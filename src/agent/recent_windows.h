@@ -12,12 +12,10 @@
 
 namespace pyrometer {
 
-// The last windows, for the local page: those of an hour, the longest that it asks for, as far as
-// they fit into a budget of bytes. Thread-safe.
+// The last windows, for the local page: those of kMaxFlameGraphSpan, as far as they fit into a
+// budget of bytes. Thread-safe.
 class RecentWindows {
  public:
-  static constexpr std::chrono::hours kLongest{1};
-
   // A sample of 30 frames takes some 300 bytes; 99 Hz on two busy CPUs are 200 kB a window.
   explicit RecentWindows(size_t most_bytes) : most_bytes_(most_bytes) {}
 

@@ -121,9 +121,8 @@ Result<ProfileQuery> ParseProfileQuery(const QueryParameters& parameters) {
 
 Result<std::chrono::seconds> ParseFlameGraphSpan(const QueryParameters& parameters) {
   constexpr std::chrono::seconds kUsual{300};
-  constexpr std::chrono::seconds kMost{3600};
   for (const auto& [name, value] : parameters) {
-    if (name == "seconds") return ParseSeconds(value, kMost);
+    if (name == "seconds") return ParseSeconds(value, kMaxFlameGraphSpan);
   }
   return kUsual;
 }

@@ -33,6 +33,7 @@ struct ProfileQuery {
 };
 
 inline constexpr std::chrono::seconds kMaxProfileDuration{600};
+inline constexpr std::chrono::seconds kMaxFlameGraphSpan{3600};
 
 // Reads `seconds=N` (1 to 600; the first one counts, as Parca sends two), `pid=N`, `comm=NAME` and
 // `label=NAME=VALUE`, which may be repeated. Ignores parameters of other names, such as those of

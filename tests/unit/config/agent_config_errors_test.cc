@@ -18,6 +18,10 @@ using testing::Not;
 using testing::StartsWith;
 using namespace std::chrono_literals;
 
+void ExpectErrors(const std::vector<Wrong>& all) {
+  for (const auto& [text, error] : all) EXPECT_THAT(ErrorOf(text), HasSubstr(error)) << text;
+}
+
 TEST(ParseAgentConfig, SaysWhereAndWhatIsWrong) {
   for (const auto& [text, error] : std::vector<Wrong>{
            {"window: 5",
@@ -44,34 +48,32 @@ TEST(ParseAgentConfig, SaysWhereAndWhatIsWrong) {
 }
 
 TEST(ParseAgentConfig, RefusesImpossibleValues) {
-  for (const auto& [text, error] : std::vector<Wrong>{
-           {"frequency: 0", "expected a whole number from 1 to 10000"},
-           {"frequency: 10001", "expected a whole number from 1 to 10000"},
-           {"frequency: 99.5", "expected a whole number"},
-           {"frequency: 0x10", "expected a whole number"},
-           {"window: 999ms", "from 1s to 10m"},
-           {"window: 10m1s", "from 1s to 10m"},
-           {"kernel_stacks: yes", "expected true or false"},
-           {"labels: {pid: '1'}", "label name 'pid' is reserved"},
-           {"labels: {__name__: x}", "begin with '__' are reserved"},
-           {"labels: {a-b: x}", "may only have letters, digits and '_'"},
-           {"labels: {a: ''}", "label 'a' has no value"},
-           {"labels: {a: \"x\\ny\"}", "control characters"},
-           {"filter: {comms: ['']}", "not empty"},
-           {"limits: {cpu: 0%}", "more than 0%"},
-           {"limits: {cpu: 101%}", "at most 100%"},
-           {"limits: {cpu: nan%}", "at most 100%"},
-           {"limits: {memory: 1MiB}", "at least 64MiB"},
-           {"spool: {directory: spool}", "an absolute path"},
-           {"spool: {max_size: 10k}", "at least 1MiB, like 512MiB or 1GiB; or 0: no spool"},
-           {"spool: {max_age: 0s}", "expected a duration"},
-           {"server: {listen: 4041}", "an address and port"},
-           {"server: {listen: 'localhost:70000'}", "an address and port"},
-           {"server: {listen: ':4041'}", "an address and port"},
-           {"server: {tls: {cert_file: /c}}", "server.tls: needs both cert_file and key_file"},
-           {"server: {tls: {key_file: /k}}", "server.tls: needs both cert_file and key_file"}}) {
-    EXPECT_THAT(ErrorOf(text), HasSubstr(error)) << text;
-  }
+  ExpectErrors(
+      {{"frequency: 0", "expected a whole number from 1 to 10000"},
+       {"frequency: 10001", "expected a whole number from 1 to 10000"},
+       {"frequency: 99.5", "expected a whole number"},
+       {"frequency: 0x10", "expected a whole number"},
+       {"window: 999ms", "from 1s to 10m"},
+       {"window: 10m1s", "from 1s to 10m"},
+       {"kernel_stacks: yes", "expected true or false"},
+       {"labels: {pid: '1'}", "label name 'pid' is reserved"},
+       {"labels: {__name__: x}", "begin with '__' are reserved"},
+       {"labels: {a-b: x}", "may only have letters, digits and '_'"},
+       {"labels: {a: ''}", "label 'a' has no value"},
+       {"labels: {a: \"x\\ny\"}", "control characters"},
+       {"filter: {comms: ['']}", "not empty"},
+       {"limits: {cpu: 0%}", "more than 0%"},
+       {"limits: {cpu: 101%}", "at most 100%"},
+       {"limits: {cpu: nan%}", "at most 100%"},
+       {"limits: {memory: 1MiB}", "at least 64MiB"},
+       {"spool: {directory: spool}", "an absolute path"},
+       {"spool: {max_size: 10k}", "at least 1MiB, like 512MiB or 1GiB; or 0: no spool"},
+       {"spool: {max_age: 0s}", "expected a duration"},
+       {"server: {listen: 4041}", "an address and port"},
+       {"server: {listen: 'localhost:70000'}", "an address and port"},
+       {"server: {listen: ':4041'}", "an address and port"},
+       {"server: {tls: {cert_file: /c}}", "server.tls: needs both cert_file and key_file"},
+       {"server: {tls: {key_file: /k}}", "server.tls: needs both cert_file and key_file"}});
 }
 
 TEST(ParseAgentConfig, RefusesImpossibleSinks) {
@@ -184,15 +186,13 @@ TEST(ParseAgentConfig, NamesTheVariableThatIsNotSet) {
 }
 
 TEST(ParseAgentConfig, ProposesTheKeyThatWasMeant) {
-  for (const auto& [text, error] : std::vector<Wrong>{
-           {"frequncy: 99", "p.yaml:1:1: frequncy: unknown key; did you mean 'frequency'?"},
-           {"spool: {max-size: 1GiB}", "spool.max-size: unknown key; did you mean 'max_size'?"},
-           {"sinks: [{type: parca, adress: 'p:1', address: 'p:1'}]", "did you mean 'address'?"},
-           {"store: {directory: /x}", "store: unknown key; known here: frequency, window"},
-           {"relabel_configs: []", "relabel_configs: unknown key"},
-           {"<<: {}", "<<: unknown key"}}) {
-    EXPECT_THAT(ErrorOf(text), HasSubstr(error)) << text;
-  }
+  ExpectErrors(
+      {{"frequncy: 99", "p.yaml:1:1: frequncy: unknown key; did you mean 'frequency'?"},
+       {"spool: {max-size: 1GiB}", "spool.max-size: unknown key; did you mean 'max_size'?"},
+       {"sinks: [{type: parca, adress: 'p:1', address: 'p:1'}]", "did you mean 'address'?"},
+       {"store: {directory: /x}", "store: unknown key; known here: frequency, window"},
+       {"relabel_configs: []", "relabel_configs: unknown key"},
+       {"<<: {}", "<<: unknown key"}});
 }
 
 TEST(ParseAgentConfig, RefusesKeysGivenTwice) {
