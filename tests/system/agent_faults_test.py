@@ -61,6 +61,9 @@ class Faults(agent_harness.AgentTestCase):
         agent = self.agent([pyroscope(receiver, timeout="2s", retry={"min_backoff": "200ms", "max_backoff": "1s"},
                                       **(options or {}))])  # fmt: skip
         self.await_ticks(receiver, 100)
+        if mode == "refuse":  # what is under way when a server goes away may have arrived
+            waiting = 'pyrometer_sink_samples_in_memory{sink="pyroscope"}'
+            wait_for(lambda: agent.metrics()[waiting] == 0, "a pause between windows", pause=0.01)
         receiver.set_mode(mode, **more)
         if mode == "refuse":
             failing = 'pyrometer_sink_failing{sink="pyroscope"}'

@@ -2,8 +2,10 @@
 """Servers around the protocols: they record what arrived and misbehave when told to."""
 
 import collections
+import contextlib
 import hashlib
 import http.server
+import socket
 import ssl
 import threading
 from concurrent import futures
@@ -123,13 +125,27 @@ class HttpReceiver(Receiver):
             block_on_close = False
             request_queue_size = 128
 
+            def __init__(self, *arguments):
+                super().__init__(*arguments)
+                self.connections = set()
+
+            def end_connections(self):
+                """As the end of a server's process does."""
+                for connection in list(self.connections):
+                    with contextlib.suppress(OSError):
+                        connection.shutdown(socket.SHUT_RDWR)
+
             def handle_error(self, *_):
                 pass  # clients that went away, or refused a certificate
 
             def finish_request(self, request, client_address):
                 if tls is not None:
                     request = context.wrap_socket(request, server_side=True)
-                super().finish_request(request, client_address)
+                self.connections.add(request)
+                try:
+                    super().finish_request(request, client_address)
+                finally:
+                    self.connections.discard(request)
 
         if tls is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -145,12 +161,10 @@ class HttpReceiver(Receiver):
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
+            self._server.end_connections()
             self._server = None
 
     def serve(self, handler):
-        if self._server is not handler.server:  # a connection kept from before
-            handler.close_connection = True
-            return
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
         mode, retry_after = self.next_mode()
         if mode == "hang":
