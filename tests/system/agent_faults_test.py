@@ -54,6 +54,12 @@ def tasks_left():
 
 
 class Faults(agent_harness.AgentTestCase):
+    def set_mode_between_windows(self, agent, receiver, mode, **more):
+        """What is under way when a server goes away may have arrived."""
+        waiting = 'pyrometer_sink_samples_in_memory{sink="pyroscope"}'
+        wait_for(lambda: agent.metrics()[waiting] == 0, "a pause between windows", pause=0.01)
+        receiver.set_mode(mode, **more)
+
     def run_through(self, mode, options=None, **more):
         """(what the agent says, what the receiver recorded) of a sink that misbehaves for a while."""
         receiver = self.receiver("pyroscope")
@@ -61,10 +67,7 @@ class Faults(agent_harness.AgentTestCase):
         agent = self.agent([pyroscope(receiver, timeout="2s", retry={"min_backoff": "200ms", "max_backoff": "1s"},
                                       **(options or {}))])  # fmt: skip
         self.await_ticks(receiver, 100)
-        if mode == "refuse":  # what is under way when a server goes away may have arrived
-            waiting = 'pyrometer_sink_samples_in_memory{sink="pyroscope"}'
-            wait_for(lambda: agent.metrics()[waiting] == 0, "a pause between windows", pause=0.01)
-        receiver.set_mode(mode, **more)
+        self.set_mode_between_windows(agent, receiver, mode, **more)
         if mode == "refuse":
             failing = 'pyrometer_sink_failing{sink="pyroscope"}'
             wait_for(lambda: agent.metrics()[failing] == 1, "a failure", pause=0.1)
@@ -155,7 +158,7 @@ class Faults(agent_harness.AgentTestCase):
         self.busy()
         agent = self.agent([pyroscope(down, retry={"min_backoff": "200ms", "max_backoff": "2s"}), parca(second), otlp(third)])
         self.await_ticks(down, 100)
-        down.set_mode("refuse")
+        self.set_mode_between_windows(agent, down, "refuse")
         end = time.monotonic() + OUTAGE
         while time.monotonic() < end:
             # Each second's window arrives while the other sink is away.
