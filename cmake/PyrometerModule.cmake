@@ -51,6 +51,10 @@ function(pyrometer_module name)
   target_link_libraries(pyrometer_${name}
     PUBLIC pyrometer_contract ${ARG_DEPS} ${ARG_LIBS}
     PRIVATE pyrometer_flags ${ARG_PRIVATE_LIBS})
+  # A third less to compile (measured 2026-11-23). The sources of one module therefore share their
+  # unnamed namespaces: a name may stand there once.
+  set_target_properties(pyrometer_${name} PROPERTIES
+    UNITY_BUILD ${PYROMETER_UNITY} UNITY_BUILD_BATCH_SIZE 6)
   if(TARGET pyrometer_precompiled)
     target_precompile_headers(pyrometer_${name} REUSE_FROM pyrometer_precompiled)
   endif()

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "config/byte_size.h"
 #include "config/frequency.h"
 #include "config/label.h"
 
@@ -12,7 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr size_t kCommLength = 15;  // TASK_COMM_LEN without its null
 
 // Pyroscope's defaults, the lowest of the servers': a longer label would lose every profile.

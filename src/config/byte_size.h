@@ -9,6 +9,8 @@
 
 namespace pyrometer {
 
+inline constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+
 // Beyond this a size is a typing error, and sums of sizes stay far from overflowing.
 inline constexpr uint64_t kLargestByteSize = uint64_t{1} << 50;  // 1024TiB
 

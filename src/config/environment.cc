@@ -7,18 +7,13 @@
 #include <cstdlib>
 
 #include "base/printable.h"
+#include "base/text.h"
 
 namespace pyrometer {
 namespace {
 
 bool IsDigit(char c) {
   return absl::ascii_isdigit(static_cast<unsigned char>(c));
-}
-
-bool IsName(std::string_view text) {
-  return !text.empty() && !IsDigit(text[0]) && std::ranges::all_of(text, [](char c) {
-    return c == '_' || absl::ascii_isalnum(static_cast<unsigned char>(c));
-  });
 }
 
 bool IsGroup(std::string_view text) {
@@ -53,7 +48,7 @@ Result<Expanded> ExpandEnvironment(std::string_view text, const Environment& env
     }
     const size_t brace = text.find('}');
     const std::string_view name = text.substr(2, brace == std::string_view::npos ? 0 : brace - 2);
-    if (IsName(name)) {
+    if (IsIdentifier(name)) {
       const std::optional<std::string> value = environment(std::string(name));
       if (!value) {
         return Fail(ErrorCode::kInvalid, "the environment variable {} is not set", name);

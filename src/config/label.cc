@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/label.h"
 
-#include <absl/strings/ascii.h>
-
 #include <algorithm>
 #include <array>
 
 #include "base/printable.h"
+#include "base/text.h"
 
 namespace pyrometer {
 namespace {
 
 constexpr std::array<std::string_view, 3> kReserved = {"pid", "comm", "thread"};
 
-bool IsName(std::string_view name) {
-  const auto is_word = [](char c) {
-    return c == '_' || absl::ascii_isalnum(static_cast<unsigned char>(c));
-  };
-  return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
-         std::ranges::all_of(name, is_word);
-}
-
 }  // namespace
 
 Result<void> CheckLabel(std::string_view name, std::string_view value) {
-  if (!IsName(name)) {
+  if (!IsIdentifier(name)) {
     return Fail(ErrorCode::kInvalid,
                 "label name '{}' may only have letters, digits and '_', with no digit first", name);
   }

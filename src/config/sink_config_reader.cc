@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "config/agent_config_reader.h"
+#include "config/byte_size.h"
 #include "config/sink_headers.h"
 
 namespace pyrometer {
@@ -16,7 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint32_t kMostConcurrency = 256;
 constexpr std::string_view kTenantHeader = "X-Scope-OrgID";
 

@@ -16,7 +16,7 @@
 namespace pyrometer {
 namespace {
 
-constexpr mode_t kMode = 0644;
+constexpr mode_t kFileMode = 0644;
 
 std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -82,7 +82,7 @@ Result<void> FileSink::Replace(std::string_view bytes) const {
 }
 
 Result<void> FileSink::WriteInPlace(std::string_view bytes) const {
-  const UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
+  const UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode));
   if (!fd) return SystemError(errno, path_);
   Result<void> written = WriteTo(fd.get(), bytes, path_);
   // Fails for what has no length (a pipe, a device), where there is nothing to take back.

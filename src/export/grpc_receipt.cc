@@ -8,13 +8,12 @@
 #include <string>
 
 #include "base/printable.h"
+#include "export/answer_limits.h"
 #include "proto/rpc_status.pb.h"
 
 namespace pyrometer {
 namespace {
 
-constexpr size_t kWordsBytes = 512;
-constexpr std::chrono::seconds kAskAgainWithOtherCredentials{60};
 constexpr int64_t kLongestRetrySeconds = 3600;
 constexpr std::string_view kRefusedStream = "RST_STREAM with error code 7";
 
@@ -121,7 +120,7 @@ Receipt ReceiptOf(const grpc::Status& status, CallEnd end) {
   const StatusKind kind = KindOf(status.error_code());
   Receipt receipt{.outcome = kind.outcome, .reason = std::string(kind.name)};
   receipt.message =
-      fmt::format("gRPC {}: {}", kind.name, Printable(status.error_message(), kWordsBytes));
+      fmt::format("gRPC {}: {}", kind.name, Printable(status.error_message(), kServerWordsBytes));
   if (end == CallEnd::kNeverSent) {
     receipt.outcome = Outcome::kNotArrived;
     receipt.reason = ReasonOfUnsent(status);

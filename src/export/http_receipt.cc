@@ -3,13 +3,11 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "export/answer_limits.h"
 #include "export/http_client.h"
 
 namespace pyrometer {
 namespace {
-
-constexpr size_t kWordsBytes = 512;
-constexpr std::chrono::seconds kAskAgainWithOtherCredentials{60};
 
 Outcome OutcomeOf(int status) {
   switch (status) {
@@ -43,7 +41,7 @@ Receipt ReceiptOf(const HttpAnswer& answer) {
   receipt.reason = fmt::format("http_{}", answer.status);
   receipt.message = fmt::format("HTTP {}", answer.status);
   const std::string_view words = Trim(answer.body);
-  if (!words.empty()) receipt.message += ": " + Printable(words, kWordsBytes);
+  if (!words.empty()) receipt.message += ": " + Printable(words, kServerWordsBytes);
   receipt.retry_after = answer.retry_after;
   if (!receipt.retry_after && IsAboutCredentials(answer.status)) {
     receipt.retry_after = kAskAgainWithOtherCredentials;

@@ -23,12 +23,11 @@ namespace {
 
 namespace otlp = opentelemetry::proto::collector::profiles::v1development;
 
-constexpr BatchLimits kLimits{
+constexpr BatchLimits kOtlpLimits{
     .stacks = 15'000, .bytes = 1'900'000, .depth = 999, .name = kLongestName};
 constexpr size_t kLongestRequest = 64 << 20;  // uncompressed; far above what Pack makes
 constexpr size_t kKeyBytes = 1024;
 constexpr size_t kValueBytes = 2048;
-constexpr size_t kWordsBytes = 512;
 
 // Label -> attribute of a resource (OpenTelemetry semantic conventions).
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kConventions = {{
@@ -93,7 +92,7 @@ Receipt ReceiptOfResponse(const std::string& bytes, uint64_t samples) {
   // A server that answers 200 has taken it, whatever else it says.
   if (!response.ParseFromString(bytes)) return receipt;
   const otlp::ExportProfilesPartialSuccess& part = response.partial_success();
-  receipt.message = Printable(part.error_message(), kWordsBytes);
+  receipt.message = Printable(part.error_message(), kServerWordsBytes);
   if (part.rejected_profiles() > 0) {
     receipt.reason = "partial_success";
     receipt.rejected_samples = samples;  // there is one profile in it
@@ -136,7 +135,7 @@ Result<std::unique_ptr<OtlpSink>> OtlpSink::Make(Options options) {
 Packed OtlpSink::Pack(const Profile& profile) const {
   const SeriesLabels attributes = AttributesOf(profile.labels);
   const OtlpOptions options{.resource = attributes.labels, .name = kLongestName};
-  return PackBatches(profile, attributes, kLimits, [&](std::span<const StackCount> stacks) {
+  return PackBatches(profile, attributes, kOtlpLimits, [&](std::span<const StackCount> stacks) {
     Deflater gzip(Deflater::Format::kGzip);
     gzip.Append(EncodeOtlp(profile, stacks, options));
     return std::move(gzip).Finish();

@@ -15,8 +15,8 @@ namespace pyrometer {
 namespace {
 
 // The server has no limit of its own; each label is a column of its store.
-constexpr LabelRules kRules{.labels = 64, .name = 1024, .value = 2048};
-constexpr BatchLimits kLimits{
+constexpr LabelRules kParcaLabels{.labels = 64, .name = 1024, .value = 2048};
+constexpr BatchLimits kParcaLimits{
     .stacks = 100'000, .bytes = 8'000'000, .depth = BatchLimits::kNone, .name = kLongestName};
 
 }  // namespace
@@ -33,12 +33,12 @@ Result<std::unique_ptr<ParcaSink>> ParcaSink::Make(Options options) {
 
 Packed ParcaSink::Pack(const Profile& profile) const {
   namespace store = parca::profilestore::v1alpha1;
-  const SeriesLabels series = FitLabels(profile.labels, kRules);
+  const SeriesLabels series = FitLabels(profile.labels, kParcaLabels);
   Labels all = series.labels;
   all.emplace_back("__name__", "process_cpu");
   std::sort(all.begin(), all.end());
   const PprofOptions options{.has_functions = true, .name = kLongestName};
-  return PackBatches(profile, series, kLimits, [&](std::span<const StackCount> stacks) {
+  return PackBatches(profile, series, kParcaLimits, [&](std::span<const StackCount> stacks) {
     store::WriteRawRequest request;
     request.set_normalized(true);
     store::RawProfileSeries& out = *request.add_series();

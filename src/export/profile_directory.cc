@@ -28,10 +28,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr uint64_t kBlock = 4096;
-constexpr std::string_view kSuffix = ".pb.gz";
+constexpr std::string_view kProfileSuffix = ".pb.gz";
 constexpr size_t kHashDigits = 16;
 constexpr size_t kNameBytes = 200;  // of the labels; file names may have 255
-constexpr LabelRules kRules{.labels = 64, .name = 1024, .value = 2048};
+constexpr LabelRules kFileLabels{.labels = 64, .name = 1024, .value = 2048};
 
 uint32_t BlocksOf(uint64_t bytes) {
   return static_cast<uint32_t>(
@@ -89,7 +89,7 @@ std::string ProfileDirectory::FileName(Time begin, uint32_t copy) {
       fmt::format("{:04}{:02}{:02}T{:02}{:02}{:02}.{:03}Z", utc.tm_year + 1900, utc.tm_mon + 1,
                   utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (begin - seconds).count());
   if (copy > 1) name += fmt::format(".{}", copy);
-  return name.append(kSuffix);
+  return name.append(kProfileSuffix);
 }
 
 bool ProfileDirectory::ParseFileName(std::string_view name, File& file) {
@@ -163,7 +163,7 @@ void ProfileDirectory::ScanSeries(const std::string& name) {
 }
 
 Packed ProfileDirectory::Pack(const Profile& profile) const {
-  const SeriesLabels series = FitLabels(profile.labels, kRules);
+  const SeriesLabels series = FitLabels(profile.labels, kFileLabels);
   PprofOptions options{.has_functions = true, .name = kLongestName};
   for (const auto& [name, value] : series.labels) {
     options.comments.push_back(fmt::format("{}={}", name, value));

@@ -22,8 +22,8 @@ namespace pyrometer {
 namespace {
 
 constexpr size_t kOwnLabels = 2;  // __name__ and __delta__
-constexpr LabelRules kRules{.labels = 30 - kOwnLabels, .name = 1024, .value = 2048};
-constexpr BatchLimits kLimits{
+constexpr LabelRules kPyroscopeLabels{.labels = 30 - kOwnLabels, .name = 1024, .value = 2048};
+constexpr BatchLimits kPyroscopeLimits{
     .stacks = 15'000, .bytes = 1'900'000, .depth = 999, .name = kLongestName};
 
 // A random UUID; the server writes it into its log. Asks the kernel, since on a virtual machine the
@@ -119,10 +119,10 @@ Result<std::unique_ptr<PyroscopeSink>> PyroscopeSink::Make(Options options) {
 }
 
 Packed PyroscopeSink::Pack(const Profile& profile) const {
-  const SeriesLabels labels = FitLabels(profile.labels, kRules);
+  const SeriesLabels labels = FitLabels(profile.labels, kPyroscopeLabels);
   // With functions claimed, the server replaces every address by 0.
   const PprofOptions options{.has_functions = false, .name = kLongestName};
-  return PackBatches(profile, labels, kLimits, [&](std::span<const StackCount> stacks) {
+  return PackBatches(profile, labels, kPyroscopeLimits, [&](std::span<const StackCount> stacks) {
     push::v1::PushRequest request;
     push::v1::RawProfileSeries& series = *request.add_series();
     AddLabels(labels.labels, series);

@@ -24,18 +24,19 @@ namespace {
 
 constexpr const char* kLock = "lock";
 constexpr const char* kUnfinished = "unfinished";  // only the lock's holder writes
-constexpr std::string_view kSuffix = ".parcels";
-constexpr size_t kDigits = 16;
+constexpr std::string_view kSpoolSuffix = ".parcels";
+constexpr size_t kNumberDigits = 16;
 
 std::string NameOf(uint64_t number) {
-  return fmt::format("{:016}{}", number, kSuffix);
+  return fmt::format("{:016}{}", number, kSpoolSuffix);
 }
 
 std::optional<uint64_t> NumberOf(std::string_view name) {
-  if (name.size() != kDigits + kSuffix.size() || !name.ends_with(kSuffix)) return std::nullopt;
+  if (name.size() != kNumberDigits + kSpoolSuffix.size() || !name.ends_with(kSpoolSuffix))
+    return std::nullopt;
   uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + kDigits, number);
-  if (error != std::errc() || end != name.data() + kDigits) return std::nullopt;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + kNumberDigits, number);
+  if (error != std::errc() || end != name.data() + kNumberDigits) return std::nullopt;
   return number;
 }
 

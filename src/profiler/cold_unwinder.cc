@@ -15,9 +15,9 @@ namespace {
 
 // While there is something to do: often enough that the ring buffer, which holds a quarter of a
 // second, takes what comes meanwhile.
-constexpr std::chrono::milliseconds kBusyInterval(50);
+constexpr std::chrono::milliseconds kUnwindingInterval(50);
 // Else at the latest, for the few cold samples that wake nobody.
-constexpr std::chrono::milliseconds kIdleInterval(2000);
+constexpr std::chrono::milliseconds kNothingToUnwind(2000);
 
 uint32_t AddStack(Window& window, const ColdSample& sample, const ColdStack& stack) {
   window.stacks.push_back({.first_frame = static_cast<uint32_t>(window.frames.size()),
@@ -41,9 +41,9 @@ void ColdUnwinder::Run(const std::stop_token& stop) {
   });
   while (!stop.stop_requested()) {
     if (Unwind(stop)) {
-      Pause(kBusyInterval);
+      Pause(kUnwindingInterval);
     } else {
-      source_.Wait(kIdleInterval);
+      source_.Wait(kNothingToUnwind);
     }
   }
 }

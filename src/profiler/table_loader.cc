@@ -15,10 +15,10 @@ namespace {
 
 // After something was done: a program that maps its libraries one by one should not wake us for
 // each, and yet have their tables soon.
-constexpr std::chrono::milliseconds kBusyInterval(50);
+constexpr std::chrono::milliseconds kLoadingInterval(50);
 // Else at the latest: for evicted pages of samples that the kernel side refused to hand over. Those
 // that user space unwinds wake us. Each wakeup of an idle virtual machine costs 70 to 160 us.
-constexpr std::chrono::milliseconds kIdleInterval(4000);
+constexpr std::chrono::milliseconds kNothingToLoad(4000);
 // After that what came meanwhile is looked at: what was mapped last goes first.
 constexpr std::chrono::milliseconds kLoadingTime(50);
 constexpr std::chrono::milliseconds kNoTime(0);
@@ -32,9 +32,9 @@ void TableLoader::Run(const std::stop_token& stop) {
     const bool was_busy = Load(kLoadingTime, stop);
     if (!wanted_.empty() && pending_.size() < kMostPending) continue;
     if (was_busy) {
-      SleepFor(kBusyInterval, stop);
+      SleepFor(kLoadingInterval, stop);
     } else {
-      target_.Wait(kIdleInterval);
+      target_.Wait(kNothingToLoad);
     }
   }
 }

@@ -12,19 +12,19 @@ namespace {
 
 using nlohmann::json;
 
-json Texts(const std::vector<std::string>& texts) {
+json TextsJson(const std::vector<std::string>& texts) {
   json list = json::array();
   for (const std::string& text : texts) list.push_back(Printable(text));
   return list;
 }
 
-json Counts(const std::map<std::string, uint64_t>& counts) {
+json CountsJson(const std::map<std::string, uint64_t>& counts) {
   json object = json::object();
   for (const auto& [reason, count] : counts) object[Printable(reason)] = count;
   return object;
 }
 
-json Time(const std::optional<WallTime>& time) {
+json TimeJson(const std::optional<WallTime>& time) {
   return time ? json(MachineTime(*time)) : json(nullptr);
 }
 
@@ -32,7 +32,7 @@ double Seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-json Ticks(const Accounting& ticks) {
+json TicksJson(const Accounting& ticks) {
   json lost = json::object();
   for (size_t i = 0; i < ticks.lost.size(); ++i) {
     lost[std::string(Name(static_cast<Accounting::Lost>(i)))] = ticks.lost[i];
@@ -42,21 +42,21 @@ json Ticks(const Accounting& ticks) {
           {"lost", std::move(lost)}, {"undelivered", ticks.undelivered}};
 }
 
-json Sampling(const SamplingStatus& sampling) {
+json SamplingJson(const SamplingStatus& sampling) {
   return {{"frequency_hz", sampling.frequency.value},
           {"configured_frequency_hz", sampling.configured.value},
           {"cpus", sampling.cpus},
           {"since", MachineTime(sampling.since)},
           {"window_seconds", Seconds(sampling.window)},
-          {"filters", Texts(sampling.filters)},
+          {"filters", TextsJson(sampling.filters)},
           {"windows", sampling.windows},
-          {"last_window", Time(sampling.last_window)},
+          {"last_window", TimeJson(sampling.last_window)},
           {"processes", sampling.processes},
-          {"ticks", Ticks(sampling.ticks)},
-          {"cut_stacks", Counts(sampling.cuts)}};
+          {"ticks", TicksJson(sampling.ticks)},
+          {"cut_stacks", CountsJson(sampling.cuts)}};
 }
 
-json Sink(const SinkStatus& sink) {
+json SinkJson(const SinkStatus& sink) {
   return {{"name", Printable(sink.name)},
           {"type", Printable(sink.type)},
           {"address", Printable(sink.address)},
@@ -69,12 +69,12 @@ json Sink(const SinkStatus& sink) {
           {"rejected", sink.rejected},
           {"retried", sink.retried},
           {"bytes", sink.bytes},
-          {"dropped_samples", Counts(sink.dropped_samples)},
+          {"dropped_samples", CountsJson(sink.dropped_samples)},
           {"last_error", Printable(sink.last_error)},
-          {"last_error_at", Time(sink.last_error_at)}};
+          {"last_error_at", TimeJson(sink.last_error_at)}};
 }
 
-json Cost(const CostStatus& cost) {
+json CostJson(const CostStatus& cost) {
   return {{"cpu_cores", cost.cpu_cores},
           {"cpu_limit_cores", cost.cpu_limit},
           {"resident_bytes", cost.resident_bytes},
@@ -88,14 +88,14 @@ std::string StatusJson(const AgentStatus& status) {
   json labels = json::object();
   for (const auto& [name, value] : status.labels) labels[Printable(name)] = Printable(value);
   json sinks = json::array();
-  for (const SinkStatus& sink : status.sinks) sinks.push_back(Sink(sink));
+  for (const SinkStatus& sink : status.sinks) sinks.push_back(SinkJson(sink));
   const json all = {{"host", Printable(status.host)},
                     {"version", Printable(status.version)},
                     {"labels", std::move(labels)},
-                    {"warnings", Texts(WarningsOf(status))},
-                    {"sampling", Sampling(status.sampling)},
+                    {"warnings", TextsJson(WarningsOf(status))},
+                    {"sampling", SamplingJson(status.sampling)},
                     {"sinks", std::move(sinks)},
-                    {"cost", Cost(status.cost)}};
+                    {"cost", CostJson(status.cost)}};
   return all.dump() + "\n";
 }
 

@@ -21,7 +21,7 @@ constexpr uint8_t kNegateRaState = 0x2d;
 constexpr uint8_t kPrimary = 0xc0;
 
 // ULEB128 operands that are used as signed numbers.
-std::optional<int64_t> Signed(uint64_t value) {
+std::optional<int64_t> SignedUleb(uint64_t value) {
   if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
   return static_cast<int64_t>(value);
 }
@@ -77,7 +77,7 @@ bool CfaMachine::Execute() {
     case DW_CFA_advance_loc:
       return Advance(operand);
     case DW_CFA_offset: {
-      const std::optional<int64_t> count = Signed(cursor_.Uleb());
+      const std::optional<int64_t> count = SignedUleb(cursor_.Uleb());
       return count && Set(operand, {.kind = Kind::kAtCfa, .offset = Factored(*count)});
     }
     case DW_CFA_restore:
@@ -127,13 +127,13 @@ bool CfaMachine::ExecuteForCfa(uint8_t opcode) {
   }
   if (opcode == DW_CFA_def_cfa_offset_sf) return SetCfaOffset(Factored(cursor_.Sleb()));
   if (opcode == DW_CFA_def_cfa_offset) {
-    const std::optional<int64_t> offset = Signed(cursor_.Uleb());
+    const std::optional<int64_t> offset = SignedUleb(cursor_.Uleb());
     return offset && SetCfaOffset(*offset);
   }
   const uint64_t reg = cursor_.Uleb();
   if (opcode == DW_CFA_def_cfa_register) return SetCfaRegister(reg);
   if (opcode == DW_CFA_def_cfa_sf) return DefineCfa(reg, Factored(cursor_.Sleb()));
-  const std::optional<int64_t> offset = Signed(cursor_.Uleb());
+  const std::optional<int64_t> offset = SignedUleb(cursor_.Uleb());
   return offset && DefineCfa(reg, *offset);
 }
 
@@ -154,7 +154,7 @@ bool CfaMachine::ExecuteForRegister(uint8_t opcode) {
     case DW_CFA_offset_extended:
     case DW_CFA_val_offset:
     case DW_CFA_GNU_negative_offset_extended: {
-      const std::optional<int64_t> count = Signed(cursor_.Uleb());
+      const std::optional<int64_t> count = SignedUleb(cursor_.Uleb());
       if (!count) return false;
       const bool negated = opcode == DW_CFA_GNU_negative_offset_extended;
       const Kind kind = opcode == DW_CFA_val_offset ? Kind::kCfaPlus : Kind::kAtCfa;

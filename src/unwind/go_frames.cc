@@ -18,7 +18,7 @@ namespace pyrometer {
 namespace {
 
 constexpr size_t kMaxTable = size_t{64} << 20;
-constexpr uint64_t kMaxFunctions = 2'000'000;
+constexpr uint64_t kMaxGoFunctions = 2'000'000;
 constexpr size_t kLongest = 4096;
 constexpr size_t kMostFound = 64;  // every name is there once
 
@@ -69,7 +69,7 @@ class Pclntab {
     const auto count = At<uint64_t>(8);
     const auto names = At<uint64_t>(32);
     const auto functions = At<uint64_t>(64);
-    if (!count || !names || !functions || *count > kMaxFunctions) return false;
+    if (!count || !names || !functions || *count > kMaxGoFunctions) return false;
     count_ = *count;
     names_ = *names;
     functions_ = *functions;
