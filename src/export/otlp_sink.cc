@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The protocol: opentelemetry.io/docs/specs/otlp; the wire format, proto/otlp_profiles.proto.
+#include "export/answer_limits.h"
 #include "export/otlp_sink.h"
 
 #include <algorithm>
