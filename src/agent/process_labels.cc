@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/process_labels.h"
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "base/printable.h"
 #include "process/process_directory.h"
@@ -12,11 +14,45 @@ namespace {
 constexpr Pid kIdleTask{0};
 constexpr Pid kThreadDaemon{2};  // kthreadd, the parent of all kernel threads
 
+void Add(Labels& labels, std::string_view name, std::string_view value) {
+  if (!value.empty()) labels.emplace_back(name, Printable(value));
+}
+
+// `program` names what no systemd service does.
+Labels LabelsOf(const CgroupIdentity& group, std::string_view program) {
+  const std::string_view service = ServiceOfUnit(group.systemd_unit);
+  Labels labels;  // by name
+  Add(labels, ProcessLabels::kContainerId, group.container_id);
+  Add(labels, ProcessLabels::kServiceName, service.empty() ? program : service);
+  Add(labels, ProcessLabels::kSystemdUnit, group.systemd_unit);
+  return labels;
+}
+
+std::string ValueIn(const LabelSet& labels, std::string_view name) {
+  if (labels == nullptr) return "";
+  const auto at = std::ranges::find(*labels, name, &Labels::value_type::first);
+  return at == labels->end() ? "" : at->second;
+}
+
+// A process that can no longer be asked is where its parent was.
+CgroupIdentity GroupOf(const SeenProcess& process) {
+  if (process.directory != nullptr) {
+    if (const Result<std::string> text = process.directory->Cgroups()) {
+      return IdentityOf(TellingCgroup(*text));
+    }
+  }
+  return {.container_id = ValueIn(process.inherited, ProcessLabels::kContainerId),
+          .systemd_unit = ValueIn(process.inherited, ProcessLabels::kSystemdUnit)};
+}
+
+LabelSet Named(std::string_view name) {
+  return std::make_shared<const Labels>(LabelsOf({}, name));
+}
+
 }  // namespace
 
-LabelSet ProcessLabels::Make(std::string_view name) {
-  return std::make_shared<const Labels>(Labels{{std::string(kName), Printable(name)}});
-}
+ProcessLabels::ProcessLabels(size_t most_sets)
+    : most_sets_(most_sets), kernel_(Named(kKernel)), other_(Named(kOther)) {}
 
 // Asked only where it can be, since asking reads a file of /proc: of those that were there before
 // us, and of children of kernel threads, which are such until they exec a program.
@@ -32,29 +68,25 @@ bool ProcessLabels::IsKernelThread(const SeenProcess& process) const {
 LabelSet ProcessLabels::OnProcess(const SeenProcess& process) {
   if (IsKernelThread(process)) return kernel_;
   if (process.comm.empty()) return process.inherited != nullptr ? process.inherited : other_;
-  return Of(process.comm);
+  return Shared(LabelsOf(GroupOf(process), process.comm));
 }
 
 LabelSet ProcessLabels::OfUnknown(Pid pid, std::string_view comm) {
   if (pid == kIdleTask) return kernel_;
-  return comm.empty() ? other_ : Of(comm);
+  return comm.empty() ? other_ : Shared(LabelsOf({}, comm));
 }
 
-LabelSet ProcessLabels::Of(std::string_view name) {
-  const auto known = known_.find(name);
+LabelSet ProcessLabels::Shared(Labels labels) {
+  const auto known = known_.find(labels);
   if (known != known_.end()) {
-    if (LabelSet labels = known->second.lock()) return labels;
-    LabelSet labels = Make(name);
-    known->second = labels;
-    return labels;
-  }
-  if (known_.size() >= most_names_) {
+    if (LabelSet shared = known->second.lock()) return shared;
+  } else if (known_.size() >= most_sets_) {
     std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
-    if (known_.size() >= most_names_) return other_;
+    if (known_.size() >= most_sets_) return other_;
   }
-  LabelSet labels = Make(name);
-  known_.emplace(name, labels);
-  return labels;
+  auto shared = std::make_shared<const Labels>(labels);
+  known_.insert_or_assign(std::move(labels), shared);
+  return shared;
 }
 
 void ProcessLabels::OnMapping(const ProcessKey& /*process*/, const ObjectMapping& /*mapping*/,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The protocol: opentelemetry.io/docs/specs/otlp; the wire format, proto/otlp_profiles.proto.
-#include "export/answer_limits.h"
 #include "export/otlp_sink.h"
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "export/answer_limits.h"
 #include "export/packing.h"
 #include "export/series_labels.h"
 #include "profile/deflater.h"

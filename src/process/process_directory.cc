@@ -20,6 +20,7 @@ namespace pyrometer {
 namespace {
 
 constexpr size_t kStatusLimit = size_t{64} << 10;
+constexpr size_t kCgroupsLimit = size_t{64} << 10;  // a dozen paths of at most 4 KiB
 
 Result<UniqueFd> OpenAt(int directory, const std::string& name, int flags) {
   UniqueFd fd(::openat(directory, name.c_str(), flags | O_CLOEXEC));
@@ -96,6 +97,11 @@ Result<ProcStatus> ProcessDirectory::Status() const {
   ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "status", O_RDONLY));
   ASSIGN_OR_RETURN(const std::string status, ReadAll(fd.get(), kStatusLimit));
   return ParseProcStatus(status);
+}
+
+Result<std::string> ProcessDirectory::Cgroups() const {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "cgroup", O_RDONLY));
+  return ReadAll(fd.get(), kCgroupsLimit);
 }
 
 Result<UniqueFd> ProcessDirectory::OpenMapped(const FileMapping& range) const {

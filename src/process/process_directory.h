@@ -52,6 +52,8 @@ class ProcessDirectory {
   // The same of a descriptor by OpenRoot().
   Result<RootIdentity> IdentityOfRoot(int root) const;
   Result<ProcStatus> Status() const;
+  // The text of `cgroup`: a line for each hierarchy, see cgroups(7).
+  Result<std::string> Cgroups() const;
 
   // The file mapped at exactly this range, whatever its path leads to now. O_PATH.
   Result<UniqueFd> OpenMapped(const FileMapping& range) const;

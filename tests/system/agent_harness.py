@@ -179,12 +179,30 @@ class AgentTestCase(harness.BpfTestCase):
                   "spool": {"directory": self.spool}, "sinks": sinks}  # fmt: skip
         return {**config, **keys}
 
-    def busy(self, name="work"):
-        """A process under this name that uses a CPU."""
+    def cgroup(self, path):
+        """The directory of a new cgroup, in the hierarchy where each process is in one."""
+        mount = next((m for m in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+                      if os.path.exists(os.path.join(m, "cgroup.controllers"))), None)  # fmt: skip
+        if mount is None:
+            harness.skip_or_fail("no cgroup2 is mounted")
+        directory = mount
+        for name in path.split("/"):
+            directory = os.path.join(directory, name)
+            if not os.path.exists(directory):
+                os.mkdir(directory)
+                self.addCleanup(os.rmdir, directory)
+        return directory
+
+    def busy(self, name="work", cgroup=None, seconds=3600):
+        """A process under this name, and in this cgroup, that uses a CPU."""
         link = os.path.join(self.home, name)
         if not os.path.exists(link):
             os.symlink(sys.executable, link)
-        process = subprocess.Popen([link, "-S", "-c", "while True: sum(range(1000))"])
+        work = "import time\nend = time.monotonic() + %g\nwhile time.monotonic() < end: sum(range(1000))" % seconds
+        command = [link, "-S", "-c", work]
+        if cgroup is not None:
+            command = ["/bin/sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, *command]
+        process = subprocess.Popen(command)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process

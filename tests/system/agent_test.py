@@ -82,6 +82,26 @@ class Agent(agent_harness.AgentTestCase):
         self.assertEqual({s.labels["service_name"] for s in pprof_reader.parse(body).samples}, {"delta"})
         self.assertEqual(agent.stop(), {})
 
+    def test_samples_tell_their_container_and_their_systemd_unit(self):
+        identity = "0123456789abcdef" * 4
+        container = self.cgroup("docker-%s.scope" % identity)
+        unit = self.cgroup("system.slice/pyrometer-test.service")
+        receiver = self.receiver("pyroscope")
+        agent = self.agent([pyroscope(receiver)])
+        self.busy("kappa", container)
+        self.busy("lambda", unit)
+        for _ in range(10):
+            self.busy("brief", container, seconds=0.2).wait()
+        self.await_ticks(receiver, 400)
+        agent.stop()
+        samples = receiver.record()["samples"]
+        for name, labels in {"kappa": 'container_id="%s"' % identity, "brief": 'container_id="%s"' % identity,
+                             "pyrometer-test": 'systemd_unit="pyrometer-test.service"'}.items():  # fmt: skip
+            series = {one: ticks for one, ticks in samples.items() if 'service_name="%s"' % name in one}
+            self.assertGreater(sum(series.values()), 50, samples)
+            self.assertTrue(all(labels in one for one in series), series)
+        self.assertNotIn("lambda", by_service(samples))
+
     def test_metrics_follow_the_conventions_and_the_page_shows_a_flame_graph(self):
         receiver = self.receiver("pyroscope")
         self.busy()

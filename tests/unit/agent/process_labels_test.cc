@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,13 +21,74 @@ SeenProcess Seen(uint32_t pid, std::string_view comm, LabelSet inherited = nullp
   return {.key = {Pid(pid), StartTime(1)}, .comm = comm, .inherited = std::move(inherited)};
 }
 
-std::string NameIn(const LabelSet& labels) {
-  return labels == nullptr ? "" : labels->at(0).second;
+std::string ValueIn(const LabelSet& labels, std::string_view name) {
+  if (labels == nullptr) return "";
+  const auto at = std::ranges::find(*labels, name, &Labels::value_type::first);
+  return at == labels->end() ? "" : at->second;
 }
+
+std::string NameIn(const LabelSet& labels) {
+  return ValueIn(labels, "service_name");
+}
+
+// A process 18 with this text in its file `cgroup`.
+class InCgroup {
+ public:
+  explicit InCgroup(std::string_view cgroups) {
+    tree_.File("proc/18/stat",
+               "18 (x) S 1 18 18 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0\n");
+    tree_.File("proc/18/cgroup", cgroups);
+    directory_ = *ProcessDirectory::Open(tree_.AsProcfs(), Pid(18));
+  }
+
+  SeenProcess Seen(std::string_view comm) const {
+    return {.key = {Pid(18), StartTime(1)},
+            .comm = comm,
+            .directory = &*directory_,
+            .inherited = nullptr};
+  }
+
+ private:
+  TemporaryTree tree_;
+  std::optional<ProcessDirectory> directory_;
+};
 
 TEST(ProcessLabels, NamesTheProgram) {
   ProcessLabels labels;
   EXPECT_EQ(NameIn(labels.OnProcess(Seen(100, "nginx"))), "nginx");
+}
+
+TEST(ProcessLabels, NamesTheServiceOfSystemd) {
+  ProcessLabels labels;
+  const InCgroup process("0::/system.slice/nginx.service\n");
+  EXPECT_EQ(*labels.OnProcess(process.Seen("worker")),
+            (Labels{{"service_name", "nginx"}, {"systemd_unit", "nginx.service"}}));
+}
+
+TEST(ProcessLabels, NamesTheProgramOfASession) {
+  ProcessLabels labels;
+  const InCgroup process("0::/user.slice/user-1000.slice/session-3.scope\n");
+  EXPECT_EQ(*labels.OnProcess(process.Seen("vim")),
+            (Labels{{"service_name", "vim"}, {"systemd_unit", "user-1000.slice"}}));
+}
+
+TEST(ProcessLabels, TellsTheContainer) {
+  ProcessLabels labels;
+  const std::string id(64, 'a');
+  const InCgroup process("0::/system.slice/docker-" + id + ".scope\n");
+  EXPECT_EQ(*labels.OnProcess(process.Seen("mongod")),
+            (Labels{{"container_id", id}, {"service_name", "mongod"}}));
+}
+
+TEST(ProcessLabels, LeavesAProcessThatEndedWhereItsParentWas) {
+  ProcessLabels labels;
+  const InCgroup parent("0::/system.slice/cron.service\n");
+  const LabelSet cron = labels.OnProcess(parent.Seen("cron"));
+  EXPECT_EQ(labels.OnProcess(Seen(19, "sh", cron)), cron);
+  const InCgroup container("0::/docker/" + std::string(64, 'a') + "\n");
+  const LabelSet shell = labels.OnProcess(container.Seen("sh"));
+  EXPECT_EQ(*labels.OnProcess(Seen(19, "ls", shell)),
+            (Labels{{"container_id", std::string(64, 'a')}, {"service_name", "ls"}}));
 }
 
 TEST(ProcessLabels, GivesEqualNamesOneLabelSet) {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metadata/cgroup_identity.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/text.h"
+#include "metadata/cgroup_lookup.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr std::string_view kService = ".service";
+constexpr std::string_view kSlice = ".slice";
+constexpr std::string_view kUserManager = "user@";
+
+// A line of /proc/PID/cgroup: "0::/system.slice/nginx.service", "4:cpu,cpuacct:/docker/<id>".
+struct Membership {
+  std::string_view controllers;  // "" of version 2
+  std::string_view path;
+
+  bool IsV2() const { return controllers.empty(); }
+};
+
+std::vector<Membership> ParseMemberships(std::string_view text) {
+  std::vector<Membership> memberships;
+  for (const std::string_view line : Split(text, '\n')) {
+    const size_t first = line.find(':');
+    const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    memberships.push_back({.controllers = line.substr(first + 1, second - first - 1),
+                           .path = line.substr(second + 1)});
+  }
+  return memberships;
+}
+
+// Its place among those that are asked. All runtimes put containers into version 2's hierarchy, systemd's own
+// or the one of `cpu`; what is the root in one of them says nothing there.
+int AskedAt(const Membership& membership) {
+  if (membership.path == "/") return 4;
+  if (membership.IsV2()) return 0;
+  if (membership.controllers == "name=systemd") return 1;
+  const std::vector<std::string_view> controllers = Split(membership.controllers, ',');
+  return std::ranges::find(controllers, "cpu") != controllers.end() ? 2 : 3;
+}
+
+}  // namespace
+
+CgroupIdentity IdentityOf(std::string_view path) {
+  CgroupIdentity identity;
+  std::string_view service;
+  std::string_view slice;
+  for (const std::string_view name : Split(path, '/')) {
+    if (const std::string_view id = ContainerIdOf(name); !id.empty()) identity.container_id = id;
+    if (name.size() > kService.size() && name.ends_with(kService)) service = name;
+    if (name.size() > kSlice.size() && name.ends_with(kSlice)) slice = name;
+  }
+  // A container's units are not the machine's.
+  if (identity.container_id.empty()) identity.systemd_unit = service.empty() ? slice : service;
+  return identity;
+}
+
+std::string_view TellingCgroup(std::string_view text) {
+  std::vector<Membership> memberships = ParseMemberships(text);
+  if (memberships.empty()) return {};
+  std::ranges::stable_sort(memberships, {}, AskedAt);
+  const auto container = std::ranges::find_if(memberships, [](const Membership& membership) {
+    return !IdentityOf(membership.path).container_id.empty();
+  });
+  return container != memberships.end() ? container->path : memberships.front().path;
+}
+
+std::string_view ServiceOfUnit(std::string_view unit) {
+  if (!unit.ends_with(kService) || unit.starts_with(kUserManager)) return {};
+  return unit.substr(0, unit.size() - kService.size());
+}
+
+}  // namespace pyrometer
