@@ -34,8 +34,8 @@ std::vector<Membership> ParseMemberships(std::string_view text) {
   return memberships;
 }
 
-// Its place among those that are asked. All runtimes put containers into version 2's hierarchy, systemd's own
-// or the one of `cpu`; what is the root in one of them says nothing there.
+// Its place among those that are asked. All runtimes put containers into version 2's hierarchy,
+// systemd's own or the one of `cpu`; what is the root in one of them says nothing there.
 int AskedAt(const Membership& membership) {
   if (membership.path == "/") return 4;
   if (membership.IsV2()) return 0;
