@@ -386,7 +386,7 @@ void Agent::Finish() {
 Result<int> RunAgent(const AgentOptions& options) {
   ASSIGN_OR_RETURN(AgentConfig config, MakeAgentConfig(options));
   ASSIGN_OR_RETURN(const StopSignals signals, StopSignals::Block(StopSignals::Also::kHangup));
-  RETURN_IF_ERROR(KeepOnlyProfilingPrivileges());
+  RETURN_IF_ERROR(KeepOnlyProfilingPrivileges(Procfs{}));
   KeepHeapSmall();
   ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent, Agent::Start(options, std::move(config)));
   agent->Run(signals);

@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cerrno>
+#include <vector>
 
+#include "base/perf_paranoia.h"
 #include "base/system_error.h"
 
 namespace pyrometer {
@@ -40,11 +42,13 @@ void RaiseLockedMemoryLimit() {
 
 }  // namespace
 
-Result<void> KeepOnlyProfilingPrivileges() {
+Result<void> KeepOnlyProfilingPrivileges(const Procfs& procfs) {
   RaiseLockedMemoryLimit();
   RETURN_IF_ERROR(ReadState());
+  std::vector<int> needed(kNeeded.begin(), kNeeded.end());
+  if (ReadPerfParanoia(procfs).value_or(0) > kHighestParanoia) needed.push_back(CAP_SYS_ADMIN);
   std::vector<int> kept;
-  for (const int capability : kNeeded) {
+  for (const int capability : needed) {
     if (capng_have_capability(CAPNG_PERMITTED, static_cast<unsigned>(capability)) == 1) {
       kept.push_back(capability);
     }

@@ -4,15 +4,18 @@
 #include <optional>
 #include <thread>
 
+#include "base/procfs.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
 
 // Gives up, for this thread and those it starts later, all capabilities but those that profiling
 // needs (BPF, PERFMON, SYS_PTRACE, DAC_READ_SEARCH, SYSLOG, CHECKPOINT_RESTORE), and the ways to
-// get others (new privileges, the bounding set). Raises the limit of locked memory first, which
-// needs another one. Call it while there is one thread. Errors: kInternal.
-Result<void> KeepOnlyProfilingPrivileges();
+// get others (new privileges, the bounding set). Where kernel.perf_event_paranoid is above
+// kHighestParanoia SYS_ADMIN is needed as well, also later, for CPUs that come online. Raises the
+// limit of locked memory first, which needs another one. Call it while there is one thread. Errors:
+// kInternal.
+Result<void> KeepOnlyProfilingPrivileges(const Procfs& procfs);
 
 // Gives up all capabilities of the calling thread: for threads that speak with the network.
 void DropThreadPrivileges();

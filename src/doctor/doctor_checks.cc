@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/perf_paranoia.h"
 #include "doctor/doctor.h"
 #include "doctor/doctor_facts.h"
 
@@ -17,8 +18,6 @@ constexpr KernelVersion kOldestKernel{5, 10};
 constexpr KernelVersion kMemlockUnused{5, 11};
 constexpr uint64_t kEnoughMemlock = uint64_t{256} << 20;
 constexpr Hertz kDefaultFrequency{99};
-// Of kernel.perf_event_paranoid, as the kernel's own sources have it.
-constexpr int64_t kHighestParanoia = 2;
 
 // `check` with its status: ok, without advice, if `good`, else `otherwise`.
 Check Judge(bool good, CheckStatus otherwise, Check check) {

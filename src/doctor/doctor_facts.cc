@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/perf_paranoia.h"
 #include "base/pid_namespace.h"
 #include "base/text.h"
 #include "sampler/sample_rate.h"
@@ -107,7 +108,7 @@ MachineFacts GatherFacts(const Procfs& procfs, const DebugSources& sources, Kern
   facts.capabilities = ReadCapabilities(procfs);
   facts.initial_user_namespace = IsInitialUserNamespace(procfs);
   facts.pid_namespace = CheckPidNamespace(procfs);
-  facts.perf_event_paranoid = ReadNumber(sysctl + "perf_event_paranoid");
+  facts.perf_event_paranoid = ReadPerfParanoia(procfs);
   facts.kptr_restrict = ReadNumber(sysctl + "kptr_restrict");
   facts.kernel_addresses_visible = ReadKernelAddressesVisible(procfs);
   facts.lockdown = ReadLockdown(procfs);

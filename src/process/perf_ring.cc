@@ -69,7 +69,10 @@ Error OpenError(int errnum, unsigned cpu) {
   Error error =
       SystemError(errnum, fmt::format("perf_event_open of process events on cpu {}", cpu));
   if (error.code() != ErrorCode::kPermission) return error;
-  return Fail(ErrorCode::kPermission, "{}; run as root, or grant CAP_PERFMON", error.message());
+  return Fail(ErrorCode::kPermission,
+              "{}; run as root, or grant CAP_PERFMON (and CAP_SYS_ADMIN, if "
+              "kernel.perf_event_paranoid is above 2)",
+              error.message());
 }
 
 }  // namespace

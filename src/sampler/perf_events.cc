@@ -34,7 +34,7 @@ Result<UniqueFd> OpenCpuClock(uint32_t cpu, uint64_t period_ns) {
   if (error == EACCES || error == EPERM) {
     return Fail(ErrorCode::kPermission,
                 "perf_event_open on cpu {}: permission denied; run as root, or grant CAP_PERFMON "
-                "and CAP_BPF",
+                "and CAP_BPF (and CAP_SYS_ADMIN, if kernel.perf_event_paranoid is above 2)",
                 cpu);
   }
   return SystemError(error, fmt::format("perf_event_open on cpu {}", cpu));

@@ -2,12 +2,16 @@
 #include "agent/privileges.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/resource.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
+
+#include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {
 namespace {
@@ -36,11 +40,36 @@ TEST(PrivilegesDeathTest, TheLimitOfLockedMemoryIsRaisedWhileThatIsAllowed) {
     const rlim_t hard = limit.rlim_max;
     limit.rlim_cur = 65536;
     setrlimit(RLIMIT_MEMLOCK, &limit);
-    const bool kept = KeepOnlyProfilingPrivileges().has_value();
+    const bool kept = KeepOnlyProfilingPrivileges(Procfs{}).has_value();
     getrlimit(RLIMIT_MEMLOCK, &limit);
     Exit(kept && (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur == hard));
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+}
+
+// True if this thread's effective capabilities have that one.
+bool Holds(unsigned capability) {
+  std::ifstream status("/proc/thread-self/status");
+  std::string word;
+  while (status >> word && word != "CapEff:") {
+  }
+  uint64_t capabilities = 0;
+  status >> std::hex >> capabilities;
+  return (capabilities >> capability & 1) != 0;
+}
+
+// Kernels of Debian and Ubuntu.
+TEST(PrivilegesDeathTest, TheCapabilityThatADistributionAsksForIsKeptThereOnly) {
+  if (!Holds(CAP_SYS_ADMIN)) GTEST_SKIP() << "needs root";
+  for (const auto& [level, kept] : {std::pair("2\n", false), std::pair("3\n", true)}) {
+    TemporaryTree tree;
+    tree.File("proc/sys/kernel/perf_event_paranoid", level);
+    const auto run = [&] {
+      const bool done = KeepOnlyProfilingPrivileges(tree.AsProcfs()).has_value();
+      Exit(done && Holds(CAP_SYS_ADMIN) == kept && !Holds(CAP_NET_ADMIN));
+    };
+    EXPECT_EXIT(run(), testing::ExitedWithCode(0), "") << level;
+  }
 }
 
 }  // namespace
