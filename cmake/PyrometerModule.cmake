@@ -51,7 +51,7 @@ function(pyrometer_module name)
   target_link_libraries(pyrometer_${name}
     PUBLIC pyrometer_contract ${ARG_DEPS} ${ARG_LIBS}
     PRIVATE pyrometer_flags ${ARG_PRIVATE_LIBS})
-  # A third less to compile (measured 2026-11-23). The sources of one module therefore share their
+  # A quarter less time to build (136 s, 99 s, measured 2026-11-23). The sources of one module therefore share their
   # unnamed namespaces: a name may stand there once.
   set_target_properties(pyrometer_${name} PROPERTIES
     UNITY_BUILD ${PYROMETER_UNITY} UNITY_BUILD_BATCH_SIZE 6)
