@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "base/perf_paranoia.h"
+#include "base/sysctl.h"
 #include "base/system_error.h"
 
 namespace pyrometer {
@@ -46,7 +46,8 @@ Result<void> KeepOnlyProfilingPrivileges(const Procfs& procfs) {
   RaiseLockedMemoryLimit();
   RETURN_IF_ERROR(ReadState());
   std::vector<int> needed(kNeeded.begin(), kNeeded.end());
-  if (ReadPerfParanoia(procfs).value_or(0) > kHighestParanoia) needed.push_back(CAP_SYS_ADMIN);
+  const int64_t paranoia = ReadSysctl(procfs, "kernel/perf_event_paranoid").value_or(0);
+  if (paranoia > kHighestParanoia) needed.push_back(CAP_SYS_ADMIN);
   std::vector<int> kept;
   for (const int capability : needed) {
     if (capng_have_capability(CAPNG_PERMITTED, static_cast<unsigned>(capability)) == 1) {

@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "base/perf_paranoia.h"
+#include "base/sysctl.h"
 #include "doctor/doctor.h"
 #include "doctor/doctor_facts.h"
 

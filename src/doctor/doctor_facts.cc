@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/file.h"
-#include "base/perf_paranoia.h"
 #include "base/pid_namespace.h"
+#include "base/sysctl.h"
 #include "base/text.h"
 #include "sampler/sample_rate.h"
 
@@ -21,13 +21,6 @@ namespace {
 
 // The inode number of the initial one, PROC_USER_INIT_INO of the kernel's include/linux/proc_ns.h.
 constexpr std::string_view kInitialUserNamespace = "user:[4026531837]";
-
-std::optional<int64_t> ReadNumber(const std::string& path) {
-  const Result<std::string> text = ReadFile(path);
-  int64_t number = 0;
-  if (!text || !absl::SimpleAtoi(*text, &number)) return std::nullopt;
-  return number;
-}
 
 // The first word after `key` in a file of lines "key word word..."; "" if there is none.
 std::string WordAfter(const std::string& path, std::string_view key) {
@@ -102,14 +95,13 @@ bool HasFiles(const std::string& directory) {
 }  // namespace
 
 MachineFacts GatherFacts(const Procfs& procfs, const DebugSources& sources, KernelFeatures kernel) {
-  const std::string sysctl = procfs.root + "/sys/kernel/";
   MachineFacts facts;
   facts.kernel = std::move(kernel);
   facts.capabilities = ReadCapabilities(procfs);
   facts.initial_user_namespace = IsInitialUserNamespace(procfs);
   facts.pid_namespace = CheckPidNamespace(procfs);
-  facts.perf_event_paranoid = ReadPerfParanoia(procfs);
-  facts.kptr_restrict = ReadNumber(sysctl + "kptr_restrict");
+  facts.perf_event_paranoid = ReadSysctl(procfs, "kernel/perf_event_paranoid");
+  facts.kptr_restrict = ReadSysctl(procfs, "kernel/kptr_restrict");
   facts.kernel_addresses_visible = ReadKernelAddressesVisible(procfs);
   facts.lockdown = ReadLockdown(procfs);
   facts.memlock_limit = ReadMemlockLimit(procfs);
@@ -119,7 +111,7 @@ MachineFacts GatherFacts(const Procfs& procfs, const DebugSources& sources, Kern
   }
   facts.debug_files = HasFiles(sources.build_id_directory);
   facts.debuginfod_urls = sources.debuginfod_urls;
-  facts.bpf_stats = ReadNumber(sysctl + "bpf_stats_enabled").value_or(0) != 0;
+  facts.bpf_stats = ReadSysctl(procfs, "kernel/bpf_stats_enabled").value_or(0) != 0;
   return facts;
 }
 

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler/sample_rate.h"
 
-#include <absl/strings/numbers.h>
+#include <cstdint>
 
-#include <string>
-
-#include "base/file.h"
+#include "base/sysctl.h"
 
 namespace pyrometer {
 
 std::optional<Hertz> ReadSampleRateLimit(const Procfs& procfs) {
-  const Result<std::string> text = ReadFile(procfs.root + "/sys/kernel/perf_event_max_sample_rate");
-  uint32_t limit = 0;
-  if (!text || !absl::SimpleAtoi(*text, &limit)) return std::nullopt;
-  return Hertz{limit};
+  const std::optional<int64_t> limit = ReadSysctl(procfs, "kernel/perf_event_max_sample_rate");
+  if (!limit || *limit < 0 || *limit > UINT32_MAX) return std::nullopt;
+  return Hertz{static_cast<uint32_t>(*limit)};
 }
 
 Result<void> CheckSampleRate(const Procfs& procfs, Hertz frequency) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "base/procfs.h"
 
@@ -13,7 +14,8 @@ namespace pyrometer {
 // whatever CAP_PERFMON says.
 inline constexpr int64_t kHighestParanoia = 2;
 
-// The level, from /proc/sys. Nothing if it cannot be read.
-std::optional<int64_t> ReadPerfParanoia(const Procfs& procfs);
+// The number that `name`, a path below /proc/sys ("kernel/perf_event_paranoid"), has. Nothing if it
+// cannot be read, or is not one number.
+std::optional<int64_t> ReadSysctl(const Procfs& procfs, std::string_view name);
 
 }  // namespace pyrometer

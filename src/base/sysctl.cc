@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/perf_paranoia.h"
+#include "base/sysctl.h"
+
+#include <fmt/format.h>
 
 #include <charconv>
 #include <string>
-#include <string_view>
 #include <system_error>
 
 #include "base/file.h"
@@ -11,14 +12,14 @@
 
 namespace pyrometer {
 
-std::optional<int64_t> ReadPerfParanoia(const Procfs& procfs) {
-  const Result<std::string> file = ReadFile(procfs.root + "/sys/kernel/perf_event_paranoid", 64);
+std::optional<int64_t> ReadSysctl(const Procfs& procfs, std::string_view name) {
+  const Result<std::string> file = ReadFile(fmt::format("{}/sys/{}", procfs.root, name));
   if (!file) return std::nullopt;
   const std::string_view text = Trim(*file);
-  int64_t level = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), level);
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return level;
+  return number;
 }
 
 }  // namespace pyrometer
