@@ -2,6 +2,7 @@
 """The agent delivers to every kind of sink, and what arrives is what was sampled, to the tick."""
 
 import collections
+import datetime
 import glob
 import json
 import os
@@ -119,6 +120,18 @@ class Agent(agent_harness.AgentTestCase):
         self.assertIn(b"<html", agent.get("/flamegraph?seconds=60")[1])
         self.assertEqual(json.loads(agent.get("/api/status")[1])["sinks"][0]["name"], "pyroscope")
 
+    def await_what_was_sampled(self, agent, sink):
+        """Returns when all windows of up to now, a second each, have come to this sink."""
+        now = time.time()
+
+        def last_window():
+            return json.loads(agent.get("/api/status")[1])["sampling"]["last_window"]
+
+        wait_for(lambda: datetime.datetime.fromisoformat(last_window()).timestamp() > now + 1, "the window of now",
+                 pause=0.1)  # fmt: skip
+        waiting = 'pyrometer_sink_samples_in_memory{sink="%s"}' % sink
+        wait_for(lambda: agent.metrics()[waiting] == 0, "its delivery", pause=0.01)
+
     def test_a_changed_configuration_applies_between_two_windows(self):
         first, second = self.receiver("pyroscope"), self.receiver("otlp-http")
         self.busy("epsilon")
@@ -126,8 +139,7 @@ class Agent(agent_harness.AgentTestCase):
         self.await_ticks(first, 200)
         agent.reload(self.config([pyroscope(first), otlp(second)], frequency=99, filter={"comms": ["epsilon"]},
                                  labels={"cluster": "green"}))  # fmt: skip
-        # Windows from before may still be on their way.
-        self.await_ticks(second, 200)
+        self.await_what_was_sampled(agent, "otlp")
         before = by_service(second.record()["samples"])
         self.await_ticks(second, 200)
         after = by_service(second.record()["samples"])
