@@ -73,11 +73,11 @@ class Agent {
  public:
   static Result<std::unique_ptr<Agent>> Start(const AgentOptions& options, AgentConfig config);
 
-  // Until a signal ends it.
-  void Run(const StopSignals& signals);
+  // Until a signal ends it. Returns when that came, or earlier.
+  MonotonicTime Run(const StopSignals& signals);
 
-  // Sends what is left.
-  void Finish();
+  // Sends what is left. `since`: when it was to begin.
+  void Finish(MonotonicTime since);
 
  private:
   Agent(const AgentOptions& options, AgentConfig config)
@@ -201,14 +201,16 @@ void Agent::Greet() const {
   service_manager_.Ready(fmt::format("sampling at {} Hz", config_.frequency.value));
 }
 
-void Agent::Run(const StopSignals& signals) {
+MonotonicTime Agent::Run(const StopSignals& signals) {
   last_look_ = last_watchdog_ = clock_.Now();
   pollfd wait{.fd = signals.fd(), .events = POLLIN, .revents = 0};
   const auto step = std::chrono::duration_cast<std::chrono::milliseconds>(kStep);
   while (true) {
     if (::poll(&wait, 1, static_cast<int>(step.count())) > 0) {
+      // One to end may come during a reload, which takes its time.
+      const MonotonicTime since = clock_.Now();
       while (const std::optional<int> signal = signals.Next()) {
-        if (*signal != SIGHUP) return;
+        if (*signal != SIGHUP) return since;
         Reload();
       }
     }
@@ -360,11 +362,11 @@ void Agent::PublishFacts() {
   view_->SetFacts(facts_);
 }
 
-void Agent::Finish() {
+void Agent::Finish(MonotonicTime since) {
   service_manager_.Stopping();
   // Whatever takes longer takes it from what comes after.
-  const auto begin = std::chrono::steady_clock::now();
-  const MonotonicTime end = After(clock_.Now(), kTimeToFinish + kTimeToSend);
+  const auto begin = std::chrono::steady_clock::now() - Between(since, clock_.Now());
+  const MonotonicTime end = After(since, kTimeToFinish + kTimeToSend);
   server_.reset();
   const bool complete = profiler_->Stop(begin + kTimeToFinish);
   // What is not named by now gets the names that can be had without reading files, and is consumed
@@ -389,8 +391,8 @@ Result<int> RunAgent(const AgentOptions& options) {
   RETURN_IF_ERROR(KeepOnlyProfilingPrivileges(Procfs{}));
   KeepHeapSmall();
   ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent, Agent::Start(options, std::move(config)));
-  agent->Run(signals);
-  agent->Finish();
+  const MonotonicTime stopped = agent->Run(signals);
+  agent->Finish(stopped);
   return 0;
 }
 

@@ -150,6 +150,18 @@ void AddSink(const Destinations::State& state, MetricList& list) {
   }
 }
 
+void AddLeftSpools(const LeftSpools::Counters& left, MetricList& list) {
+  list.Add("left_spool_files", left.files, "windows on disk for sinks that are not configured now");
+  list.Add("left_spool_bytes", left.bytes, "bytes of these");
+  for (const auto& [reason, ticks] : left.dropped_ticks) {
+    list.Add("left_spool_samples_dropped_total", ticks,
+             "ticks that waited for sinks that are not configured now and went, by reason",
+             {{"reason", reason}});
+  }
+  list.Add("left_spool_unreadable_files_total", left.unreadable_files,
+           "of what went, windows whose ticks are not all known");
+}
+
 void AddGuest(const AgentCounters& counters, MetricList& list) {
   const Guest::Status& guest = counters.guest;
   list.Add("process_cpu_seconds_total", Seconds(guest.use.cpu).count(),
@@ -183,6 +195,7 @@ std::vector<Metric> AgentMetrics(const AgentCounters& counters) {
   AddEngine(counters.engine, list);
   AddShipping(counters, list);
   for (const Destinations::State& sink : counters.sinks) AddSink(sink, list);
+  AddLeftSpools(counters.left_spools, list);
   AddGuest(counters, list);
   return std::move(list).Take();
 }

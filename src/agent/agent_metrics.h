@@ -17,6 +17,7 @@ struct AgentCounters {
   WindowShipper::Counters shipped;
   WindowShipper::Latency latency;
   std::vector<Destinations::State> sinks;
+  LeftSpools::Counters left_spools;
   uint64_t recent_bytes = 0;  // of windows that are kept for the page
   Guest::Status guest;
   Hertz configured;

@@ -129,11 +129,13 @@ void Destinations::Apply(Plan plan) {
         list_, [&](const auto& d) { return std::ranges::find(plan.gone, d) != plan.gone.end(); });
     is_holding_ = true;
   }
+  LeaveSpoolsAlone();  // one of them may be for a sink that comes back
   CloseAll(plan.gone, After(clock_.Now(), kTimeToLeave));
   // The last that is heard of their ticks.
   for (const State& gone : StatesOf(plan.gone)) {
     log_.Tell("ends with the old configuration", AccountingLine(gone));
   }
+  KeepLeftSpools(plan.next);
   for (Destination* const made : plan.fresh) {
     made->outbox = std::make_unique<Outbox>(OptionsOf(made->config, settings_, spooled_),
                                             *made->sink, clock_, log_);
@@ -145,6 +147,40 @@ void Destinations::Apply(Plan plan) {
   held_.clear();
   is_holding_ = false;
   list_ = std::move(plan.next);
+}
+
+void Destinations::KeepLeftSpools(const List& list) {
+  if (settings_.spool.max_size == 0) return;
+  LeftSpools::Options options;
+  options.directory = settings_.spool.directory;
+  options.max_size = settings_.spool.max_size;
+  options.max_age = settings_.spool.max_age;
+  options.on_thread_start = BecomeNetworkThread;
+  for (const auto& destination : list) {
+    if (destination->config.type != SinkType::kFile)
+      options.used.insert(SpoolOf(destination->config));
+  }
+  const absl::MutexLock lock(&mutex_);
+  left_spools_ = std::make_unique<LeftSpools>(std::move(options), std::exchange(left_before_, {}),
+                                              clock_, log_);
+}
+
+void Destinations::LeaveSpoolsAlone() {
+  std::unique_ptr<LeftSpools> ending;
+  {
+    const absl::MutexLock lock(&mutex_);
+    ending = std::move(left_spools_);
+    if (ending == nullptr) return;
+    left_before_ = ending->counters();
+  }
+  LeftSpools::Counters last = ending->Stop();
+  const absl::MutexLock lock(&mutex_);
+  left_before_ = std::move(last);
+}
+
+LeftSpools::Counters Destinations::left_spools() const {
+  const absl::MutexLock lock(&mutex_);
+  return left_spools_ != nullptr ? left_spools_->counters() : left_before_;
 }
 
 void Destinations::Offer(const ShippedWindow& window) {
@@ -170,6 +206,7 @@ std::vector<Destinations::State> Destinations::Close(MonotonicTime deadline) {
     const absl::MutexLock lock(&mutex_);
     list = std::exchange(list_, {});
   }
+  LeaveSpoolsAlone();
   CloseAll(list, deadline);
   return StatesOf(list);
 }

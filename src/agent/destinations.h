@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "config/agent_config.h"
 #include "export/delivery_counters.h"
+#include "export/left_spools.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
@@ -65,6 +66,7 @@ class Destinations {
 
   // Makes what is there what was prepared. A sink whose configuration is the same goes on; one that
   // is gone gets two seconds for what it has, leaves the rest in its spool, and says so in the log.
+  // What such spools take counts against the room for all.
   // REQUIRES: nothing was applied since `plan` was prepared.
   void Apply(Plan plan);
 
@@ -77,9 +79,15 @@ class Destinations {
 
   std::vector<State> states() const;
 
+  // Of the spools that earlier configurations left.
+  LeftSpools::Counters left_spools() const;
+
  private:
   static void CloseAll(const List& list, MonotonicTime deadline);
   static std::vector<State> StatesOf(const List& list);
+  void KeepLeftSpools(const List& list);
+  // When it returns, nobody touches what earlier configurations left.
+  void LeaveSpoolsAlone();
 
   const Clock& clock_;
   Log& log_;
@@ -90,6 +98,8 @@ class Destinations {
   // While sinks are replaced: windows for those that are about to come.
   std::vector<ShippedWindow> held_ ABSL_GUARDED_BY(mutex_);
   bool is_holding_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<LeftSpools> left_spools_ ABSL_GUARDED_BY(mutex_);
+  LeftSpools::Counters left_before_ ABSL_GUARDED_BY(mutex_);  // while there are none
 };
 
 // "sink pyroscope: offered=10 delivered=8 spooled=0 dropped=2 (rejected=2)"

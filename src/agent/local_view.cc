@@ -115,6 +115,7 @@ std::vector<Metric> LocalView::Metrics() {
                        .shipped = parts_.shipper.counters(),
                        .latency = parts_.shipper.latency(),
                        .sinks = parts_.destinations.states(),
+                       .left_spools = parts_.destinations.left_spools(),
                        .recent_bytes = parts_.recent.bytes(),
                        .guest = parts_.guest.status(),
                        .configured = known.config.frequency,

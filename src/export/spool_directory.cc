@@ -54,9 +54,34 @@ Result<UniqueFd> OpenDirectory(const std::string& path) {
   return fd;
 }
 
-bool IsRegular(int directory, const char* name) {
+std::optional<struct stat> RegularFile(int directory, const char* name) {
   struct stat info {};
-  return ::fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode);
+  if (::fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
+    return std::nullopt;
+  }
+  return info;
+}
+
+// Oldest first.
+Result<std::vector<SpoolFileFacts>> FilesIn(int spool, const std::string& path) {
+  // A description of its own, so that it is read from the beginning.
+  UniqueFd fd(::openat(spool, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return SystemError(errno, path);
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::fdopendir(fd.get()), ::closedir);
+  if (!directory) return SystemError(errno, path);
+  std::ignore = fd.Release();
+  std::vector<SpoolFileFacts> files;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::optional<uint64_t> number = NumberOf(entry->d_name);
+    if (!number) continue;
+    const std::optional<struct stat> info = RegularFile(spool, entry->d_name);
+    if (!info) continue;
+    files.push_back({.number = *number,
+                     .bytes = static_cast<uint64_t>(info->st_size),
+                     .written = std::chrono::system_clock::from_time_t(info->st_mtim.tv_sec)});
+  }
+  std::ranges::sort(files, {}, &SpoolFileFacts::number);
+  return files;
 }
 
 }  // namespace
@@ -79,23 +104,24 @@ Result<SpoolDirectory> SpoolDirectory::Open(const std::string& path) {
     if (errno != EWOULDBLOCK) return SystemError(errno, fmt::format("{}/{}: flock", path, kLock));
     return Fail(ErrorCode::kExhausted, "{}: another process uses this spool", path);
   }
-  if (IsRegular(fd.get(), kUnfinished)) ::unlinkat(fd.get(), kUnfinished, 0);
+  if (RegularFile(fd.get(), kUnfinished)) ::unlinkat(fd.get(), kUnfinished, 0);
   return SpoolDirectory(path, std::move(fd), std::move(lock));
 }
 
-Result<std::vector<uint64_t>> SpoolDirectory::List() const {
-  // A description of its own, so that it is read from the beginning.
-  UniqueFd fd(::openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return SystemError(errno, path_);
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::fdopendir(fd.get()), ::closedir);
-  if (!directory) return SystemError(errno, path_);
-  std::ignore = fd.Release();
-  std::vector<uint64_t> numbers;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    const std::optional<uint64_t> number = NumberOf(entry->d_name);
-    if (number && IsRegular(fd_.get(), entry->d_name)) numbers.push_back(*number);
+Result<std::vector<SpoolFileFacts>> SpoolDirectory::Look(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return SystemError(errno, path);
+  if (!RegularFile(fd.get(), kLock)) {
+    return Fail(ErrorCode::kNotFound, "{}: not a spool's directory", path);
   }
-  std::ranges::sort(numbers);
+  return FilesIn(fd.get(), path);
+}
+
+Result<std::vector<uint64_t>> SpoolDirectory::List() const {
+  ASSIGN_OR_RETURN(const std::vector<SpoolFileFacts> files, FilesIn(fd_.get(), path_));
+  std::vector<uint64_t> numbers;
+  numbers.reserve(files.size());
+  for (const SpoolFileFacts& file : files) numbers.push_back(file.number);
   return numbers;
 }
 
@@ -138,6 +164,12 @@ Result<void> SpoolDirectory::Remove(uint64_t number) const {
   if (::unlinkat(fd_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
     return SystemError(errno, fmt::format("{}/{}", path_, name));
   }
+  return {};
+}
+
+Result<void> SpoolDirectory::RemoveItself() const {
+  ::unlinkat(fd_.get(), kLock, 0);
+  if (::rmdir(path_.c_str()) != 0) return SystemError(errno, path_);
   return {};
 }
 

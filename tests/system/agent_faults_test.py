@@ -11,6 +11,7 @@ Environment: PYROMETER_OUTAGE_SECONDS (10), PYROMETER_KILLS (1): longer by hand.
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -115,6 +116,22 @@ class Faults(agent_harness.AgentTestCase):
         self.assertGreater(account.reasons.get("maybe_arrived", 0), 0, account)
         self.assertLessEqual(account.delivered, arrived)
         self.assertLessEqual(arrived, account.delivered + account.dropped)
+
+    def test_a_reload_that_waits_for_a_server_does_not_hold_up_the_end(self):
+        receiver = self.receiver("pyroscope")
+        self.busy()
+        agent = self.agent([pyroscope(receiver, timeout="20s")])
+        self.await_ticks(receiver, 100)
+        receiver.set_mode("hang")
+        wait_for(lambda: sum(receiver.record()["misbehaved"].values()) >= 1, "misbehaviour", pause=0.1)
+        # The old sink has two seconds for what hangs, and the new one hangs as well.
+        agent.write_config(self.config([pyroscope(receiver, timeout="21s")]))
+        agent.process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        begin = time.monotonic()
+        account = agent.stop()["pyroscope"]
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertTrue(account.balances(), account)
 
     def test_at_least_once_loses_nothing_where_the_operator_chose_it(self):
         retry = {"min_backoff": "200ms", "max_backoff": "1s", "at_least_once": True}

@@ -12,6 +12,7 @@ from debian_package import (
     CACHE, CONFIGURATION, STATE, UNIT, PackageTestCase, read, repack, run, status,
 )
 from pyrometer_harness import main, skip_or_fail
+from systemctl_stand_in import asked_of_systemctl
 
 
 def description_of(path):
@@ -115,48 +116,8 @@ def links_of_systemd():
 
 
 class WhereSystemdRuns(PackageTestCase):
-    """With a stand-in for systemctl that writes down what it is asked, and knows only whether the
-    service was started; and with what says that systemd is process 1."""
-
-    SYSTEMCTL = """#!/bin/sh
-echo "$*" >>"{0}/log"
-case " $* " in
-  *" --root="*) exec "{0}/real-systemctl" "$@" ;;
-  *" is-enabled "*) echo enabled ;;
-  *" start "*) : >"{0}/started" ;;
-  *" is-active "*) [ -e "{0}/started" ] ;;
-esac
-"""
-
-    SCRIPT = """
-set -e
-mount --make-rprivate /
-mount -t tmpfs none /run
-mkdir -p /run/systemd/system
-for stand_in in "$1"/systemctl:/usr/bin/systemctl "$1"/allow:/usr/sbin/policy-rc.d; do
-  if [ -e "${stand_in#*:}" ]; then mount --bind "${stand_in%%:*}" "${stand_in#*:}"; fi
-done
-shift
-exec "$@"
-"""
-
     def dpkg(self, *arguments):
-        """What systemctl was asked for meanwhile."""
-        log = os.path.join(self.directory, "log")
-        real = os.path.join(self.directory, "real-systemctl")
-        shutil.copy(shutil.which("systemctl"), real)
-        for name, text in (
-            ("systemctl", self.SYSTEMCTL.format(self.directory)),
-            ("allow", "#!/bin/sh\nexit 0\n"),
-        ):
-            path = os.path.join(self.directory, name)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(path, 0o755)
-        with open(log, "w", encoding="utf-8"):
-            pass
-        run("unshare", "--mount", "sh", "-c", self.SCRIPT, "sh", self.directory, "dpkg", *arguments)
-        return [line for line in read(log).splitlines() if "pyrometer" in line]
+        return asked_of_systemctl(self.directory, "dpkg", *arguments)
 
     def test_installing_starts_upgrading_restarts_and_removing_stops(self):
         run("dpkg", "--purge", "pyrometer")

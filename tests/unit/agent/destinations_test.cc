@@ -12,6 +12,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/agent/named_window.h"
@@ -109,6 +110,26 @@ TEST_F(DestinationsTest, DoNotSendInOneProtocolWhatWasMadeForAnother) {
   EXPECT_EQ(files_of("changing.pyroscope"), 1);
   EXPECT_EQ(destinations_.states()[0].counters.found_in_spool.spooled, 0);
   ASSERT_TRUE(Apply({}));  // nobody writes there any more
+  std::filesystem::remove_all(settings_.spool.directory);
+}
+
+TEST_F(DestinationsTest, CountWhatASinkThatWentHasLeft) {
+  settings_.spool.directory += fmt::format("-left-{}", ::getpid());
+  ASSERT_TRUE(Apply({Server("one")}));
+  OfferOneTick();
+  ASSERT_TRUE(Apply({Server("two")}));
+  for (int i = 0; i < 1000 && destinations_.left_spools().files == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(destinations_.left_spools().files, 1);
+  // It finds it again when it comes back.
+  ASSERT_TRUE(Apply({Server("one")}));
+  const auto found = [&] { return destinations_.states()[0].counters.found_in_spool.offered; };
+  for (int i = 0; i < 1000 && found() == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(found(), 1);
+  ASSERT_TRUE(Apply({}));
   std::filesystem::remove_all(settings_.spool.directory);
 }
 
