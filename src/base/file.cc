@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <limits>
 
@@ -17,17 +18,18 @@ Result<UniqueFd> Open(const std::string& path, int flags) {
   return fd;
 }
 
+// Most files read whole are of /proc and have a few hundred bytes: no large buffer is cleared, or
+// asked of the kernel, for them.
 Result<std::string> ReadAll(int fd, size_t limit) {
-  constexpr size_t kStep = size_t{64} << 10;
+  std::array<char, size_t{16} << 10> piece;  // not initialized
   std::string bytes;
   while (true) {
-    const size_t have = bytes.size();
-    if (have > limit) return Fail(ErrorCode::kExhausted, "larger than {} bytes", limit);
-    bytes.resize(have + kStep);
-    const ssize_t n = ::read(fd, bytes.data() + have, kStep);
-    if (n < 0 && errno != EINTR) return SystemError(errno, "read");
-    bytes.resize(have + static_cast<size_t>(n > 0 ? n : 0));
+    if (bytes.size() > limit) return Fail(ErrorCode::kExhausted, "larger than {} bytes", limit);
+    const ssize_t n = ::read(fd, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return SystemError(errno, "read");
     if (n == 0) break;
+    bytes.append(piece.data(), static_cast<size_t>(n));
   }
   return bytes;
 }

@@ -51,10 +51,19 @@ std::jthread Outbox::StartThread(void (Outbox::*run)()) {
 }
 
 void Outbox::Await(std::optional<MonotonicTime> until) {
-  if (!until) return changed_.Wait(&mutex_);
+  Await(changed_, until);
+}
+
+void Outbox::Await(absl::CondVar& change, std::optional<MonotonicTime> until) {
+  if (!until) return change.Wait(&mutex_);
   const std::chrono::nanoseconds time = Between(clock_.Now(), *until);
-  changed_.WaitWithTimeout(
+  change.WaitWithTimeout(
       &mutex_, absl::FromChrono(std::clamp<std::chrono::nanoseconds>(time, {}, kLongestWait)));
+}
+
+void Outbox::WakeAll() {
+  changed_.SignalAll();
+  turns_.SignalAll();
 }
 
 void Outbox::StartKeeping() {
@@ -79,7 +88,7 @@ void Outbox::Offer(std::shared_ptr<const std::vector<Profile>> profiles) {
   for (const Profile& profile : *profiles) ticks += TicksOf(profile);
   const MonotonicTime now = clock_.Now();
   const absl::MutexLock lock(&mutex_);
-  changed_.SignalAll();
+  WakeAll();
   ledger_.Offered(ticks);
   if (!Is(Phase::kOpen)) return ledger_.DroppedFromMemory(ticks, "shutdown");
   StartKeeping();
@@ -99,7 +108,7 @@ void Outbox::Close(MonotonicTime deadline) {
   {
     const absl::MutexLock lock(&mutex_);
     phase_ = Phase::kHurrying;  // no more windows come; what is in memory goes out without jitter
-    changed_.SignalAll();
+    WakeAll();
     const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       if (clock_.Now() >= deadline) return true;
       if (!windows_.empty() || packing_ || under_way_ != 0) return false;
@@ -108,7 +117,7 @@ void Outbox::Close(MonotonicTime deadline) {
     while (!is_over()) Await(deadline);
     phase_ = Phase::kStopped;
     is_closed_ = true;
-    changed_.SignalAll();
+    WakeAll();
     threads = std::exchange(delivering_threads_, {});
     threads.push_back(std::exchange(packing_thread_, {}));
     threads.push_back(std::exchange(spool_thread_, {}));
@@ -154,6 +163,7 @@ std::optional<OfferedWindow> Outbox::NextWindow() {
 }
 
 void Outbox::Pack(const OfferedWindow& window) {
+  bool is_first = true;
   for (const Profile& profile : *window.profiles) {
     Packed packed = sink_.Pack(profile);
     const std::string series = packed.parcels.empty() ? "" : packed.parcels.front().series;
@@ -161,16 +171,20 @@ void Outbox::Pack(const OfferedWindow& window) {
     {
       const absl::MutexLock lock(&mutex_);
       news = ledger_.Altered(packed.altered);
+      const bool was_empty = !waiting_.has_waiting();
       Queue(window, profile, std::move(packed));
       StartDelivering();
-      changed_.SignalAll();
+      const bool is_due = !Is(Phase::kOpen) || clock_.Now() >= window.not_before;
+      if (is_due || was_empty || is_first) turns_.Signal();
+      if (WantsSpilling() || backoff_.is_failing()) changed_.SignalAll();
+      is_first = false;
     }
     for (const std::string& how : news) log_.Altered(how, series);
   }
   const absl::MutexLock lock(&mutex_);
   packing_.reset();
   ShedOld();
-  changed_.SignalAll();
+  WakeAll();
 }
 
 void Outbox::Queue(const OfferedWindow& window, const Profile& profile, Packed packed) {
@@ -230,10 +244,11 @@ std::optional<DeliveryTurn> Outbox::NextTurn() {
     if (std::optional<DeliveryTurn> turn = TakeTurn()) {
       // There may be more, also for threads that do not exist yet.
       if (backoff_.Admits(clock_.Now(), under_way_)) StartDelivering();
+      if (idle_ != 0 && WhenToLook()) turns_.Signal();
       return turn;
     }
     ++idle_;
-    Await(WhenToLook());
+    Await(turns_, WhenToLook());
     --idle_;
   }
   return std::nullopt;
@@ -300,7 +315,8 @@ void Outbox::Deliver(const WaitingParcel& waiting, uint64_t period) {
     } else {
       Drop(waiting, receipt.outcome == Outcome::kRejected ? receipt.reason : "maybe_arrived");
     }
-    changed_.SignalAll();
+    // This thread looks for more itself.
+    if (!Is(Phase::kOpen) || news.failure || news.recovered_after) WakeAll();
   }
   log_.Tell(news, receipt.outcome, parcel.series);
 }

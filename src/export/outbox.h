@@ -59,6 +59,9 @@ class Outbox {
   bool Is(Phase phase) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ == phase; }
   // Waits for a change, at most until `until`.
   void Await(std::optional<MonotonicTime> until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Await(absl::CondVar& change, std::optional<MonotonicTime> until)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::jthread StartThread(void (Outbox::*run)());
   // The threads that pack and look after the spool, unless they run.
   void StartKeeping() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -123,7 +126,11 @@ class Outbox {
   uint64_t next_file_ = 1;
 
   mutable absl::Mutex mutex_;
-  mutable absl::CondVar changed_;
+  absl::CondVar changed_;  // for all threads but those that deliver
+  // For delivering threads that have nothing to do: there are hundreds of parcels in a window, and
+  // to wake all threads for each costs more than to send it. So of those that wait at least one
+  // wakes when the next parcel is due, and each that gets a parcel wakes another if more wait.
+  absl::CondVar turns_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kOpen;
   std::deque<OfferedWindow> windows_ ABSL_GUARDED_BY(mutex_);
   std::optional<OfferedWindow> packing_ ABSL_GUARDED_BY(mutex_);

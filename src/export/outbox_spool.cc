@@ -129,7 +129,7 @@ void Outbox::OpenSpool() {
   const absl::MutexLock lock(&mutex_);
   has_spool_ = true;
   disk_pause_ = {};
-  changed_.SignalAll();
+  WakeAll();
 }
 
 void Outbox::AddFound(uint64_t number) {
@@ -207,7 +207,7 @@ bool Outbox::Spill(std::vector<WaitingParcel> parcels) {
   }
   ledger_.Spooled(file.ticks);
   spooled_.Add(std::move(file));
-  changed_.SignalAll();
+  WakeAll();
   return true;
 }
 
@@ -260,7 +260,7 @@ void Outbox::Admit(const SpooledFiles::Record& record, SpoolFile file) {
   record->parcels = parcels.size();
   spooled_.Opened(record, std::move(file), std::move(parcels));
   StartDelivering();
-  changed_.SignalAll();
+  WakeAll();
 }
 
 void Outbox::SpoolFailed(std::string_view what, const Error& error) {
@@ -287,7 +287,7 @@ std::optional<Parcel> Outbox::Prepare(const SpooledParcel& spooled) {
     --under_way_;
     ledger_.DroppedFromSpool(spooled.ticks, spooled.record->origin, "corrupt");
     spooled_.End(spooled);
-    changed_.SignalAll();
+    WakeAll();
     return std::nullopt;
   }
   Result<void> ready;
@@ -304,7 +304,7 @@ std::optional<Parcel> Outbox::Prepare(const SpooledParcel& spooled) {
   if (!spooled_.PutBack(spooled)) {
     ledger_.DroppedFromSpool(spooled.ticks, spooled.record->origin, spooled.record->given_up);
   }
-  changed_.SignalAll();
+  WakeAll();
   return std::nullopt;
 }
 
@@ -343,7 +343,7 @@ void Outbox::Deliver(const SpooledParcel& spooled, uint64_t period) {
       }
     }
     if (dropped) ledger_.DroppedFromSpool(spooled.ticks, origin, *dropped);
-    changed_.SignalAll();
+    WakeAll();
   }
   if (is_refused) (void)spooled.file->SetState(spooled.index, SpoolState::kDone);
   log_.Tell(news, receipt.outcome, parcel->series);

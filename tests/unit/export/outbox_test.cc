@@ -64,6 +64,62 @@ TEST_F(OutboxTest, DeliversWhatItIsOffered) {
   EXPECT_THAT(log_.Text(), HasSubstr("sink test: the first profile has arrived: "));
 }
 
+TEST_F(OutboxTest, SendsSeveralAtOnceAgainAfterAnOutage) {
+  constexpr int kThreads = 4;
+  constexpr uint64_t kRefused = 40;
+  constexpr uint64_t kHeld = 60;
+  const Clock real;
+  Gate gate;
+  std::atomic<uint64_t> calls = 0;
+  ScriptedSink sink([&](const Parcel&) {
+    const uint64_t call = calls++;
+    if (call == kRefused) return Refused();
+    if (call >= kHeld) gate.Pass();
+    return Taken();
+  });
+  OutboxOptions options;
+  options.name = "test";
+  options.concurrency = kThreads;
+  options.retry = {.min_backoff = milliseconds(1), .max_backoff = milliseconds(5)};
+  Outbox outbox(options, sink, real, log_.log());
+  for (uint64_t i = 0; i < kRefused; ++i) {  // all threads are there before it
+    outbox.Offer(WindowOf(std::vector<Profile>(1, ProfileNamed("a", 1))));
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  outbox.Offer(WindowOf(std::vector<Profile>(100, ProfileNamed("a", 1))));
+  EXPECT_TRUE(Eventually([&] { return gate.waiting() == kThreads; }));
+  gate.Open();
+  EXPECT_TRUE(Eventually([&] { return outbox.counters().ticks.in_memory == 0; }));
+}
+
+// Nobody offers anything at the end: a thread that is not woken, or waits for too long, stays so.
+TEST_F(OutboxTest, ForgetsNobodyWhoWaitsForATurn) {
+  constexpr int kWindows = 60;
+  constexpr int kProfiles = 20;
+  const Clock real;
+  std::atomic<uint64_t> calls = 0;
+  ScriptedSink sink([&](const Parcel&) {
+    const uint64_t call = calls++;
+    if (call % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(call % 500));
+    return call % 50 == 49 ? Refused() : Taken();
+  });
+  OutboxOptions options;
+  options.name = "test";
+  options.concurrency = 8;
+  options.max_windows = kWindows;
+  options.jitter = milliseconds(15);
+  options.retry = {.min_backoff = milliseconds(1), .max_backoff = milliseconds(5)};
+  options.max_refusals = 1000;
+  Outbox outbox(options, sink, real, log_.log());
+  for (int i = 0; i < kWindows; ++i) {
+    outbox.Offer(WindowOf(std::vector<Profile>(kProfiles, ProfileNamed("a", 1))));
+    std::this_thread::sleep_for(milliseconds(i % 8));
+  }
+  EXPECT_TRUE(
+      Eventually([&] { return outbox.counters().ticks.delivered == kWindows * kProfiles; }));
+  EXPECT_TRUE(IsBalanced(outbox.counters()));
+}
+
 TEST_F(OutboxTest, BalancesAtEveryMomentAnybodyLooks) {
   std::atomic<uint64_t> calls = 0;
   ScriptedSink sink([&](const Parcel&) {
