@@ -16,6 +16,7 @@
 
 #include "agent/destinations.h"
 #include "agent/guest.h"
+#include "agent/late_labels.h"
 #include "agent/local_view.h"
 #include "agent/privileges.h"
 #include "agent/process_labels.h"
@@ -42,8 +43,15 @@ constexpr std::chrono::seconds kTimeToSend{2};
 constexpr std::chrono::nanoseconds kStep = std::chrono::seconds(1);
 // For the page's flame graph; an eighth of the memory budget, but not more than this.
 constexpr size_t kMostRecentBytes = size_t{24} << 20;
+constexpr size_t kMostLabelSets = 1000;
 
-Labels AsLabels(std::vector<std::pair<std::string, std::string>> labels) {
+// Of every profile.
+Labels CommonLabels(const AgentConfig& config) {
+  Labels labels = config.labels;
+  const bool has_node = std::ranges::count(labels, "node", &Labels::value_type::first) > 0;
+  if (!has_node && !config.kubernetes.node_name.empty()) {
+    labels.emplace_back("node", config.kubernetes.node_name);
+  }
   std::ranges::sort(labels);
   return labels;
 }
@@ -84,6 +92,7 @@ class Agent {
       : options_(options), config_(std::move(config)) {}
 
   Result<void> OpenProfiler();
+  std::unique_ptr<WindowShipper> MakeShipper();
   Result<void> StartServer();
   void Greet() const;
   void Step();
@@ -103,7 +112,8 @@ class Agent {
   const Clock clock_;
   Log log_{clock_};
   const ServiceManager service_manager_{};
-  ProcessLabels labels_;
+  std::unique_ptr<ContainerDirectory> containers_;  // null: none
+  std::unique_ptr<ProcessLabels> labels_;
   std::unique_ptr<Destinations> destinations_;
   std::unique_ptr<RecentWindows> recent_;
   std::unique_ptr<WindowShipper> shipper_;  // outlives the profiler, which it is attached to
@@ -125,14 +135,28 @@ Result<void> Agent::OpenProfiler() {
   ASSIGN_OR_RETURN(targets_, FindTargets(procfs_, config_.filter));
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
+  containers_ = FollowContainers(config_.kubernetes, log_);
+  labels_ = std::make_unique<ProcessLabels>(kMostLabelSets, containers_.get());
   ASSIGN_OR_RETURN(profiler_, Profiler::Open({.procfs = procfs_,
                                               .frequency = config_.frequency,
                                               .kernel_stacks = config_.kernel_stacks,
                                               .filter = targets_.filter,
                                               .longest_window = config_.window,
-                                              .observer = &labels_,
+                                              .observer = labels_.get(),
                                               .files = std::move(files)}));
   return {};
+}
+
+std::unique_ptr<WindowShipper> Agent::MakeShipper() {
+  WaitingSamples::Options late;
+  if (containers_ != nullptr) {
+    late.relabel = [this](auto sets) { return WithContainerLabels(*containers_, sets); };
+  }
+  const auto ship = [this](const ShippedWindow& window) {
+    recent_->Add(window);
+    destinations_->Offer(window);
+  };
+  return std::make_unique<WindowShipper>(CommonLabels(config_), ship, std::move(late));
 }
 
 Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentConfig config) {
@@ -140,28 +164,27 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
   const AgentConfig& wanted = agent->config_;
   agent->recent_ =
       std::make_unique<RecentWindows>(std::min<size_t>(kMostRecentBytes, wanted.limits.memory / 8));
-  agent->shipper_ = std::make_unique<WindowShipper>(
-      AsLabels(wanted.labels), [agent = agent.get()](const ShippedWindow& window) {
-        agent->recent_->Add(window);
-        agent->destinations_->Offer(window);
-      });
+  // Before any thread, since it changes the environment for gRPC's library.
+  agent->destinations_ = std::make_unique<Destinations>(agent->clock_, agent->log_);
   RETURN_IF_ERROR(agent->OpenProfiler());
+  agent->shipper_ = agent->MakeShipper();
   agent->guest_ = std::make_unique<Guest>(GuestLimits(wanted), [agent = agent.get()] {
     OwnUse use = MeasureOwnUse(agent->procfs_, Pid(static_cast<uint32_t>(::getpid())));
     use.ticks = agent->profiler_->stats().sampler.tick_time;
     return use;
   });
-  agent->destinations_ = std::make_unique<Destinations>(agent->clock_, agent->log_);
   ASSIGN_OR_RETURN(Destinations::Plan sinks,
                    agent->destinations_->Prepare(wanted.sinks, DeliveryOf(wanted)));
   agent->destinations_->Apply(std::move(sinks));
-  agent->view_ = std::make_unique<LocalView>(LocalView::Parts{.profiler = *agent->profiler_,
-                                                              .shipper = *agent->shipper_,
-                                                              .recent = *agent->recent_,
-                                                              .destinations = *agent->destinations_,
-                                                              .guest = *agent->guest_,
-                                                              .clock = agent->clock_},
-                                             LocalView::Facts{});
+  agent->view_ =
+      std::make_unique<LocalView>(LocalView::Parts{.profiler = *agent->profiler_,
+                                                   .shipper = *agent->shipper_,
+                                                   .recent = *agent->recent_,
+                                                   .destinations = *agent->destinations_,
+                                                   .guest = *agent->guest_,
+                                                   .containers = agent->containers_.get(),
+                                                   .clock = agent->clock_},
+                                  LocalView::Facts{});
   agent->PublishFacts();
   RETURN_IF_ERROR(agent->StartServer());
   agent->consumer_ =
@@ -319,12 +342,17 @@ Result<void> Agent::TakeOver(AgentConfig next) {
   if (next.kernel_stacks != config_.kernel_stacks) {
     return Fail(ErrorCode::kUnsupported, "kernel_stacks cannot change while the agent runs");
   }
+  if (next.kubernetes.mode != config_.kubernetes.mode ||
+      next.kubernetes.cri_socket != config_.kubernetes.cri_socket) {
+    return Fail(ErrorCode::kUnsupported,
+                "kubernetes.mode and kubernetes.cri_socket cannot change while the agent runs");
+  }
   RETURN_IF_ERROR(CheckSampleRate(procfs_, next.frequency));
   ASSIGN_OR_RETURN(Destinations::Plan sinks, destinations_->Prepare(next.sinks, DeliveryOf(next)));
   RETURN_IF_ERROR(ChangeSampling(next));
   destinations_->Apply(std::move(sinks));
   profiler_->SetPeriod(consumer_, {.length = next.window, .aligned = true});
-  shipper_->SetLabels(AsLabels(next.labels));
+  shipper_->SetLabels(CommonLabels(next));
   guest_->SetLimits(GuestLimits(next));
   const ServerConfig before = std::exchange(config_, std::move(next)).server;
   const Result<void> served = ChangeServer(before);
@@ -358,6 +386,7 @@ Result<void> Agent::ChangeServer(const ServerConfig& before) {
 
 void Agent::PublishFacts() {
   facts_.config = config_;
+  facts_.labels = CommonLabels(config_);
   facts_.missing_cgroups = targets_.missing;
   view_->SetFacts(facts_);
 }

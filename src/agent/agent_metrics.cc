@@ -162,6 +162,27 @@ void AddLeftSpools(const LeftSpools::Counters& left, MetricList& list) {
            "of what went, windows whose ticks are not all known");
 }
 
+void AddContainers(const AgentCounters& counters, MetricList& list) {
+  if (!counters.containers) return;
+  const ContainerDirectory::Counters& containers = *counters.containers;
+  constexpr const char* kContainers = "containers";
+  constexpr const char* kHelp =
+      "containers and sandboxes of pods; state known: the container runtime has told of it, "
+      "awaited: it is being asked for, unknown: the runtime does not know it, or cannot be asked";
+  list.Add(kContainers, containers.known, kHelp, {{"state", "known"}});
+  list.Add(kContainers, containers.awaited, kHelp, {{"state", "awaited"}});
+  list.Add(kContainers, containers.unknown, kHelp, {{"state", "unknown"}});
+  list.Add("container_listings_total", containers.listings,
+           "times that the container runtime was asked for all of its containers");
+  list.Add("container_listing_failures_total", containers.failures, "of these: in vain");
+  const WaitingSamples::Counters& waiting = counters.shipped.waiting;
+  list.Add("waiting_samples", waiting.waiting,
+           "ticks that wait until the container runtime has told of their container");
+  list.Add("late_samples_total", waiting.late, "ticks that have waited so");
+  list.Add("late_unknown_samples_total", waiting.in_vain,
+           "of these: the runtime did not tell in time");
+}
+
 void AddGuest(const AgentCounters& counters, MetricList& list) {
   const Guest::Status& guest = counters.guest;
   list.Add("process_cpu_seconds_total", Seconds(guest.use.cpu).count(),
@@ -196,6 +217,7 @@ std::vector<Metric> AgentMetrics(const AgentCounters& counters) {
   AddShipping(counters, list);
   for (const Destinations::State& sink : counters.sinks) AddSink(sink, list);
   AddLeftSpools(counters.left_spools, list);
+  AddContainers(counters, list);
   AddGuest(counters, list);
   return std::move(list).Take();
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "agent/destinations.h"
 #include "agent/guest.h"
 #include "agent/window_shipper.h"
+#include "metadata/container_directory.h"
 #include "profiler/profiler_stats.h"
 #include "server/metric.h"
 
@@ -18,6 +20,7 @@ struct AgentCounters {
   WindowShipper::Latency latency;
   std::vector<Destinations::State> sinks;
   LeftSpools::Counters left_spools;
+  std::optional<ContainerDirectory::Counters> containers{};
   uint64_t recent_bytes = 0;  // of windows that are kept for the page
   Guest::Status guest;
   Hertz configured;

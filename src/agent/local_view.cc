@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/late_labels.h"
 #include "agent/profile_collector.h"
 #include "base/clock.h"
 #include "doctor/version.h"
@@ -116,6 +117,9 @@ std::vector<Metric> LocalView::Metrics() {
                        .latency = parts_.shipper.latency(),
                        .sinks = parts_.destinations.states(),
                        .left_spools = parts_.destinations.left_spools(),
+                       .containers = parts_.containers == nullptr
+                                         ? std::nullopt
+                                         : std::optional(parts_.containers->counters()),
                        .recent_bytes = parts_.recent.bytes(),
                        .guest = parts_.guest.status(),
                        .configured = known.config.frequency,
@@ -150,7 +154,7 @@ AgentStatus LocalView::Status() {
   AgentStatus status;
   status.host = HostName();
   status.version = Version();
-  status.labels = known.config.labels;
+  status.labels = known.labels;
   status.sampling = Sampling(known);
   const auto now = parts_.clock.WallNow();
   for (const Destinations::State& sink : parts_.destinations.states()) {
@@ -199,8 +203,13 @@ Result<std::string> LocalView::FlameGraph(std::chrono::seconds span) {
 
 Result<std::string> LocalView::CollectProfile(const ProfileQuery& query,
                                               const std::stop_token& stop) {
-  const Labels labels = facts().config.labels;
+  const Labels labels = facts().labels;
   CollectOptions options{.duration = query.duration, .labels = labels};
+  if (parts_.containers != nullptr) {
+    options.complete = [this](Profile& profile) {
+      AddContainerLabels(*parts_.containers, profile);
+    };
+  }
   if (!query.Everything()) {
     options.keep = [&](const ProfileSample& sample) { return Matches(query, sample, labels); };
   }

@@ -14,6 +14,7 @@
 #include "agent/recent_windows.h"
 #include "agent/window_shipper.h"
 #include "config/agent_config.h"
+#include "metadata/container_directory.h"
 #include "profiler/profiler.h"
 #include "server/agent_view.h"
 
@@ -29,11 +30,13 @@ class LocalView final : public AgentView {
     const RecentWindows& recent;
     const Destinations& destinations;
     const Guest& guest;
+    ContainerDirectory* containers;  // null: none
     const Clock& clock;
   };
   // What the agent's main thread knows, and changes at a reload.
   struct Facts {
     AgentConfig config;
+    Labels labels;  // of every profile
     std::vector<std::string> missing_cgroups;
     std::string reload_error;  // of the last reload; "": it took effect
     uint64_t reloads = 0;

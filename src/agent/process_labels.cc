@@ -51,8 +51,11 @@ LabelSet Named(std::string_view name) {
 
 }  // namespace
 
-ProcessLabels::ProcessLabels(size_t most_sets)
-    : most_sets_(most_sets), kernel_(Named(kKernel)), other_(Named(kOther)) {}
+ProcessLabels::ProcessLabels(size_t most_sets, ContainerDirectory* containers)
+    : most_sets_(most_sets),
+      containers_(containers),
+      kernel_(Named(kKernel)),
+      other_(Named(kOther)) {}
 
 // Asked only where it can be, since asking reads a file of /proc: of those that were there before
 // us, and of children of kernel threads, which are such until they exec a program.
@@ -68,7 +71,9 @@ bool ProcessLabels::IsKernelThread(const SeenProcess& process) const {
 LabelSet ProcessLabels::OnProcess(const SeenProcess& process) {
   if (IsKernelThread(process)) return kernel_;
   if (process.comm.empty()) return process.inherited != nullptr ? process.inherited : other_;
-  return Shared(LabelsOf(GroupOf(process), process.comm));
+  const CgroupIdentity group = GroupOf(process);
+  if (containers_ != nullptr && !group.container_id.empty()) containers_->Find(group.container_id);
+  return Shared(LabelsOf(group, process.comm));
 }
 
 LabelSet ProcessLabels::OfUnknown(Pid pid, std::string_view comm) {

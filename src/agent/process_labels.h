@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "metadata/cgroup_identity.h"
+#include "metadata/container_directory.h"
 #include "process/process_observer.h"
 #include "pyrometer/labels.h"
 
@@ -21,9 +22,11 @@ namespace pyrometer {
 //   systemd_unit  the same service, or for sessions and scopes the slice they are in
 //   container_id  of the innermost container that it is in; then without systemd_unit
 //
-// The last two where there are such. Each label set is a profile of its own for every server, so
-// their number is bounded: beyond `most_sets` the others are one, "other". Called with the
-// tracker's lock held, like every ProcessObserver.
+// The last two where there are such. Those of containers become the names of Kubernetes when
+// profiles are made, see late_labels.h; here they are looked up early, so that they are known by
+// then. Each label set is a profile of its own for every server, so their number is bounded: beyond
+// `most_sets` the others are one, "other". Called with the tracker's lock held, like every
+// ProcessObserver.
 class ProcessLabels final : public ProcessObserver {
  public:
   static constexpr std::string_view kServiceName = "service_name";
@@ -32,7 +35,8 @@ class ProcessLabels final : public ProcessObserver {
   static constexpr std::string_view kKernel = "kernel";
   static constexpr std::string_view kOther = "other";
 
-  explicit ProcessLabels(size_t most_sets = 1000);
+  // `containers` may be null, and outlives this.
+  explicit ProcessLabels(size_t most_sets = 1000, ContainerDirectory* containers = nullptr);
 
   LabelSet OnProcess(const SeenProcess& process) override;
   LabelSet OfUnknown(Pid pid, std::string_view comm) override;
@@ -44,6 +48,7 @@ class ProcessLabels final : public ProcessObserver {
   bool IsKernelThread(const SeenProcess& process) const;
 
   const size_t most_sets_;
+  ContainerDirectory* const containers_;
   const LabelSet kernel_;
   const LabelSet other_;
   // Held as long as a process or sample has them; a set that nobody bears any more makes room.

@@ -45,6 +45,7 @@ Result<Profile> CollectProfile(Profiler& profiler, const CollectOptions& options
                 "the profile was not named in time: the agent is behind; try again");
   }
   Profile profile = std::move(adder).Finish();
+  if (options.complete) options.complete(profile);
   if (options.keep) {
     std::erase_if(profile.samples, [&](const ProfileSample& s) { return !options.keep(s); });
   }

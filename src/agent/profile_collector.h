@@ -42,6 +42,7 @@ class PeriodAdder final : public WindowConsumer {
 struct CollectOptions {
   std::chrono::nanoseconds duration{};
   Labels labels;                                                // on every sample
+  std::function<void(Profile&)> complete{};                     // labels that are known only now
   std::function<bool(const ProfileSample&)> keep{};             // null: all
   std::chrono::nanoseconds patience{std::chrono::seconds(10)};  // for naming, after the end
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/window_shipper.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
@@ -17,8 +19,8 @@ void CountSamples(const Profile& profile, WindowShipper::Counters& counters) {
 
 }  // namespace
 
-WindowShipper::WindowShipper(Labels labels, Ship ship)
-    : ship_(std::move(ship)), labels_(std::move(labels)) {}
+WindowShipper::WindowShipper(Labels labels, Ship ship, WaitingSamples::Options late)
+    : ship_(std::move(ship)), waiting_(std::move(late)), labels_(std::move(labels)) {}
 
 void WindowShipper::SetLabels(Labels labels) {
   const absl::MutexLock lock(&mutex_);
@@ -46,22 +48,42 @@ void WindowShipper::Consume(const Delivery& delivery) {
 
 void WindowShipper::EndPeriod() {
   if (builder_) Finish();
+  const MonotonicTime begin = MonotonicNow();
+  if (std::vector<Profile> rest = waiting_.TakeAll(); !rest.empty()) Send(std::move(rest), begin);
+}
+
+std::vector<Profile> WindowShipper::TakePeriod() {
+  std::vector<Profile> profiles;
+  const Accounting missed = std::exchange(missed_, {});
+  for (Profile& whole : std::move(*builder_).FinishByEvents()) {
+    whole.accounting += missed;
+    std::ranges::move(waiting_.Split(std::move(whole)), std::back_inserter(profiles));
+  }
+  builder_.reset();
+  return profiles;
 }
 
 void WindowShipper::Finish() {
   const MonotonicTime begin = MonotonicNow();
-  auto profiles = std::make_shared<std::vector<Profile>>(std::move(*builder_).FinishByLabels());
-  builder_.reset();
-  const Accounting missed = std::exchange(missed_, {});
-  for (Profile& profile : *profiles) profile.accounting += missed;
+  std::vector<Profile> earlier = waiting_.TakeReady();
+  std::vector<Profile> profiles = TakePeriod();
+  std::ranges::move(earlier, std::back_inserter(profiles));
+  {
+    const absl::MutexLock lock(&mutex_);
+    ++counters_.periods;
+  }
+  Send(std::move(profiles), begin);
+}
+
+void WindowShipper::Send(std::vector<Profile> profiles, MonotonicTime begin) {
   {
     const absl::MutexLock lock(&mutex_);
     latency_.built.Add(Between(begin, MonotonicNow()));
-    ++counters_.periods;
-    counters_.profiles += profiles->size();
-    for (const Profile& profile : *profiles) CountSamples(profile, counters_);
+    counters_.profiles += profiles.size();
+    counters_.waiting = waiting_.counters();
+    for (const Profile& profile : profiles) CountSamples(profile, counters_);
   }
-  ship_(profiles);
+  ship_(std::make_shared<const std::vector<Profile>>(std::move(profiles)));
 }
 
 WindowShipper::Counters WindowShipper::counters() const {

@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "agent/waiting_samples.h"
 #include "base/latency_histogram.h"
 #include "profile/profile_builder.h"
 #include "profiler/window_consumer.h"
@@ -23,8 +24,9 @@ namespace pyrometer {
 using ShippedWindow = std::shared_ptr<const std::vector<Profile>>;
 
 // Makes profiles of the engine's windows: a period becomes one profile for each label set. A period
-// in which the frequency changes becomes two, since a profile has one. Consume() runs on the
-// engine's thread for this consumer; the rest is thread-safe.
+// in which the frequency changes becomes two, since a profile has one. Samples whose labels are not
+// known yet go with a later period. Consume() runs on the engine's thread for this consumer; the
+// rest is thread-safe.
 class WindowShipper final : public WindowConsumer {
  public:
   struct Counters {
@@ -33,20 +35,22 @@ class WindowShipper final : public WindowConsumer {
     uint64_t samples = 0;                     // ticks in them
     std::array<uint64_t, kStackEnds> ends{};  // the same by how their stacks ended
     uint64_t missed = 0;  // ticks of windows that came too fast for us; see Delivery::missed
+    WaitingSamples::Counters waiting{};
   };
   struct Latency {
     LatencyHistogram named;  // from the end of a window until it was named and here
     LatencyHistogram built;  // making a period's profiles
   };
-  // Takes a period's profiles; must not wait. Called on the consumer's thread.
+  // Takes a period's profiles, and after them those of earlier ones that had to wait; must not wait
+  // itself. Called on the consumer's thread.
   using Ship = std::function<void(const ShippedWindow&)>;
 
-  WindowShipper(Labels labels, Ship ship);
+  WindowShipper(Labels labels, Ship ship, WaitingSamples::Options late = {});
 
   void Consume(const Delivery& delivery) override;
 
-  // Ships what there is of a period whose end never came, if anything. REQUIRES: Consume is not
-  // called any more.
+  // Ships what there is of a period whose end never came, and what waits, if anything. REQUIRES:
+  // Consume is not called any more.
   void EndPeriod();
 
   // The labels of all profiles from the next period on.
@@ -62,13 +66,16 @@ class WindowShipper final : public WindowConsumer {
   std::optional<End> last_end() const;
 
  private:
+  std::vector<Profile> TakePeriod();
   void Finish();
+  void Send(std::vector<Profile> profiles, MonotonicTime begin);
 
   const Ship ship_;
   // Owned by the consumer's thread.
   std::optional<ProfileBuilder> builder_;
   Hertz frequency_{};
   Accounting missed_;
+  WaitingSamples waiting_;
 
   mutable absl::Mutex mutex_;
   Labels labels_ ABSL_GUARDED_BY(mutex_);

@@ -102,6 +102,21 @@ struct LimitsConfig {
   bool operator==(const LimitsConfig&) const = default;
 };
 
+enum class KubernetesMode {
+  kAuto,  // kCri, where there is such a container runtime
+  kCri,   // asks the node's container runtime
+  kOff,
+};
+
+// How labels of pods are found.
+struct KubernetesConfig {
+  KubernetesMode mode = KubernetesMode::kAuto;
+  std::string node_name{};   // "": not known
+  std::string cri_socket{};  // "": wherever one is found
+
+  bool operator==(const KubernetesConfig&) const = default;
+};
+
 // Where profiles go if nothing is configured: a directory of files, for the last week.
 SinkConfig DefaultSink();
 
@@ -116,6 +131,7 @@ struct AgentConfig {
   ServerConfig server;
   SpoolConfig spool;
   LimitsConfig limits;
+  KubernetesConfig kubernetes;
   std::vector<SinkConfig> sinks;  // none: profiles are only scraped
 };
 

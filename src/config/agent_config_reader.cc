@@ -80,6 +80,25 @@ void ReadLimits(ConfigSection section, LimitsConfig& limits) {
   section.RefuseOthers();
 }
 
+// Of the modes that there will be, these are there.
+ValueKind<KubernetesMode> Mode() {
+  return OneOf<KubernetesMode>({{"auto", KubernetesMode::kAuto},
+                                {"cri", KubernetesMode::kCri},
+                                {"off", KubernetesMode::kOff}});
+}
+
+void ReadKubernetes(ConfigSection section, const Environment& environment,
+                    KubernetesConfig& kubernetes) {
+  section.Read("mode", kubernetes.mode, Mode());
+  // The DaemonSet sets it; elsewhere there is no such variable, which is no mistake.
+  kubernetes.node_name = environment("NODE_NAME").value_or("");
+  section.Read("node_name", kubernetes.node_name, AnyText());
+  section.Read("cri_socket", kubernetes.cri_socket, AbsolutePathOrNothing());
+  const Result<void> node = CheckLabel("node", kubernetes.node_name);
+  if (!kubernetes.node_name.empty() && !node) section.Complain("node_name", node.error().message());
+  section.RefuseOthers();
+}
+
 }  // namespace
 
 AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
@@ -93,6 +112,7 @@ AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
   ReadServer(section.Section("server"), config.server);
   ReadSpool(section.Section("spool"), config.spool);
   ReadLimits(section.Section("limits"), config.limits);
+  ReadKubernetes(section.Section("kubernetes"), reading.environment, config.kubernetes);
   config.sinks = ReadSinks(section);
   section.RefuseOthers();
   return config;

@@ -75,6 +75,15 @@ std::string ServerText(const ServerConfig& server) {
                      server.bearer_token_file.empty() ? "" : ", bearer token");
 }
 
+std::string PodsText(const KubernetesConfig& kubernetes) {
+  if (kubernetes.mode == KubernetesMode::kOff) return "no labels of pods";
+  std::string text = fmt::format(
+      "labels of pods from the container runtime{}",
+      kubernetes.cri_socket.empty() ? ", where there is one" : " at " + kubernetes.cri_socket);
+  if (!kubernetes.node_name.empty()) text += ", node=" + kubernetes.node_name;
+  return text;
+}
+
 }  // namespace
 
 std::string Describe(const AgentConfig& config) {
@@ -88,6 +97,7 @@ std::string Describe(const AgentConfig& config) {
     labels.push_back(fmt::format("{}={}", name, value));
   }
   if (!labels.empty()) text += Line("labels", fmt::format("{}", fmt::join(labels, " ")));
+  text += Line("pods", PodsText(config.kubernetes));
   text += Line("server", ServerText(config.server));
   for (const SinkConfig& sink : config.sinks) {
     text += Line("sink", fmt::format("{}: {}", sink.name, SinkText(sink)));

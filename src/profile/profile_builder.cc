@@ -87,14 +87,6 @@ Labels WithoutNamesOf(const Labels& own, const Labels& labels) {
   return rest;
 }
 
-// `own` and `set`, which has other names.
-Labels Merge(const Labels& own, const LabelSet& set) {
-  if (set == nullptr) return own;
-  Labels merged;
-  std::ranges::merge(own, *set, std::back_inserter(merged));
-  return merged;
-}
-
 // One LabelSet for all that have the same labels besides the user's, which win over those of the
 // same name; null for those without any.
 class LabelSets {
@@ -114,33 +106,6 @@ class LabelSets {
  private:
   absl::flat_hash_map<LabelSet, LabelSet, LabelsHash, LabelsEqual> known_;  // as they came
   absl::flat_hash_set<LabelSet, LabelsHash, LabelsEqual> distinct_;
-};
-
-// The samples of one label set and event, with the locations that they need.
-class ProfilePart {
- public:
-  ProfilePart(const Profile& facts, const Entry& first) : profile_(facts) {
-    profile_.event = first.event;
-    profile_.value_types = ValueTypeList(first.event);
-    profile_.labels = Merge(facts.labels, first.sample.labels);
-  }
-
-  void Add(ProfileSample sample, const std::vector<LocationRef>& locations) {
-    for (uint32_t& id : sample.stack) {
-      const auto [own, added] =
-          own_ids_.try_emplace(id, static_cast<uint32_t>(profile_.locations.size()));
-      if (added) profile_.locations.push_back(locations[id]);
-      id = own->second;
-    }
-    sample.labels = nullptr;
-    profile_.samples.push_back(std::move(sample));
-  }
-
-  Profile Finish() && { return std::move(profile_); }
-
- private:
-  Profile profile_;
-  absl::flat_hash_map<uint32_t, uint32_t> own_ids_;  // of locations
 };
 
 // The frames of one stack of a window as indices of FrameNames.
@@ -243,19 +208,20 @@ Profile ProfileBuilder::Finish() && {
   return profile;
 }
 
-std::vector<Profile> ProfileBuilder::FinishByLabels() && {
+std::vector<Profile> ProfileBuilder::FinishByEvents() && {
   const std::vector<LocationRef> locations = std::move(state_->names).Finish();
-  absl::flat_hash_map<std::pair<const Labels*, EventKind>, size_t> known;
-  std::vector<ProfilePart> parts;
-  for (Entry& entry : state_->entries) {
-    const auto [at, added] =
-        known.try_emplace(std::pair(entry.sample.labels.get(), entry.event), parts.size());
-    if (added) parts.emplace_back(state_->facts, entry);
-    parts[at->second].Add(std::move(entry.sample), locations);
-  }
+  absl::flat_hash_map<EventKind, size_t> known;
   std::vector<Profile> profiles;
-  profiles.reserve(parts.size());
-  for (ProfilePart& part : parts) profiles.push_back(std::move(part).Finish());
+  for (Entry& entry : state_->entries) {
+    const auto [at, added] = known.try_emplace(entry.event, profiles.size());
+    if (added) {
+      Profile& profile = profiles.emplace_back(state_->facts);
+      profile.event = entry.event;
+      profile.value_types = ValueTypeList(entry.event);
+      profile.locations = locations;
+    }
+    profiles[at->second].samples.push_back(std::move(entry.sample));
+  }
   return profiles;
 }
 

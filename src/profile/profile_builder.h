@@ -36,11 +36,9 @@ class ProfileBuilder {
   // REQUIRES: all samples are of one event kind.
   Profile Finish() &&;
 
-  // The same as one profile for each label set and event kind that has samples. Where the options
-  // and a process have a label of the same name, the options' wins: what the user said is on every
-  // profile, whatever a process calls itself. Each profile has the accounting of all windows, since
-  // lost and filtered samples have no labels.
-  std::vector<Profile> FinishByLabels() &&;
+  // The same as one profile for each event kind that has samples; see SplitByLabels() for more.
+  // Each has the accounting of all windows, since lost and filtered samples are of no event.
+  std::vector<Profile> FinishByEvents() &&;
 
  private:
   struct State;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -78,6 +79,24 @@ TEST(ProcessLabels, TellsTheContainer) {
   const InCgroup process("0::/system.slice/docker-" + id + ".scope\n");
   EXPECT_EQ(*labels.OnProcess(process.Seen("mongod")),
             (Labels{{"container_id", id}, {"service_name", "mongod"}}));
+}
+
+// Never has any containers.
+class NoContainers final : public ContainerSource {
+ public:
+  Result<std::vector<ContainerMetadata>> List() override {
+    return std::vector<ContainerMetadata>();
+  }
+  void Cancel() override {}
+};
+
+TEST(ProcessLabels, LooksUpAContainerAsSoonAsItIsSeen) {
+  ContainerDirectory containers({}, std::make_unique<NoContainers>());
+  ProcessLabels labels(1000, &containers);
+  labels.OnProcess(InCgroup("0::/system.slice/cron.service\n").Seen("cron"));
+  EXPECT_EQ(containers.counters().awaited, 0);
+  labels.OnProcess(InCgroup("0::/docker/" + std::string(64, 'a') + "\n").Seen("sh"));
+  EXPECT_EQ(containers.counters().awaited, 1);
 }
 
 TEST(ProcessLabels, LeavesAProcessThatEndedWhereItsParentWas) {

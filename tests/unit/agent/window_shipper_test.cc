@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,6 +97,44 @@ TEST_F(WindowShipperTest, ShipsWhatThereIsOfAPeriodWhoseEndNeverCame) {
   EXPECT_THAT(Services(shipped_[0]), ElementsAre(Pair("nginx", 3)));
   shipper_.EndPeriod();
   EXPECT_EQ(shipped_.size(), 1);
+}
+
+TEST_F(WindowShipperTest, ShipsSamplesOnceTheirLabelsAreKnown) {
+  bool known = false;
+  const auto relabel = [&known](std::span<const LabelSet> sets) {
+    std::vector<std::optional<LabelSet>> answers;
+    for (const LabelSet& labels : sets) {
+      const bool waits = !known && labels->front().second == "redis";
+      answers.push_back(waits ? std::nullopt : std::optional(labels));
+    }
+    return answers;
+  };
+  WindowShipper shipper({}, [this](const ShippedWindow& window) { shipped_.push_back(window); },
+                        {.relabel = relabel, .most_periods = 9});
+  const auto consume = [&shipper](int second) {
+    NamedWindow window = EmptyWindow(second);
+    AddSamples(window, "nginx", 1);
+    AddSamples(window, "redis", 2);
+    shipper.Consume({.window = std::make_shared<const NamedWindow>(std::move(window)),
+                     .ends_period = true,
+                     .missed = {}});
+  };
+  consume(1);
+  EXPECT_THAT(Services(shipped_.back()), ElementsAre(Pair("nginx", 1)));
+  EXPECT_EQ(shipper.counters().samples, 1);
+  EXPECT_EQ(shipper.counters().waiting.waiting, 2);
+  known = true;
+  consume(2);
+  EXPECT_THAT(Services(shipped_.back()),
+              ElementsAre(Pair("nginx", 1), Pair("redis", 2), Pair("redis", 2)));
+  EXPECT_NE(shipped_.back()->at(1).begin, shipped_.back()->at(2).begin);
+  EXPECT_EQ(shipper.counters().samples, 6);
+  EXPECT_EQ(shipper.counters().waiting.waiting, 0);
+  known = false;
+  consume(3);
+  shipper.EndPeriod();
+  EXPECT_THAT(Services(shipped_.back()), ElementsAre(Pair("redis", 2)));
+  EXPECT_EQ(shipper.counters().samples, 9);
 }
 
 TEST_F(WindowShipperTest, CountsTheTicksOfWindowsThatItMissed) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "config/agent_options.h"
@@ -15,7 +16,9 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::string DescriptionOf(std::string_view text) {
-  const Environment environment = [](const std::string&) { return "hunter2"; };
+  const Environment environment = [](const std::string& name) {
+    return name == "P" ? std::optional<std::string>("hunter2") : std::nullopt;
+  };
   return Describe(*ParseAgentConfig(text, "p.yaml", environment));
 }
 
@@ -23,6 +26,7 @@ TEST(Describe, TellsWhatHappensByDefault) {
   EXPECT_EQ(DescriptionOf(""),
             "  samples   99 Hz on every CPU, windows of 10s, with kernel stacks\n"
             "  of        every process\n"
+            "  pods      labels of pods from the container runtime, where there is one\n"
             "  server    127.0.0.1:4041 (no TLS)\n"
             "  sink      file: /var/lib/pyrometer/profiles (files, at most 1GiB, 168h)\n"
             "  spool     /var/lib/pyrometer/spool (at most 1GiB, 24h)\n"
@@ -48,6 +52,12 @@ sinks:
   EXPECT_THAT(text, HasSubstr("parca:7070 (parca, gRPC, no TLS, bearer token)\n"));
   EXPECT_THAT(text, HasSubstr("http://c:4318 (otlp, HTTP, no TLS, at least once)\n"));
   EXPECT_THAT(text, Not(HasSubstr("hunter2")));
+}
+
+TEST(Describe, TellsWherePodsAreFound) {
+  EXPECT_THAT(DescriptionOf("kubernetes: {cri_socket: /run/x.sock, node_name: n1}"),
+              HasSubstr("from the container runtime at /run/x.sock, node=n1\n"));
+  EXPECT_THAT(DescriptionOf("kubernetes: {mode: off}"), HasSubstr("pods      no labels of pods\n"));
 }
 
 TEST(Describe, SaysSoIfNothingIsSent) {

@@ -86,6 +86,30 @@ limits: { cpu: 2.5%, memory: 1GiB }
   EXPECT_EQ(config.limits.memory, uint64_t{1} << 30);
 }
 
+TEST(ParseAgentConfig, ReadsWherePodsAreFound) {
+  EXPECT_EQ(Parse("").kubernetes, KubernetesConfig());
+  const AgentConfig config =
+      Parse("kubernetes: { mode: cri, node_name: n1, cri_socket: /run/x.sock }");
+  EXPECT_EQ(config.kubernetes,
+            (KubernetesConfig{
+                .mode = KubernetesMode::kCri, .node_name = "n1", .cri_socket = "/run/x.sock"}));
+  EXPECT_EQ(Parse("kubernetes: { mode: off }").kubernetes.mode, KubernetesMode::kOff);
+}
+
+TEST(ParseAgentConfig, TakesTheNodesNameFromTheEnvironment) {
+  const auto name_of = [](std::string_view text) {
+    return ParseAgentConfig(text, "p.yaml",
+                            [](const std::string& name) {
+                              return name == "NODE_NAME" ? std::optional<std::string>("n2")
+                                                         : std::nullopt;
+                            })
+        ->kubernetes.node_name;
+  };
+  EXPECT_EQ(name_of(""), "n2");
+  EXPECT_EQ(name_of("kubernetes: {node_name: n1}"), "n1");
+  EXPECT_EQ(name_of("kubernetes: {node_name: ''}"), "");
+}
+
 TEST(ParseAgentConfig, ReadsTheServerAndTheSpool) {
   const AgentConfig config = Parse(R"(
 server: { listen: "[::]:0", bearer_token_file: /t, tls: { cert_file: /c, key_file: /k } }

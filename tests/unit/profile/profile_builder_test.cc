@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "profile/label_split.h"
 #include "tests/unit/profile/made_profile.h"
 
 namespace pyrometer {
@@ -261,7 +263,15 @@ TEST(ProfileBuilder, OfNoWindowMakesAnEmptyProfile) {
   const Profile profile = MakeBuilder().Finish();
   EXPECT_THAT(profile.samples, IsEmpty());
   EXPECT_EQ(profile.value_types.size(), 2);
-  EXPECT_THAT(MakeBuilder().FinishByLabels(), IsEmpty());
+  EXPECT_THAT(MakeBuilder().FinishByEvents(), IsEmpty());
+}
+
+std::vector<Profile> FinishByLabels(ProfileBuilder builder) {
+  std::vector<Profile> profiles;
+  for (Profile& profile : std::move(builder).FinishByEvents()) {
+    std::ranges::move(SplitByLabels(std::move(profile)).ready, std::back_inserter(profiles));
+  }
+  return profiles;
 }
 
 TEST(ProfileBuilder, MakesAProfileForEachLabelSet) {
@@ -274,7 +284,7 @@ TEST(ProfileBuilder, MakesAProfileForEachLabelSet) {
       .AddSample(kReusedPid, "u", 4);
   made.window().accounting.exported = 7;
   builder.Add(made.named());
-  const std::vector<Profile> profiles = std::move(builder).FinishByLabels();
+  const std::vector<Profile> profiles = FinishByLabels(std::move(builder));
   ASSERT_EQ(profiles.size(), 3);
   EXPECT_THAT(profiles[0].labels, ElementsAre(Pair("pod", "blue"), Pair("team", "db")));
   EXPECT_THAT(profiles[1].labels, ElementsAre(Pair("pod", "red"), Pair("team", "db")));
@@ -297,7 +307,7 @@ TEST(ProfileBuilder, MakesAProfileForEachEventKind) {
   made.window().samples[1].event = kOther;
   ProfileBuilder builder = MakeBuilder();
   builder.Add(made.named());
-  const std::vector<Profile> profiles = std::move(builder).FinishByLabels();
+  const std::vector<Profile> profiles = FinishByLabels(std::move(builder));
   ASSERT_EQ(profiles.size(), 2);
   EXPECT_EQ(profiles[0].event, EventKind::kCpuClock);
   EXPECT_EQ(profiles[0].samples[0].count, 1);
@@ -311,7 +321,7 @@ TEST(ProfileBuilder, LetsTheUsersLabelWin) {
                   .AddStack({User(1, "leaf")})
                   .AddSample(kProcess, "t", 1, MakeLabels({{"pod", "blue"}, {"team", "other"}}))
                   .named());
-  EXPECT_THAT(std::move(builder).FinishByLabels().at(0).labels,
+  EXPECT_THAT(FinishByLabels(std::move(builder)).at(0).labels,
               ElementsAre(Pair("pod", "blue"), Pair("team", "db")));
 }
 
@@ -325,7 +335,7 @@ TEST(ProfileBuilder, MakesOneProfileOfSetsThatTheUsersLabelsMakeEqual) {
                   .AddSample(kReusedPid, "t", 8, MakeLabels({{"team", "other"}}))
                   .AddSample(kReusedPid, "t", 16)
                   .named());
-  const std::vector<Profile> profiles = std::move(builder).FinishByLabels();
+  const std::vector<Profile> profiles = FinishByLabels(std::move(builder));
   ASSERT_EQ(profiles.size(), 2);
   EXPECT_THAT(profiles[0].labels, ElementsAre(Pair("pod", "blue"), Pair("team", "db")));
   EXPECT_THAT(profiles[1].labels, ElementsAre(Pair("team", "db")));

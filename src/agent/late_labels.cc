@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/late_labels.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "agent/privileges.h"
+#include "agent/process_labels.h"
+#include "metadata/container_labels.h"
+#include "metadata/cri_client.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr std::string_view kListing = "listing containers";
+
+std::string_view ValueOf(const Labels& labels, std::string_view name) {
+  const auto at = std::ranges::find(labels, name, &Labels::value_type::first);
+  return at == labels.end() ? std::string_view() : std::string_view(at->second);
+}
+
+// That no runtime of Kubernetes is here is news only to those who asked for one.
+bool IsNews(const Error& error, KubernetesMode mode) {
+  return mode == KubernetesMode::kCri ||
+         (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kUnsupported);
+}
+
+}  // namespace
+
+std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config, Log& log) {
+  if (config.mode == KubernetesMode::kOff) return nullptr;
+  ContainerDirectory::Options options;
+  options.told = [&log, mode = config.mode](const Error* error) {
+    if (error == nullptr) {
+      log.Tell(kListing, "works");
+    } else if (IsNews(*error, mode)) {
+      log.Warn(kListing,
+               error->message() + "; until then profiles have container ids, no names of pods");
+    }
+  };
+  CriClient::Options client;
+  client.sockets = config.cri_socket.empty() ? KnownCriSockets() : std::vector{config.cri_socket};
+  return WithoutPrivileges([&] {
+    return std::make_unique<ContainerDirectory>(std::move(options),
+                                                std::make_unique<CriClient>(std::move(client)));
+  });
+}
+
+std::vector<std::optional<LabelSet>> WithContainerLabels(ContainerDirectory& containers,
+                                                         std::span<const LabelSet> sets) {
+  // One answer for all sets of a container.
+  std::map<std::string_view, ContainerDirectory::Answer> answers;
+  std::vector<std::optional<LabelSet>> completed;
+  completed.reserve(sets.size());
+  for (const LabelSet& labels : sets) {
+    const std::string_view id = ValueOf(*labels, ProcessLabels::kContainerId);
+    if (id.empty()) {
+      completed.emplace_back(labels);
+      continue;
+    }
+    const auto [answer, added] = answers.try_emplace(id);
+    if (added) answer->second = containers.Find(id);
+    switch (answer->second.state) {
+      case ContainerDirectory::Answer::State::kKnown:
+        completed.emplace_back(std::make_shared<const Labels>(LabelsOfContainer(
+            *answer->second.metadata, ValueOf(*labels, ProcessLabels::kServiceName))));
+        break;
+      case ContainerDirectory::Answer::State::kAwaited:
+        completed.emplace_back(std::nullopt);
+        break;
+      case ContainerDirectory::Answer::State::kUnknown:
+        completed.emplace_back(labels);
+        break;
+    }
+  }
+  return completed;
+}
+
+void AddContainerLabels(ContainerDirectory& containers, Profile& profile) {
+  absl::flat_hash_map<LabelSet, LabelSet> known;
+  std::vector<LabelSet> sets;
+  for (const ProfileSample& sample : profile.samples) {
+    if (sample.labels != nullptr && known.try_emplace(sample.labels, sample.labels).second) {
+      sets.push_back(sample.labels);
+    }
+  }
+  std::vector<std::optional<LabelSet>> completed = WithContainerLabels(containers, sets);
+  for (size_t i = 0; i < sets.size(); ++i) {
+    if (completed[i]) known[sets[i]] = *std::move(completed[i]);
+  }
+  for (ProfileSample& sample : profile.samples) {
+    if (sample.labels != nullptr) sample.labels = known[sample.labels];
+  }
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metadata/container_labels.h"
+
+#include <map>
+
+#include "base/printable.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr size_t kSuffixLength = 5;  // of a generated name, after its '-'
+
+std::string TextAt(const std::map<std::string, std::string>& texts, const char* key) {
+  const auto at = texts.find(key);
+  return at == texts.end() ? "" : at->second;
+}
+
+// The name of the ReplicaSet, or whatever it was generated from: "web-7c5b" of "web-7c5b-x2x4z".
+std::string_view WithoutSuffix(std::string_view name) {
+  const size_t dash = name.rfind('-');
+  const bool has_suffix = dash != std::string_view::npos && name.size() - dash - 1 == kSuffixLength;
+  return has_suffix ? name.substr(0, dash) : std::string_view();
+}
+
+std::string_view DeploymentOf(std::string_view pod, std::string_view hash) {
+  const std::string_view set = WithoutSuffix(pod);
+  if (hash.empty() || !set.ends_with(hash)) return {};
+  const std::string_view name = set.substr(0, set.size() - hash.size());
+  return name.size() > 1 && name.ends_with('-') ? name.substr(0, name.size() - 1)
+                                                : std::string_view();
+}
+
+std::string_view StatefulSetOf(std::string_view pod) {
+  const size_t dash = pod.rfind('-');
+  if (dash == std::string_view::npos || dash == 0 || dash + 1 == pod.size()) return {};
+  const bool has_number = pod.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
+  return has_number ? pod.substr(0, dash) : std::string_view();
+}
+
+void AddLabel(Labels& labels, std::string_view name, std::string_view value) {
+  if (!value.empty()) labels.emplace_back(name, Printable(value));
+}
+
+}  // namespace
+
+Workload WorkloadOf(const PodMetadata& pod) {
+  const std::string hash = TextAt(pod.labels, "pod-template-hash");
+  if (const std::string_view name = DeploymentOf(pod.name, hash); !name.empty()) {
+    return {.kind = "Deployment", .name = std::string(name)};
+  }
+  if (TextAt(pod.labels, "statefulset.kubernetes.io/pod-name") == pod.name) {
+    if (const std::string_view name = StatefulSetOf(pod.name); !name.empty()) {
+      return {.kind = "StatefulSet", .name = std::string(name)};
+    }
+  }
+  return {};
+}
+
+Labels LabelsOfContainer(const ContainerMetadata& container, std::string_view otherwise) {
+  const PodMetadata& pod = *container.pod;
+  const Workload workload = WorkloadOf(pod);
+  std::string service;
+  for (const std::string& name : {TextAt(pod.annotations, "pyrometer.io/service-name"),
+                                  TextAt(pod.annotations, "pyroscope.io/service_name"),
+                                  TextAt(pod.labels, "app.kubernetes.io/name"), workload.name,
+                                  container.name, std::string(otherwise)}) {
+    if (service.empty()) service = name;
+  }
+  Labels labels;  // by name
+  AddLabel(labels, "container", container.name);
+  AddLabel(labels, "namespace", pod.name_space);
+  AddLabel(labels, "pod", pod.name);
+  AddLabel(labels, "service_name", service);
+  AddLabel(labels, "workload_kind", workload.kind);
+  AddLabel(labels, "workload_name", workload.name);
+  return labels;
+}
+
+}  // namespace pyrometer

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "metadata/container_metadata.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Who knows the containers of this machine.
+class ContainerSource {
+ public:
+  virtual ~ContainerSource() = default;
+
+  // All of them, running or not, for as long as they are remembered there. Takes no longer than
+  // the source's own limit. Errors: kNotFound if there is no runtime; kPermission; kUnsupported if
+  // what runs there does not speak our protocol; anything else may be better at the next try.
+  virtual Result<std::vector<ContainerMetadata>> List() = 0;
+
+  // Ends a List() that is under way, and later ones at once. Any thread.
+  virtual void Cancel() = 0;
+};
+
+}  // namespace pyrometer

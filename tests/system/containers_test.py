@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods of a real containerd, profiled by an agent that learns of them from the runtime alone."""
+
+import contextlib
+import glob
+import os
+import socket
+import threading
+
+import pprof_reader
+from agent_harness import AgentTestCase, pyroscope
+from container_runtime import ContainerRuntime
+from pyrometer_harness import count_where, cpu_ns_of, describe, main, program, samples_of
+from waiting import wait_for
+
+PROGRAMS = {"before", "own", "label", "annotation", "again", "brief"}
+IMAGE = "pyrometer.test/work:1"
+EXITED = 2
+
+
+def labels_of(path):
+    """Of a profile by its directory, "container=a,pod=b.HASH"; none of ours has a comma in it."""
+    series, _, _ = os.path.basename(os.path.dirname(path)).rpartition(".")
+    return dict(pair.split("=") for pair in series.split(","))
+
+
+def program_of(sample):
+    """Whose a sample is: the name of the file of one of its frames."""
+    return next((os.path.basename(m) for m in sample.mappings if m and m.startswith("/")), "")
+
+
+class Relay:
+    """A socket before a runtime's. Each connection gets what the next of `answers` says: None is silence,
+    False the end at once, True all that the runtime says; the last for ever."""
+
+    def __init__(self, path, runtime, answers):
+        self._runtime, self._answers, self._open = runtime, list(answers), []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(path)
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+                self._open.append(client)
+                if answer is False:
+                    client.close()
+                elif answer:
+                    server = socket.socket(socket.AF_UNIX)
+                    server.connect(self._runtime)
+                    self._open.append(server)
+                    for ends in ((client, server), (server, client)):
+                        threading.Thread(target=self._pump, args=ends, daemon=True).start()
+
+    @staticmethod
+    def _pump(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def end(self):
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        for one in (self._listener, *self._open):
+            one.close()
+
+
+class Containers(AgentTestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.runtime = cls.enterClassContext(ContainerRuntime(os.path.join(cls.directory, "runtime")))
+        # Each container's program has a name of its own, by which the tests know whose a sample is.
+        work = {name: program("plain_static") for name in PROGRAMS}
+        cls.runtime.add_image(IMAGE, {**work, "brief": program("short_lived_static")}, ["/before"])
+
+    def start(self, pod, name, *arguments, attempt=0):
+        """A container of this name that runs the program of this name."""
+        container = self.runtime.run_container(pod, name + "-c", IMAGE, ["/" + name, *arguments], attempt)
+        self.addCleanup(self.remove, container)
+        return container
+
+    def remove(self, container):
+        self.runtime.cri.StopContainer(container_id=container)
+        self.runtime.cri.RemoveContainer(container_id=container)
+
+    def pod(self, name, namespace, **more):
+        pod = self.runtime.run_pod(name, namespace, **more)
+        self.addCleanup(self.runtime.cri.RemovePodSandbox, pod_sandbox_id=pod.id)
+        self.addCleanup(self.runtime.cri.StopPodSandbox, pod_sandbox_id=pod.id)
+        return pod
+
+    def start_agent(self, sinks=(), **kubernetes):
+        self.profiles = os.path.join(self.home, "profiles")
+        file = {"type": "file", "directory": self.profiles}
+        return self.agent([file, *sinks], kubernetes={"cri_socket": self.runtime.socket, **kubernetes})
+
+    def relay(self, *answers):
+        path = os.path.join(self.home, "relay.sock")
+        relay = Relay(path, self.runtime.socket, answers)
+        self.addCleanup(relay.end)
+        return path
+
+    def await_work(self, container, seconds=1):
+        pid = self.runtime.pid(container)
+        goal = cpu_ns_of(pid) + seconds * 1e9
+        wait_for(lambda: cpu_ns_of(pid) >= goal, "CPU time of a container")
+
+    def await_exit(self, container):
+        wait_for(lambda: self.runtime.status(container).status.state == EXITED, "a container's end", pause=0.05)
+
+    def delivered(self):
+        """{program: [(labels, sample)]} of all that the agent has written."""
+        by_program = {}
+        for path in glob.glob(self.profiles + "/*/*.pb.gz"):
+            with open(path, "rb") as file:
+                for sample in samples_of(pprof_reader.parse(file.read())):
+                    by_program.setdefault(program_of(sample), []).append((labels_of(path), sample))
+        return by_program
+
+    def assert_labels(self, delivered, labels, functions, least):
+        """All but a thousandth of these samples have exactly these labels, and most are in these functions."""
+        samples = [sample for _, sample in delivered]
+        total = count_where(samples, lambda s: True)
+        self.assertGreaterEqual(total, least)
+        wrong = sum(sample.count for found, sample in delivered if found != labels)
+        self.assertLessEqual(wrong, total / 1000, "%d of %d: %s instead of %s" % (
+            wrong, total, [found for found, _ in delivered if found != labels][:3], labels))  # fmt: skip
+        named = count_where(samples, lambda s: any(map(s.calls, functions)))
+        self.assertGreater(named, 0.95 * total, describe(samples))
+
+    def test_samples_have_the_labels_of_their_pods(self):
+        web = self.pod("web-7c5b8d9f6-x2x4z", "shop", labels={"pod-template-hash": "7c5b8d9f6"})
+        containers = [self.start(web, "before", "0")]
+        receiver = self.receiver("pyroscope")
+        agent = self.start_agent([pyroscope(receiver)], mode="cri", node_name="node-1")
+        own = self.pod("db-0", "shop", labels={"statefulset.kubernetes.io/pod-name": "db-0"},
+                       handler="own-cgroups")  # fmt: skip
+        labelled = self.pod("labelled", "infra", labels={"app.kubernetes.io/name": "collector"})
+        annotated = self.pod("annotated", "infra", labels={"app.kubernetes.io/name": "other"},
+                             annotations={"pyrometer.io/service-name": "chosen"})  # fmt: skip
+        containers += [self.start(own, "own", "0"), self.start(labelled, "label", "0"),
+                       self.start(annotated, "annotation", "0")]  # fmt: skip
+        brief = self.start(labelled, "brief", "300")
+        for attempt in range(2):
+            again = self.start(annotated, "again", "1", attempt=attempt)
+            self.await_exit(again)
+        self.await_exit(brief)
+        for container in containers:
+            self.await_work(container)
+        metrics = agent.metrics()
+        account = agent.stop()
+
+        work = ("seventy", "thirty", "outer")
+        samples = self.delivered()
+        for name, least, functions, labels in (
+            ("before", 50, work, {"namespace": "shop", "pod": "web-7c5b8d9f6-x2x4z", "service_name": "web",
+                                  "workload_kind": "Deployment", "workload_name": "web"}),
+            ("own", 50, work, {"namespace": "shop", "pod": "db-0", "service_name": "db",
+                               "workload_kind": "StatefulSet", "workload_name": "db"}),
+            ("label", 50, work, {"namespace": "infra", "pod": "labelled", "service_name": "collector"}),
+            ("annotation", 50, work, {"namespace": "infra", "pod": "annotated", "service_name": "chosen"}),
+            ("again", 200, work, {"namespace": "infra", "pod": "annotated", "service_name": "chosen"}),
+            ("brief", 20, ("short_work",), {"namespace": "infra", "pod": "labelled",
+                                            "service_name": "collector"}),
+        ):  # fmt: skip
+            with self.subTest(name):
+                labels = {**labels, "container": name + "-c", "node": "node-1"}
+                self.assert_labels(samples[name], labels, functions, least)
+        # runc is in a container's cgroup until it becomes the program, and alone uses shared libraries there.
+        others = {name for name in samples if ".so" not in name} - PROGRAMS - {"pause", "runc", ""}
+        self.assertIn("containerd", others)
+        for name in others:
+            self.assertFalse([labels for labels, _ in samples[name] if "pod" in labels], name)
+        for sink in ("file", "pyroscope"):
+            self.assertTrue(account[sink].balances())
+            self.assertEqual(account[sink].dropped, 0)
+        self.assertEqual(receiver.record()["rejected"], {})
+        self.assertEqual(metrics['pyrometer_containers{state="known"}'], 11)  # 7 and 4 sandboxes
+        self.assertEqual(metrics["pyrometer_container_listing_failures_total"], 0)
+        self.assertLess(metrics["pyrometer_container_listings_total"], 12)
+
+    def test_without_the_runtime_containers_have_their_ids(self):
+        container = self.start(self.pod("lone", "shop"), "before", "0")
+        self.start_agent(mode="off")
+        self.await_work(container)
+        wait_for(lambda: "before" in self.delivered(), "a profile", pause=0.2)
+        labels, _ = self.delivered()["before"][0]
+        self.assertEqual(labels, {"container_id": container, "service_name": "before"})
+
+    def test_samples_wait_for_a_runtime_that_answers_late(self):
+        container = self.start(self.pod("late", "shop"), "before", "0")
+        agent = self.start_agent(mode="cri", cri_socket=self.relay(False, True))
+        wait_for(lambda: agent.metrics()["pyrometer_late_samples_total"] > 0, "late samples", pause=0.2)
+        self.await_work(container)
+        metrics = agent.metrics()
+        account = agent.stop()["file"]
+        labels = {"namespace": "shop", "pod": "late", "container": "before-c", "service_name": "before-c"}
+        self.assert_labels(self.delivered()["before"], labels, ("outer",), least=200)
+        self.assertEqual(metrics["pyrometer_late_unknown_samples_total"], 0)
+        self.assertEqual(metrics["pyrometer_container_listing_failures_total"], 1)
+        self.assertTrue(account.balances())
+        self.assertEqual(account.dropped, 0)
+        self.assertIn("listing containers: ", agent.said())
+
+    def test_a_runtime_that_never_answers_costs_no_more_than_names(self):
+        container = self.start(self.pod("silent", "shop"), "before", "0")
+        agent = self.start_agent(mode="cri", cri_socket=self.relay(None))
+        wait_for(lambda: agent.metrics()["pyrometer_late_unknown_samples_total"] > 0, "samples", pause=0.2)
+        account = agent.stop()["file"]
+        labels = {"container_id": container, "service_name": "before"}
+        self.assert_labels(self.delivered()["before"], labels, ("outer",), least=100)
+        self.assertTrue(account.balances())
+        self.assertEqual(account.dropped, 0)
+
+    def test_a_scrape_asks_for_pods_by_name(self):
+        containers = [self.start(self.pod(name, "shop"), name, "0") for name in ("own", "label")]
+        agent = self.start_agent(mode="cri")
+        for container in containers:
+            self.await_work(container, 0.1)
+        _, profile = agent.get("/debug/pprof/profile?seconds=2&label=pod=own")
+        samples = samples_of(pprof_reader.parse(profile))
+        self.assertGreater(count_where(samples, lambda s: True), 50)
+        self.assertEqual({sample.comm for sample in samples}, {"own"})
+        self.assertEqual({sample.labels["namespace"] for sample in samples}, {"shop"})
+
+
+if __name__ == "__main__":
+    main()

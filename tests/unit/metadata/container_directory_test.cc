@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metadata/container_directory.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace pyrometer {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::StartsWith;
+using namespace std::chrono_literals;
+
+using State = ContainerDirectory::Answer::State;
+using ListResult = Result<std::vector<ContainerMetadata>>;
+
+ListResult Containers(const std::vector<std::string>& ids) {
+  std::vector<ContainerMetadata> list;
+  for (const std::string& id : ids) {
+    list.push_back(
+        {.id = id, .name = "name-of-" + id, .pod = std::make_shared<const PodMetadata>()});
+  }
+  return list;
+}
+
+Error Failure(ErrorCode code = ErrorCode::kIo) {
+  return Error(code, "no luck");
+}
+
+// What a source is asked and says, which a test decides.
+class Script {
+ public:
+  // Answers the next listings so, each one once, the last of all for ever.
+  void Answer(std::vector<ListResult> answers) {
+    const std::lock_guard lock(mutex_);
+    answers_.assign(answers.begin(), answers.end());
+  }
+  void Hold() {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  void Release() {
+    const std::lock_guard lock(mutex_);
+    held_ = false;
+    changed_.notify_all();
+  }
+  // Fails the test if so many listings have not begun within ten seconds.
+  void WaitForListings(int count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, 10s, [&] { return begun_ >= count; }));
+  }
+  int begun() {
+    const std::lock_guard lock(mutex_);
+    return begun_;
+  }
+
+  ListResult Next() {
+    std::unique_lock lock(mutex_);
+    ++begun_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return !held_ || cancelled_; });
+    if (cancelled_) return Failure();
+    ListResult next = answers_.front();
+    if (answers_.size() > 1) answers_.pop_front();
+    return next;
+  }
+  void Cancel() {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<ListResult> answers_{Containers({})};
+  int begun_ = 0;
+  bool held_ = false;
+  bool cancelled_ = false;
+};
+
+class ScriptedSource final : public ContainerSource {
+ public:
+  explicit ScriptedSource(Script& script) : script_(script) {}
+  ListResult List() override { return script_.Next(); }
+  void Cancel() override { script_.Cancel(); }
+
+ private:
+  Script& script_;
+};
+
+class ContainerDirectoryTest : public testing::Test {
+ protected:
+  void Start(const std::function<void(ContainerDirectory::Options&)>& change = {}) {
+    ContainerDirectory::Options options;
+    options.pause = 1ms;
+    options.longest_pause = 5ms;
+    if (change) change(options);
+    directory_.emplace(options, std::make_unique<ScriptedSource>(script_));
+  }
+
+  State StateOf(const std::string& id) { return directory_->Find(id).state; }
+
+  // Fails the test if the state does not become this within ten seconds.
+  void Await(const std::string& id, State state) {
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    while (StateOf(id) != state) {
+      if (std::chrono::steady_clock::now() > end) FAIL() << id;
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+
+  Script script_;
+  std::optional<ContainerDirectory> directory_;
+};
+
+// The thread gets time for a mistake, as much as another one's whole work takes.
+TEST_F(ContainerDirectoryTest, AsksNobodyUntilItIsAsked) {
+  Start();
+  Script other;
+  ContainerDirectory asked({}, std::make_unique<ScriptedSource>(other));
+  asked.Find("a");
+  other.WaitForListings(1);
+  EXPECT_EQ(script_.begun(), 0);
+}
+
+TEST_F(ContainerDirectoryTest, AnswersAtOnceAndLearnsMeanwhile) {
+  script_.Answer({Containers({"a", "b"})});
+  script_.Hold();
+  Start();
+  EXPECT_EQ(StateOf("a"), State::kAwaited);
+  script_.WaitForListings(1);
+  EXPECT_EQ(StateOf("a"), State::kAwaited);
+  script_.Release();
+  Await("a", State::kKnown);
+  EXPECT_EQ(directory_->Find("a").metadata->name, "name-of-a");
+  EXPECT_EQ(StateOf("b"), State::kKnown) << "though nobody had asked for it";
+  EXPECT_EQ(script_.begun(), 1);
+  EXPECT_EQ(directory_->counters().known, 2);
+}
+
+TEST_F(ContainerDirectoryTest, AsksAgainForWhatTheRuntimeHasNotMadeYet) {
+  script_.Answer({Containers({}), Containers({}), Containers({"a"})});
+  Start();
+  EXPECT_EQ(StateOf("a"), State::kAwaited);
+  script_.WaitForListings(3);
+  Await("a", State::kKnown);
+}
+
+TEST_F(ContainerDirectoryTest, StopsAskingForWhatIsOfNoRuntime) {
+  script_.Answer({Containers({"a"})});
+  Start();
+  EXPECT_EQ(StateOf("b"), State::kAwaited);
+  Await("b", State::kUnknown);
+  EXPECT_EQ(script_.begun(), 3);
+  EXPECT_EQ(directory_->counters().unknown, 1);
+  EXPECT_EQ(StateOf("b"), State::kUnknown);
+  // Only the next one that is new makes it list again.
+  StateOf("c");
+  Await("c", State::kUnknown);
+  EXPECT_EQ(script_.begun(), 6);
+}
+
+// A listing that began before may have been made before the container was.
+TEST_F(ContainerDirectoryTest, CountsNoListingThatBeganBeforeTheQuestion) {
+  script_.Answer({Containers({}), Containers({"b"})});
+  script_.Hold();
+  Start([](auto& options) { options.most_misses = 1; });
+  EXPECT_EQ(StateOf("a"), State::kAwaited);
+  script_.WaitForListings(1);
+  EXPECT_EQ(StateOf("b"), State::kAwaited);
+  script_.Release();
+  Await("b", State::kKnown);
+}
+
+TEST_F(ContainerDirectoryTest, LearnsLaterWhatItHadGivenUp) {
+  script_.Answer({Containers({}), Containers({}), Containers({}), Containers({"a", "b"})});
+  Start();
+  StateOf("a");
+  Await("a", State::kUnknown);
+  StateOf("b");
+  Await("b", State::kKnown);
+  EXPECT_EQ(StateOf("a"), State::kKnown);
+}
+
+class NoRuntime : public ContainerDirectoryTest, public testing::WithParamInterface<ErrorCode> {};
+
+TEST_P(NoRuntime, IsNotWaitedForAndNotAskedSoonAgain) {
+  script_.Answer({Failure(GetParam())});
+  Start([](auto& options) { options.longest_pause = 1h; });
+  StateOf("a");
+  Await("a", State::kUnknown);
+  EXPECT_EQ(StateOf("b"), State::kUnknown);
+  EXPECT_EQ(directory_->counters().awaited, 0);
+  directory_.reset();
+  EXPECT_EQ(script_.begun(), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Errors, NoRuntime,
+                         testing::Values(ErrorCode::kNotFound, ErrorCode::kPermission,
+                                         ErrorCode::kUnsupported));
+
+TEST_F(ContainerDirectoryTest, GoesOnAfterFailuresWithoutMakingAnyoneWait) {
+  script_.Answer({Failure(), Failure(), Failure(), Failure(), Containers({"a"})});
+  Start();
+  EXPECT_EQ(StateOf("a"), State::kAwaited);
+  script_.WaitForListings(4);
+  EXPECT_EQ(StateOf("b"), State::kUnknown) << "after three failures";
+  Await("a", State::kKnown);
+  EXPECT_EQ(directory_->counters().failures, 4);
+}
+
+TEST_F(ContainerDirectoryTest, TellsOfFailuresAndOfTheirEnd) {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  script_.Answer({Failure(), Containers({}), Containers({})});
+  Start([&](auto& options) {
+    options.told = [&](const Error* error) {
+      const std::lock_guard lock(mutex);
+      told.push_back(error == nullptr ? "good" : error->message());
+    };
+  });
+  StateOf("a");
+  script_.WaitForListings(4);
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(told, ElementsAre("no luck", "good"));
+}
+
+TEST_F(ContainerDirectoryTest, RemembersWhatHasEndedWhileItIsAskedFor) {
+  script_.Answer({Containers({"a", "b"}), Containers({})});
+  Start([](auto& options) { options.keep = 30ms; });
+  StateOf("a");
+  Await("a", State::kKnown);
+  // New containers make it list again and again.
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  for (int i = 0; directory_->counters().known == 2; ++i) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+    StateOf(fmt::format("new-{}", i));
+    EXPECT_EQ(StateOf("a"), State::kKnown);
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(StateOf("a"), State::kKnown);
+  EXPECT_EQ(directory_->counters().known, 1);
+}
+
+TEST_F(ContainerDirectoryTest, RemembersSoManyAndNoMore) {
+  script_.Answer({Containers({"listed"})});
+  Start([](auto& options) { options.most_containers = 100; });
+  StateOf("listed");
+  Await("listed", State::kKnown);
+  for (int i = 0; i < 1000; ++i) {
+    StateOf(fmt::format("new-{}", i));
+    StateOf("listed");
+    const ContainerDirectory::Counters counters = directory_->counters();
+    ASSERT_LE(counters.known + counters.awaited + counters.unknown, 101);
+  }
+  EXPECT_EQ(StateOf("listed"), State::kKnown);
+}
+
+TEST_F(ContainerDirectoryTest, EndsInTheMiddleOfAListing) {
+  script_.Hold();
+  Start();
+  StateOf("a");
+  script_.WaitForListings(1);
+  directory_.reset();
+}
+
+}  // namespace
+}  // namespace pyrometer
