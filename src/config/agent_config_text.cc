@@ -88,6 +88,9 @@ std::string Describe(const AgentConfig& config) {
     labels.push_back(fmt::format("{}={}", name, value));
   }
   if (!labels.empty()) text += Line("labels", fmt::format("{}", fmt::join(labels, " ")));
+  if (!config.relabel_configs.empty()) {
+    text += Line("rules", fmt::to_string(config.relabel_configs.size()));
+  }
   text += Line("server", ServerText(config.server));
   for (const SinkConfig& sink : config.sinks) {
     text += Line("sink", fmt::format("{}: {}", sink.name, SinkText(sink)));

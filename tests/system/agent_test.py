@@ -195,6 +195,60 @@ class Agent(agent_harness.AgentTestCase):
         self.assertGreaterEqual(account.delivered, 100)
         self.assertEqual(receiver.ticks(), account.delivered)
 
+    def await_services_since_now(self, agent, receiver, more=200):
+        """{service: ticks} of what is sampled from now on, so many at least, in whole windows."""
+        self.await_what_was_sampled(agent, "pyroscope")
+        before = by_service(receiver.record()["samples"])
+        self.await_ticks(receiver, more)
+        self.await_what_was_sampled(agent, "pyroscope")
+        after = by_service(receiver.record()["samples"])
+        return {name: after[name] - before.get(name, 0) for name in after if after[name] > before.get(name, 0)}
+
+    def test_rules_change_labels_and_drop_processes_until_they_change(self):
+        dropped = self.cgroup("pyrometer-dropped-%d" % os.getpid())
+        receiver = self.receiver("pyroscope")
+        rules = [{"source_labels": ["__meta_process_comm"], "regex": "mu", "target_label": "service_name",
+                  "replacement": "renamed"},
+                 {"source_labels": ["__meta_process_executable"], "regex": ".*/python[^/]*",
+                  "target_label": "language", "replacement": "python"},
+                 {"source_labels": ["__meta_cgroup_path"], "regex": "/pyrometer-dropped-.*", "action": "drop"},
+                 {"source_labels": ["__meta_process_comm"], "regex": "xi", "action": "drop"}]  # fmt: skip
+        agent = self.agent([pyroscope(receiver)])
+        processes = [self.busy(name) for name in ("mu", "xi")] + [self.busy("nu", dropped)]
+        self.await_ticks(receiver, 100)
+        services = self.await_services_since_now(agent, receiver)
+        self.assertLessEqual({"mu", "nu", "xi"}, set(services), services)
+
+        # What was seen without rules is seen anew.
+        agent.reload(self.config([pyroscope(receiver)], relabel_configs=rules))
+        services = self.await_services_since_now(agent, receiver)
+        self.assertIn("renamed", services)
+        self.assertFalse({"mu", "nu", "xi"} & set(services), services)
+        series = [one for one in receiver.record()["samples"] if 'service_name="renamed"' in one]
+        self.assertTrue(all('language="python"' in one for one in series), series)
+        self.assertFalse(any("__meta" in one for one in receiver.record()["samples"]))
+
+        # The dropped cgroup is filtered in the kernel; the process that its own name drops after it.
+        filtered, unwanted = 'pyrometer_ticks_total{outcome="filtered"}', "pyrometer_samples_unwanted_total"
+        before = agent.metrics()
+        wait_for(lambda: agent.metrics()[filtered] >= before[filtered] + 50, "ticks of the dropped cgroup", pause=0.1)
+        wait_for(lambda: agent.metrics()[unwanted] >= before[unwanted] + 50, "samples of xi", pause=0.1)
+        on_page = json.loads(agent.get("/api/status")[1])["sampling"]["ticks"]
+        self.assertGreater(on_page["filtered"], before[filtered] + before[unwanted], "both count for who looks")
+        processes[1].kill()
+        processes[1].wait()
+        self.await_what_was_sampled(agent, "pyroscope")
+        without_xi = agent.metrics()[unwanted]
+        self.await_ticks(receiver, 200)
+        self.assertEqual(agent.metrics()[unwanted], without_xi, "nothing of the dropped cgroup comes so far")
+
+        agent.reload(self.config([pyroscope(receiver)], relabel_configs=rules[:1]))
+        services = self.await_services_since_now(agent, receiver)
+        self.assertIn("nu", services)
+        self.assertIn("renamed", services)
+        for account in agent.stop().values():
+            self.assertTrue(account.balances(), account)
+
     def test_samples_only_what_the_filter_names(self):
         receiver = self.receiver("pyroscope")
         self.busy("eta")
