@@ -89,7 +89,8 @@ std::string Describe(const AgentConfig& config) {
   }
   if (!labels.empty()) text += Line("labels", fmt::format("{}", fmt::join(labels, " ")));
   if (!config.relabel_configs.empty()) {
-    text += Line("rules", fmt::to_string(config.relabel_configs.size()));
+    text += Line("rules", fmt::format("{}, which --explain PID shows at work",
+                                      config.relabel_configs.size()));
   }
   text += Line("server", ServerText(config.server));
   for (const SinkConfig& sink : config.sinks) {

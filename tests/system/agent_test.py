@@ -249,6 +249,31 @@ class Agent(agent_harness.AgentTestCase):
         for account in agent.stop().values():
             self.assertTrue(account.balances(), account)
 
+    def test_explains_the_labels_of_a_process(self):
+        cgroup = self.cgroup("pyrometer-dropped-%d" % os.getpid())
+        kept, dropped = self.busy("omega"), self.busy("psi", cgroup)
+        config = os.path.join(self.home, "rules.yaml")
+        with open(config, "w") as file:
+            file.write("relabel_configs:\n"
+                       "  - {source_labels: [__meta_process_comm], regex: '(.)(.*)', target_label: app, replacement: '${1}-$2'}\n"
+                       "  - {source_labels: [__meta_cgroup_path], regex: '/pyrometer-dropped-.*', action: drop}\n")  # fmt: skip
+
+        def explain(pid):
+            return subprocess.run([harness.PYROMETER, "agent", "--config", config, "--explain", str(pid)],
+                                  capture_output=True, text=True)  # fmt: skip
+
+        wait_for(lambda: "psi" in explain(dropped.pid).stdout, "the program")
+        said = explain(kept.pid).stdout
+        self.assertRegex(said, r'__meta_process_pid +"%d"' % kept.pid)
+        self.assertIn('adds app = "o-mega"', said)
+        self.assertRegex(said, r'labels of its samples:\n  app +"o-mega"\n  service_name +"omega"')
+        said = explain(dropped.pid).stdout
+        self.assertIn('drop [__meta_cgroup_path] = "/%s"\n    drops the process' % os.path.basename(cgroup), said)
+        self.assertIn("samples: none", said)
+        gone = explain(2**22 + 1)
+        self.assertEqual((gone.returncode, gone.stdout), (1, ""))
+        self.assertIn("there is no process %d" % (2**22 + 1), gone.stderr)
+
     def test_samples_only_what_the_filter_names(self):
         receiver = self.receiver("pyroscope")
         self.busy("eta")

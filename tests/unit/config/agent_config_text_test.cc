@@ -42,7 +42,7 @@ sinks:
   - {type: otlp, endpoint: "http://c:4318", headers: {X-Token: "${P}"}, retry: {at_least_once: true}}
 )");
   EXPECT_THAT(text, HasSubstr("labels    cluster=blue\n"));
-  EXPECT_THAT(text, HasSubstr("rules     1\n"));
+  EXPECT_THAT(text, HasSubstr("rules     1, which --explain PID shows at work\n"));
   EXPECT_THAT(text, HasSubstr("named [nginx] or in cgroups [], except in cgroups [/x]\n"));
   EXPECT_THAT(text, HasSubstr("server    none\n"));
   EXPECT_THAT(text, HasSubstr("spool     none\n"));
