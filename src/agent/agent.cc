@@ -12,7 +12,6 @@
 #include <csignal>
 #include <memory>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "agent/destinations.h"
@@ -91,7 +90,7 @@ class Agent {
   void Step();
   void LookAtUse(MonotonicTime now);
   void FollowTargets();
-  bool FollowDropped();
+  void FollowDropped();
   void TellServiceManager();
   void Reload();
   Result<void> TakeOver(AgentConfig next);
@@ -129,7 +128,7 @@ Result<void> Agent::OpenProfiler() {
   RETURN_IF_ERROR(CheckSampleRate(procfs_, config_.frequency));
   ASSIGN_OR_RETURN(targets_, FindTargets(procfs_, config_.filter));
   ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(config_.relabel_configs));
-  std::ignore = labels_.SetRules(std::move(rules));  // no process has been seen yet
+  labels_.SetRules(std::move(rules));
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
   ASSIGN_OR_RETURN(profiler_, Profiler::Open({.procfs = procfs_,
@@ -174,7 +173,6 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
   agent->consumer_ =
       agent->profiler_->Attach(*agent->shipper_, {.length = wanted.window, .aligned = true});
   RETURN_IF_ERROR(agent->profiler_->Start());
-  agent->FollowDropped();
   agent->Exclude();
   agent->Greet();
   return agent;
@@ -228,7 +226,7 @@ void Agent::Step() {
   const MonotonicTime now = clock_.Now();
   TellServiceManager();
   view_->SetEngine(profiler_->stats());
-  if (FollowDropped()) Exclude();
+  FollowDropped();
   if (Between(last_look_, now) < Guest::kInterval) return;
   last_look_ = now;
   LookAtUse(now);
@@ -272,12 +270,12 @@ void Agent::FollowTargets() {
   targets_ = *std::move(found);
 }
 
-// True if the rules drop other cgroups than before, as far as their processes are known.
-bool Agent::FollowDropped() {
+// Every second: a process that the rules keep may begin below a cgroup that they drop.
+void Agent::FollowDropped() {
   std::optional<std::vector<std::string>> dropped = labels_.TakeDroppedCgroups();
-  if (!dropped || *dropped == dropped_) return false;
+  if (!dropped || *dropped == dropped_) return;
   dropped_ = *std::move(dropped);
-  return true;
+  Exclude();
 }
 
 // A name may mean another cgroup than before, and what could not be excluded is tried again.
@@ -325,8 +323,6 @@ Result<void> Agent::TakeOver(AgentConfig next) {
   ASSIGN_OR_RETURN(Destinations::Plan sinks, destinations_->Prepare(next.sinks, DeliveryOf(next)));
   RETURN_IF_ERROR(ChangeSampling(next));
   if (labels_.SetRules(std::move(rules))) profiler_->ShowProcessesAgain();
-  FollowDropped();
-  Exclude();
   destinations_->Apply(std::move(sinks));
   profiler_->SetPeriod(consumer_, {.length = next.window, .aligned = true});
   shipper_->SetLabels(AsLabels(next.labels));
@@ -344,6 +340,7 @@ Result<void> Agent::ChangeSampling(const AgentConfig& next) {
   if (!(targets == targets_)) change.filter = targets.filter;
   if (change.frequency || change.filter) RETURN_IF_ERROR(profiler_->Change(change));
   targets_ = std::move(targets);
+  Exclude();
   return {};
 }
 

@@ -77,7 +77,7 @@ class ProcessLabels final : public ProcessObserver {
 
   // From the next window on, also for processes that are known. True if they have to be seen again
   // for that (ProcessKnowledge::ShowAgain), as nothing was captured for rules before.
-  [[nodiscard]] bool SetRules(Relabeling rules);
+  bool SetRules(Relabeling rules);
 
   // Paths in version 2's hierarchy of cgroups whose processes the rules all drop, for no other
   // reason than their cgroup; none that holds, or has below it, a process that is not dropped for

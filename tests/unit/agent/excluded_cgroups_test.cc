@@ -22,7 +22,7 @@ using Ids = std::vector<uint64_t>;
 // A kernel with room for two.
 class ExcludedCgroupsTest : public testing::Test {
  protected:
-  const Clock clock_;
+  const Clock clock_{};
   Log log_{clock_, Log::kQuiet,
            std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::null_sink_mt>())};
   std::set<uint64_t> denied_;

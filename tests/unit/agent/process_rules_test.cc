@@ -148,8 +148,7 @@ TEST_F(ProcessRulesTest, TellsProcessesApartIfTheRulesAskForThePid) {
 
 TEST_F(ProcessRulesTest, BoundsTheNumberOfSetsThatRulesMake) {
   ProcessLabels labels({.sets = 2, .inputs = 10});
-  std::ignore =
-      labels.SetRules(Compiled({{.source_labels = {"__meta_process_pid"}, .target_label = "pid"}}));
+  labels.SetRules(Compiled({{.source_labels = {"__meta_process_pid"}, .target_label = "pid"}}));
   std::vector<Sample> samples(5);
   for (uint32_t i = 0; i < samples.size(); ++i) {
     samples[i].process = {Pid(i), StartTime(1)};
@@ -163,7 +162,7 @@ TEST_F(ProcessRulesTest, BoundsTheNumberOfSetsThatRulesMake) {
 
 TEST_F(ProcessRulesTest, BoundsWhatItCaptures) {
   ProcessLabels labels({.sets = 10, .inputs = 2});
-  std::ignore = labels.SetRules(Compiled({{.target_label = "zone", .replacement = "a"}}));
+  labels.SetRules(Compiled({{.target_label = "zone", .replacement = "a"}}));
   std::vector<LabelSet> held;
   for (const char* comm : {"a", "b", "c"}) held.push_back(labels.OfUnknown(Pid(100), comm));
   EXPECT_EQ(Text(*held[2]), "service_name=other");
@@ -214,7 +213,7 @@ TEST_F(ProcessRulesTest, DeniesNoCgroupOfVersion2ThatHasProcessesOfContainers) {
 
 TEST_F(ProcessRulesTest, DeniesNothingWhileItCannotTellProcessesApart) {
   ProcessLabels labels({.sets = 10, .inputs = 1});
-  std::ignore = labels.SetRules(Compiled({Drop("__meta_cgroup_path", "/batch")}));
+  labels.SetRules(Compiled({Drop("__meta_cgroup_path", "/batch")}));
   const LabelSet job = labels.OnProcess(InCgroup("0::/batch\n").Seen("job"));
   EXPECT_THAT(labels.TakeDroppedCgroups(), Optional(IsEmpty()));
 }
