@@ -283,6 +283,21 @@ class Agent(agent_harness.AgentTestCase):
         agent.stop()
         self.assertEqual(set(by_service(receiver.record()["samples"])), {"eta"})
 
+    def test_samples_nothing_in_excluded_cgroups(self):
+        excluded = self.cgroup("pyrometer-excluded-%d" % os.getpid())
+        receiver = self.receiver("pyroscope")
+        self.busy("rho", excluded)
+        self.busy("sigma")
+        name = "/" + os.path.basename(excluded)
+        agent = self.agent([pyroscope(receiver)], filter={"exclude_cgroups": [name]})
+        wait_for(lambda: agent.metrics()['pyrometer_ticks_total{outcome="filtered"}'] >= 100, "ticks of rho")
+        self.await_ticks(receiver, 100)
+        services = self.await_services_since_now(agent, receiver)
+        self.assertIn("sigma", services)
+        self.assertNotIn("rho", services)
+        agent.reload(self.config([pyroscope(receiver)]))
+        self.assertIn("rho", self.await_services_since_now(agent, receiver))
+
     def test_a_cgroup_that_is_not_there_is_not_everything(self):
         receiver = self.receiver("pyroscope")
         self.busy()
