@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "agent/destinations.h"
+#include "agent/excluded_cgroups.h"
 #include "agent/guest.h"
 #include "agent/late_labels.h"
 #include "agent/local_view.h"
@@ -98,12 +99,13 @@ class Agent {
   void Step();
   void LookAtUse(MonotonicTime now);
   void FollowTargets();
+  void FollowDropped();
   void TellServiceManager();
   void Reload();
   Result<void> TakeOver(AgentConfig next);
   Result<void> ChangeSampling(const AgentConfig& next);
   Result<void> ChangeServer(const ServerConfig& before);
-  void ApplyDenied(const std::vector<uint64_t>& next);
+  void Exclude();
   void PublishFacts();
 
   const AgentOptions options_;
@@ -123,7 +125,9 @@ class Agent {
   std::unique_ptr<LocalView> view_;
   std::unique_ptr<HttpServer> server_;
   Targets targets_;
-  std::vector<uint64_t> denied_;  // sorted
+  std::vector<std::string> dropped_;  // cgroups, by the rules
+  ExcludedCgroups excluded_{[this](uint64_t cgroup) { return profiler_->Deny(cgroup); },
+                            [this](uint64_t cgroup) { profiler_->Allow(cgroup); }, log_};
   LocalView::Facts facts_;
   MonotonicTime last_look_;
   MonotonicTime last_watchdog_;
@@ -133,10 +137,13 @@ Result<void> Agent::OpenProfiler() {
   RETURN_IF_ERROR(CheckPidNamespace(procfs_));
   RETURN_IF_ERROR(CheckSampleRate(procfs_, config_.frequency));
   ASSIGN_OR_RETURN(targets_, FindTargets(procfs_, config_.filter));
+  ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(config_.relabel_configs));
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
   containers_ = FollowContainers(config_.kubernetes, log_);
-  labels_ = std::make_unique<ProcessLabels>(kMostLabelSets, containers_.get());
+  labels_ = std::make_unique<ProcessLabels>(ProcessLabels::Limits{.sets = kMostLabelSets},
+                                            containers_.get());
+  labels_->SetRules(std::move(rules));
   ASSIGN_OR_RETURN(profiler_, Profiler::Open({.procfs = procfs_,
                                               .frequency = config_.frequency,
                                               .kernel_stacks = config_.kernel_stacks,
@@ -190,7 +197,7 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
   agent->consumer_ =
       agent->profiler_->Attach(*agent->shipper_, {.length = wanted.window, .aligned = true});
   RETURN_IF_ERROR(agent->profiler_->Start());
-  agent->ApplyDenied(agent->targets_.denied);
+  agent->Exclude();
   agent->Greet();
   return agent;
 }
@@ -245,10 +252,12 @@ void Agent::Step() {
   const MonotonicTime now = clock_.Now();
   TellServiceManager();
   view_->SetEngine(profiler_->stats());
+  FollowDropped();
   if (Between(last_look_, now) < Guest::kInterval) return;
   last_look_ = now;
   LookAtUse(now);
   FollowTargets();
+  Exclude();
   PublishFacts();
 }
 
@@ -276,8 +285,6 @@ void Agent::FollowTargets() {
     log_.Failed("looking for cgroups", found.error());
     return;
   }
-  // What could not be excluded last time is tried again.
-  if (*found == targets_ && found->denied == denied_) return;
   if (found->filter.cgroups != targets_.filter.cgroups) {
     const Result<void> changed =
         profiler_->Change({.frequency = std::nullopt, .filter = found->filter});
@@ -286,25 +293,20 @@ void Agent::FollowTargets() {
       return;
     }
   }
-  ApplyDenied(found->denied);
   targets_ = *std::move(found);
 }
 
-void Agent::ApplyDenied(const std::vector<uint64_t>& next) {
-  for (const uint64_t cgroup : denied_) {
-    if (!std::ranges::binary_search(next, cgroup)) profiler_->Allow(cgroup);
-  }
-  std::vector<uint64_t> denied;
-  for (const uint64_t cgroup : next) {
-    const bool known = std::ranges::binary_search(denied_, cgroup);
-    const Result<void> result = known ? Result<void>() : profiler_->Deny(cgroup);
-    if (result) {
-      denied.push_back(cgroup);
-    } else {
-      log_.Failed("excluding a cgroup", result.error());
-    }
-  }
-  denied_ = std::move(denied);
+// Every second: a process that the rules keep may begin below a cgroup that they drop.
+void Agent::FollowDropped() {
+  std::optional<std::vector<std::string>> dropped = labels_->TakeDroppedCgroups();
+  if (!dropped || *dropped == dropped_) return;
+  dropped_ = *std::move(dropped);
+  Exclude();
+}
+
+// A name may mean another cgroup than before, and what could not be excluded is tried again.
+void Agent::Exclude() {
+  excluded_.Exclude(targets_.denied, FindVersion2Cgroups(procfs_, dropped_));
 }
 
 void Agent::TellServiceManager() {
@@ -348,8 +350,10 @@ Result<void> Agent::TakeOver(AgentConfig next) {
                 "kubernetes.mode and kubernetes.cri_socket cannot change while the agent runs");
   }
   RETURN_IF_ERROR(CheckSampleRate(procfs_, next.frequency));
+  ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(next.relabel_configs));
   ASSIGN_OR_RETURN(Destinations::Plan sinks, destinations_->Prepare(next.sinks, DeliveryOf(next)));
   RETURN_IF_ERROR(ChangeSampling(next));
+  if (labels_->SetRules(std::move(rules))) profiler_->ShowProcessesAgain();
   destinations_->Apply(std::move(sinks));
   profiler_->SetPeriod(consumer_, {.length = next.window, .aligned = true});
   shipper_->SetLabels(CommonLabels(next));
@@ -366,8 +370,8 @@ Result<void> Agent::ChangeSampling(const AgentConfig& next) {
   if (next.frequency != guest_->status().frequency) change.frequency = next.frequency;
   if (!(targets == targets_)) change.filter = targets.filter;
   if (change.frequency || change.filter) RETURN_IF_ERROR(profiler_->Change(change));
-  ApplyDenied(targets.denied);
   targets_ = std::move(targets);
+  Exclude();
   return {};
 }
 

@@ -9,7 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "agent/privileges.h"
-#include "agent/process_labels.h"
+#include "agent/process_facts.h"
 #include "metadata/container_labels.h"
 #include "metadata/cri_client.h"
 
@@ -57,7 +57,7 @@ std::vector<std::optional<LabelSet>> WithContainerLabels(ContainerDirectory& con
   std::vector<std::optional<LabelSet>> completed;
   completed.reserve(sets.size());
   for (const LabelSet& labels : sets) {
-    const std::string_view id = ValueOf(*labels, ProcessLabels::kContainerId);
+    const std::string_view id = ValueOf(*labels, kContainerIdLabel);
     if (id.empty()) {
       completed.emplace_back(labels);
       continue;
@@ -66,8 +66,8 @@ std::vector<std::optional<LabelSet>> WithContainerLabels(ContainerDirectory& con
     if (added) answer->second = containers.Find(id);
     switch (answer->second.state) {
       case ContainerDirectory::Answer::State::kKnown:
-        completed.emplace_back(std::make_shared<const Labels>(LabelsOfContainer(
-            *answer->second.metadata, ValueOf(*labels, ProcessLabels::kServiceName))));
+        completed.emplace_back(std::make_shared<const Labels>(
+            LabelsOfContainer(*answer->second.metadata, ValueOf(*labels, kServiceNameLabel))));
         break;
       case ContainerDirectory::Answer::State::kAwaited:
         completed.emplace_back(std::nullopt);

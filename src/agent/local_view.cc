@@ -141,6 +141,10 @@ SamplingStatus LocalView::Sampling(const Facts& known) const {
                           .processes = stats.sampler.mappings.processes,
                           .ticks = stats.ticks,
                           .cuts = {}};
+  // For who looks at the page it is one whether rules leave samples out here or in the kernel.
+  const uint64_t unwanted = std::min(stats.processes.unwanted_samples, stats.ticks.exported);
+  sampling.ticks.exported -= unwanted;
+  sampling.ticks.filtered += unwanted;
   if (const auto last = parts_.shipper.last_end()) sampling.last_window = last->wall;
   for (size_t i = 0; i < shipped.ends.size(); ++i) {
     const auto end = static_cast<StackEnd>(i);

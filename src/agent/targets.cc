@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/targets.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <optional>
 #include <string_view>
 
 #include "base/text.h"
 #include "metadata/cgroup_lookup.h"
+#include "metadata/cgroup_mounts.h"
 
 namespace pyrometer {
 namespace {
@@ -67,6 +70,22 @@ Result<Targets> FindTargets(const Procfs& procfs, const FilterConfig& config) {
   }
   std::ranges::sort(targets.denied);
   return targets;
+}
+
+std::vector<uint64_t> FindVersion2Cgroups(const Procfs& procfs,
+                                          std::span<const std::string> paths) {
+  std::vector<uint64_t> ids;
+  if (paths.empty()) return ids;
+  const Result<std::vector<CgroupMount>> mounts = ReadCgroupMounts(procfs);
+  if (!mounts) return ids;
+  const auto mount = std::ranges::find_if(*mounts, &CgroupMount::v2);
+  if (mount == mounts->end()) return ids;
+  for (const std::string& path : paths) {
+    struct stat status {};
+    const std::string directory = mount->path + path;
+    if (::stat(directory.c_str(), &status) == 0) ids.push_back(status.st_ino);
+  }
+  return ids;
 }
 
 }  // namespace pyrometer

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,5 +27,8 @@ struct Targets {
 // everything. Errors: kUnsupported, kInvalid for a cgroup that the kernel side cannot tell apart or
 // exclude (excluded ones must be of version 2).
 Result<Targets> FindTargets(const Procfs& procfs, const FilterConfig& config);
+
+// The ids of those cgroups that exist now, of paths in version 2's hierarchy. None without one.
+std::vector<uint64_t> FindVersion2Cgroups(const Procfs& procfs, std::span<const std::string> paths);
 
 }  // namespace pyrometer

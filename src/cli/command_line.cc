@@ -94,6 +94,7 @@ class Grammar {
   RecordOptions record_options_;
   AgentOptions agent_options_;
   bool check_config_ = false;
+  std::optional<uint32_t> explained_;
   Examination examination_;
   bool version_flag_ = false;
 };
@@ -165,6 +166,11 @@ void Grammar::AddAgent() {
       ->type_name("FILE");
   agent_->add_flag("--check-config", check_config_,
                    "Check the configuration, print what it means, and do nothing else");
+  AddValue(
+      *agent_, "--explain", explained_,
+      "Print the labels of this process, what each rule of relabel_configs does to them, and do "
+      "nothing else")
+      ->type_name("PID");
   constexpr const char* kOverrides = "Instead of what the file says";
   AddValue(*agent_, "-F,--frequency", to.frequency,
            "Samples per second on each CPU, 1 to 10000; default 99")
@@ -281,7 +287,11 @@ Result<ParsedCommand> Grammar::ParsedRecord(const std::optional<Words>& after_da
 }
 
 Result<ParsedCommand> Grammar::ParsedAgent() const {
+  if (check_config_ && explained_) {
+    return Fail(ErrorCode::kInvalid, "--check-config and --explain do not go together");
+  }
   if (check_config_) return ParsedCommand(ConfigCheck{agent_options_});
+  if (explained_) return ParsedCommand(Explanation{agent_options_, Pid(*explained_)});
   return ParsedCommand(agent_options_);
 }
 

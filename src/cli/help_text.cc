@@ -67,19 +67,21 @@ Configuration:
   http://127.0.0.1:4041. Options of this command line come before the file.
   SIGHUP reads the file again; if it is wrong, the agent goes on with what it had.
   "${NAME}" in a value of the file is the environment variable NAME.
+  relabel_configs are rules as in Prometheus; --explain PID shows what they do to a process.
 
 When it ends:
   At SIGTERM or Ctrl-C, within 5 seconds; what was sampled until then is sent or spooled.
 
 Exit status:
   0            ended as asked; with --check-config: the configuration can be used
-  1            failed while running
+  1            failed while running; with --explain: no such process
   2            wrong usage or configuration
   3            the kernel or missing privileges prevent it; see 'pyrometer doctor'
 
 Examples:
   pyrometer agent                                       keep a week of profiles on this machine
   pyrometer agent --config pyrometer.yaml --check-config
+  pyrometer agent --config pyrometer.yaml --explain 4711
   pyrometer agent --pyroscope http://pyroscope:4040 --label cluster=blue
   pyrometer agent --parca http://parca:7070 --window 30s
   pyrometer agent --otlp http://collector:4318 --exclude-cgroup /system.slice

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "agent/agent.h"
+#include "agent/label_explanation.h"
 #include "base/procfs.h"
 #include "cli/agent_setup.h"
 #include "cli/run.h"
@@ -35,6 +36,10 @@ int main(int argc, char** argv) {
   const pyrometer::Commands commands = {
       .record = pyrometer::Record,
       .agent = pyrometer::RunAgent,
+      .explain =
+          [](const pyrometer::AgentOptions& options, pyrometer::Pid pid) {
+            return pyrometer::ExplainLabels(pyrometer::Procfs{}, options, pid);
+          },
       .examine =
           [] { return pyrometer::RunDoctor(pyrometer::Procfs{}, pyrometer::FindAgentSetup()); },
   };

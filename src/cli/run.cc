@@ -65,6 +65,12 @@ struct Runner {
 
   Result<int> operator()(const AgentOptions& options) const { return commands.agent(options); }
 
+  Result<int> operator()(const Explanation& wanted) const {
+    ASSIGN_OR_RETURN(const std::string text, commands.explain(wanted.options, wanted.pid));
+    RETURN_IF_ERROR(Print(streams, text));
+    return kExitOk;
+  }
+
   Result<int> operator()(const ConfigCheck& check) const {
     const AgentConfigReport report = ExamineAgentConfig(check.options);
     if (!report.errors.empty()) {

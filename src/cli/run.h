@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "config/agent_options.h"
 #include "config/record_config.h"
 #include "doctor/doctor.h"
+#include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
@@ -14,6 +16,7 @@ namespace pyrometer {
 struct Commands {
   std::function<Result<int>(const RecordConfig&)> record;
   std::function<Result<int>(const AgentOptions&)> agent;
+  std::function<Result<std::string>(const AgentOptions&, Pid)> explain;  // returns what to print
   std::function<DoctorReport()> examine;
 };
 

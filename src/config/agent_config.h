@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "metadata/relabel_rule.h"
 #include "pyrometer/ids.h"
 
 namespace pyrometer {
@@ -128,6 +129,7 @@ struct AgentConfig {
   std::chrono::nanoseconds window{std::chrono::seconds(10)};
   std::vector<std::pair<std::string, std::string>> labels;  // on every profile
   FilterConfig filter;
+  std::vector<RelabelRule> relabel_configs;  // each without a mistake
   ServerConfig server;
   SpoolConfig spool;
   LimitsConfig limits;

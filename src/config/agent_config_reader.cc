@@ -109,6 +109,7 @@ AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
   section.Read("kernel_stacks", config.kernel_stacks, Boolean());
   ReadLabels(section, config);
   ReadFilter(section.Section("filter"), config.filter);
+  config.relabel_configs = ReadRelabelConfigs(section);
   ReadServer(section.Section("server"), config.server);
   ReadSpool(section.Section("spool"), config.spool);
   ReadLimits(section.Section("limits"), config.limits);

@@ -7,6 +7,7 @@
 #include "config/agent_config.h"
 #include "config/config_node.h"
 #include "config/config_section.h"
+#include "metadata/relabel_rule.h"
 
 namespace pyrometer {
 
@@ -16,5 +17,8 @@ AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading);
 
 // Reads the list below `sinks`, for ReadAgentConfig(); without the key, DefaultSink().
 std::vector<SinkConfig> ReadSinks(ConfigSection& root);
+
+// Reads the rules of the list below `relabel_configs`, for ReadAgentConfig().
+std::vector<RelabelRule> ReadRelabelConfigs(ConfigSection& root);
 
 }  // namespace pyrometer

@@ -98,6 +98,10 @@ std::string Describe(const AgentConfig& config) {
   }
   if (!labels.empty()) text += Line("labels", fmt::format("{}", fmt::join(labels, " ")));
   text += Line("pods", PodsText(config.kubernetes));
+  if (!config.relabel_configs.empty()) {
+    text += Line("rules", fmt::format("{}, which --explain PID shows at work",
+                                      config.relabel_configs.size()));
+  }
   text += Line("server", ServerText(config.server));
   for (const SinkConfig& sink : config.sinks) {
     text += Line("sink", fmt::format("{}: {}", sink.name, SinkText(sink)));

@@ -71,6 +71,7 @@ bool ConfigSection::Has(std::string_view key) const {
 
 void ConfigSection::AddError(const ConfigNode& node, const std::string& path,
                              std::string_view message) {
+  has_errors_ = true;
   // The command line's options name themselves.
   const bool is_option = node.where.starts_with("--");
   reading_->errors.push_back(is_option ? fmt::format("{}: {}", node.where, message)
@@ -115,17 +116,24 @@ std::optional<ConfigText> ConfigSection::Expand(const ConfigNode& node, const st
   return text;
 }
 
-void ConfigSection::ReadList(std::string_view key, std::vector<std::string>& target,
-                             const ValueKind<std::string>& kind) {
+void ConfigSection::ReadSequence(std::string_view key, std::vector<std::string>& target,
+                                 const ValueKind<std::string>& kind) {
   const ConfigNode* const node = Ask(key);
   if (node == nullptr || node->kind == Kind::kNothing) return;
   if (node->kind != Kind::kList) return Unexpected(*node, PathOf(key), kList);
   for (size_t i = 0; i < node->children.size(); ++i) {
     const std::string path = fmt::format("{}[{}]", PathOf(key), i);
     std::optional<std::string> value = Parse(node->children[i], path, kind);
-    if (value && std::ranges::find(target, *value) == target.end()) {
-      target.push_back(*std::move(value));
-    }
+    if (value) target.push_back(*std::move(value));
+  }
+}
+
+void ConfigSection::ReadList(std::string_view key, std::vector<std::string>& target,
+                             const ValueKind<std::string>& kind) {
+  std::vector<std::string> values;
+  ReadSequence(key, values, kind);
+  for (std::string& value : values) {
+    if (std::ranges::find(target, value) == target.end()) target.push_back(std::move(value));
   }
 }
 
@@ -193,6 +201,7 @@ void ConfigSection::RefuseOthers() {
   if (node_ == nullptr) return;
   for (const ConfigNode& child : node_->children) {
     if (std::ranges::find(asked_, child.key) != asked_.end()) continue;
+    has_errors_ = true;
     const std::optional<std::string> closest = ClosestName(child.key, asked_);
     const std::string hint = closest ? fmt::format("did you mean '{}'?", *closest)
                                      : "known here: " + absl::StrJoin(asked_, ", ");

@@ -44,7 +44,11 @@ class ConfigSection {
     if (std::optional<T> value = Parse(*node, PathOf(key), kind)) target = *std::move(value);
   }
 
-  // Each value once, in order.
+  // The values of a list, in order.
+  void ReadSequence(std::string_view key, std::vector<std::string>& target,
+                    const ValueKind<std::string>& kind);
+
+  // The same, each value once.
   void ReadList(std::string_view key, std::vector<std::string>& target,
                 const ValueKind<std::string>& kind);
 
@@ -75,6 +79,9 @@ class ConfigSection {
   // Complains about every key that was not asked for.
   void RefuseOthers();
 
+  // True if there were errors in it, those of sections below it not included.
+  bool HasErrors() const { return has_errors_; }
+
  private:
   const ConfigNode* Ask(std::string_view key);
   std::string PathOf(std::string_view key) const { return path_ + std::string(key); }
@@ -100,6 +107,7 @@ class ConfigSection {
   std::string path_;
   ConfigReading* reading_;
   std::vector<std::string> asked_;
+  bool has_errors_ = false;
 };
 
 }  // namespace pyrometer

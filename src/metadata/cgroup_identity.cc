@@ -49,15 +49,23 @@ int AskedAt(const Membership& membership) {
 CgroupIdentity IdentityOf(std::string_view path) {
   CgroupIdentity identity;
   std::string_view service;
-  std::string_view slice;
   for (const std::string_view name : Split(path, '/')) {
     if (const std::string_view id = ContainerIdOf(name); !id.empty()) identity.container_id = id;
     if (name.size() > kService.size() && name.ends_with(kService)) service = name;
-    if (name.size() > kSlice.size() && name.ends_with(kSlice)) slice = name;
   }
   // A container's units are not the machine's.
-  if (identity.container_id.empty()) identity.systemd_unit = service.empty() ? slice : service;
+  if (identity.container_id.empty()) {
+    identity.systemd_unit = service.empty() ? SliceOf(path) : service;
+  }
   return identity;
+}
+
+std::string_view SliceOf(std::string_view path) {
+  std::string_view slice;
+  for (const std::string_view name : Split(path, '/')) {
+    if (name.size() > kSlice.size() && name.ends_with(kSlice)) slice = name;
+  }
+  return slice;
 }
 
 std::string_view TellingCgroup(std::string_view text) {
@@ -68,6 +76,12 @@ std::string_view TellingCgroup(std::string_view text) {
     return !IdentityOf(membership.path).container_id.empty();
   });
   return container != memberships.end() ? container->path : memberships.front().path;
+}
+
+std::string_view Version2Cgroup(std::string_view text) {
+  const std::vector<Membership> memberships = ParseMemberships(text);
+  const auto version2 = std::ranges::find_if(memberships, &Membership::IsV2);
+  return version2 == memberships.end() ? std::string_view() : version2->path;
 }
 
 std::string_view ServiceOfUnit(std::string_view unit) {

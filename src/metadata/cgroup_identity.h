@@ -20,9 +20,15 @@ struct CgroupIdentity {
 // any cgroup driver, also as seen from another cgroup namespace ("/../../x").
 CgroupIdentity IdentityOf(std::string_view path);
 
+// The innermost slice of systemd in such a path, also that of a container; "" without systemd.
+std::string_view SliceOf(std::string_view path);
+
 // The path that tells most among those in the text of /proc/PID/cgroup (cgroups(7)): where version
 // 1 has hierarchies, one that names a container, else that of systemd. "" if there is none.
 std::string_view TellingCgroup(std::string_view text);
+
+// The path in version 2's hierarchy in such a text. "" where no version 2 is mounted.
+std::string_view Version2Cgroup(std::string_view text);
 
 // The name of a systemd service's work: "nginx" of "nginx.service". "" of other units, and of a
 // user's service manager, whose processes have nothing in common.

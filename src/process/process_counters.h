@@ -59,6 +59,7 @@ struct ProcessCounters {
   uint64_t kernel_symbols_dropped = 0;  // nobody took them
 
   // Resolving windows.
+  uint64_t unwanted_samples = 0;  // ticks of samples that the observer took out of their windows
   uint64_t unknown_process_samples = 0;  // sample entries whose process or program is not known
   uint64_t resolved_frames = 0;
   uint64_t cut_stacks = 0;       // at an address in no mapping

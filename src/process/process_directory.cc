@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/file.h"
 #include "base/file_identity.h"
 #include "base/system_error.h"
+#include "base/text.h"
 
 namespace pyrometer {
 namespace {
@@ -97,6 +99,15 @@ Result<ProcStatus> ProcessDirectory::Status() const {
   ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "status", O_RDONLY));
   ASSIGN_OR_RETURN(const std::string status, ReadAll(fd.get(), kStatusLimit));
   return ParseProcStatus(status);
+}
+
+// The kernel makes the text of what it has in memory: unlike what the link leads to, reading it
+// calls no file system and waits for no lock of the process's memory.
+Result<std::string> ProcessDirectory::Executable() const {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t size = ::readlinkat(fd_.get(), "exe", path.data(), path.size());
+  if (size < 0) return SystemError(errno, "exe");
+  return std::string(WithoutDeleted(std::string_view(path.data(), static_cast<size_t>(size))));
 }
 
 Result<std::string> ProcessDirectory::Cgroups() const {

@@ -52,6 +52,9 @@ class ProcessDirectory {
   // The same of a descriptor by OpenRoot().
   Result<RootIdentity> IdentityOfRoot(int root) const;
   Result<ProcStatus> Status() const;
+  // The path of what it runs, in its own root; of an unlinked file the one it had. Errors: also
+  // kPermission; kNotFound for a kernel thread.
+  Result<std::string> Executable() const;
   // The text of `cgroup`: a line for each hierarchy, see cgroups(7).
   Result<std::string> Cgroups() const;
 

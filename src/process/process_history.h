@@ -91,6 +91,7 @@ class ProcessHistory final : public ProcessKnowledge {
   std::optional<ObjectInfo> Object(ObjectId id) const override;
   Result<UniqueFd> OpenObject(ObjectId id) override;
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
+  void ShowAgain() override;
   ProcessCounters counters() const override;
 
   // See ProcessTracker.
@@ -208,6 +209,8 @@ class ProcessHistory final : public ProcessKnowledge {
   void ShowMappings(Process& process);
   // Shows processes that have not been shown, now or never.
   void AttachLabels(Window& window);
+  // Lets the observer change labels and take samples out.
+  void TakeOutUnwanted(Window& window);
   void NoteDrift(const AddressSpace::Picture& before, const ProcessDirectory& directory,
                  Program& program) const;
   // Withdraws the process if it cannot be published.

@@ -57,6 +57,10 @@ class ProcessKnowledge {
   // that belong to the object may lie there. Errors: kNotFound, kPermission.
   virtual Result<UniqueFd> OpenRootOf(ObjectId id) = 0;
 
+  // Has the observer see every living process again, as if for the first time, when the next window
+  // with samples of it is resolved, or when it changes: what it captures of a process has changed.
+  virtual void ShowAgain() = 0;
+
   virtual ProcessCounters counters() const = 0;
 };
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "process/object_info.h"
 #include "process/process_directory.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/labels.h"
 #include "pyrometer/mapping.h"
+#include "pyrometer/sample.h"
 
 namespace pyrometer {
 
@@ -39,6 +41,10 @@ class ProcessObserver {
   // interrupted on an idle CPU, or of a process that is tracked no further. `comm` is what the
   // kernel said.
   virtual LabelSet OfUnknown(Pid /*pid*/, std::string_view /*comm*/) { return nullptr; }
+
+  // Called once for each window, when all its samples have the labels of their processes: may give
+  // them others, and remove samples, which then count as filtered in the window's accounting.
+  virtual void OnSamples(std::vector<Sample>& /*samples*/) {}
 
   // Called when a living process has `object` mapped executable for the first time since its fork
   // or exec, after OnProcess(). `mapping` is the part at the lowest address. Mappings that existed

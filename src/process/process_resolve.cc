@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of ProcessHistory that resolves windows and forgets what they can no longer ask for.
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "base/clock.h"
 #include "process/process_history.h"
+#include "process/used_stacks.h"
 
 namespace pyrometer {
 namespace {
@@ -27,6 +29,12 @@ FileOffset ToFileOffset(std::span<const Segment> segments, ElfAddress address) {
   return FileOffset(address.value());
 }
 
+uint64_t TicksIn(const std::vector<Sample>& samples) {
+  uint64_t ticks = 0;
+  for (const Sample& sample : samples) ticks += sample.count;
+  return ticks;
+}
+
 }  // namespace
 
 ResolvedWindow ProcessHistory::Resolve(Window window) {
@@ -37,6 +45,7 @@ ResolvedWindow ProcessHistory::Resolve(Window window) {
     for (Frame& frame : window.frames) frame = AsIdentified(frame);
   }
   AttachLabels(window);
+  TakeOutUnwanted(window);
   ResolvedWindow resolved;
   resolved.window = ResolveWindow(std::move(window), processes_, resolved_);
   NoteOverwritten(resolved.window);
@@ -91,6 +100,23 @@ void ProcessHistory::AttachLabels(Window& window) {
     }
     sample.labels = process->labels;
   }
+}
+
+// Before anything is looked up for the stacks: what nobody wants costs no names and no open files.
+void ProcessHistory::TakeOutUnwanted(Window& window) {
+  if (options_.observer == nullptr) return;
+  const uint64_t before = TicksIn(window.samples);
+  options_.observer->OnSamples(window.samples);
+  const uint64_t unwanted = before - TicksIn(window.samples);
+  if (unwanted == 0) return;
+  window.accounting.exported -= unwanted;
+  window.accounting.filtered += unwanted;
+  counters_.unwanted_samples += unwanted;
+  KeepUsedStacks(window);
+}
+
+void ProcessHistory::ShowAgain() {
+  processes_.ForEachLiving([](Process& process) { process.shown = false; });
 }
 
 void ProcessHistory::SetLabels(const ProcessKey& key, LabelSet labels) {

@@ -341,6 +341,10 @@ void ProcessTracker::SetLabels(const ProcessKey& process, LabelSet labels) {
       [&](ProcessHistory& history) { history.SetLabels(process, std::move(labels)); });
 }
 
+void ProcessTracker::ShowAgain() {
+  state_->WithHistory([](ProcessHistory& history) { history.ShowAgain(); });
+}
+
 ProcessCounters ProcessTracker::counters() const {
   return state_->counters();
 }

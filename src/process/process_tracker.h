@@ -71,6 +71,7 @@ class ProcessTracker final : public ProcessKnowledge {
   std::optional<ObjectInfo> Object(ObjectId id) const override;
   Result<UniqueFd> OpenObject(ObjectId id) override;
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
+  void ShowAgain() override;
   ProcessCounters counters() const override;
 
   // Replaces the labels that ProcessObserver::OnProcess() returned, for windows resolved from now

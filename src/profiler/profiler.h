@@ -120,6 +120,9 @@ class Profiler {
   Result<void> Deny(uint64_t cgroup) { return machine_.windows.Deny(cgroup); }
   void Allow(uint64_t cgroup) { machine_.windows.Allow(cgroup); }
 
+  // Has the observer see every process again; see ProcessKnowledge.
+  void ShowProcessesAgain() { machine_.processes.ShowAgain(); }
+
   // About the pids in the filter; see WindowSource.
   bool AnyWantedPid();
   void ForgetWantedPid(Pid pid);
@@ -129,7 +132,8 @@ class Profiler {
   void ShedCaches() { store_.DropKept(); }
 
   // What became of all ticks up to now. Windows dropped before they were named count as lost; what
-  // a single consumer missed, it was told.
+  // a single consumer missed, it was told. What the observer took out of windows still counts as
+  // exported, so that no count ever falls: see ProcessCounters::unwanted_samples.
   Accounting accounting() const;
   ProfilerStats stats() const;
 

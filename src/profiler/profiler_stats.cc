@@ -248,7 +248,7 @@ void AddPublishes(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 47);
+  static_assert(kNumbers<ProcessCounters> == 48);
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_resyncs_put_off_total", processes.resyncs_put_off,
@@ -294,6 +294,8 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
            "files without a build id that were written to while they were mapped");
   list.Add("frames_overwritten_total", processes.frames_overwritten,
            "frames in such files: nobody can tell which content they met");
+  list.Add("samples_unwanted_total", processes.unwanted_samples,
+           "exported ticks of processes that relabeling rules drop; filtered in their windows");
   list.Add("samples_of_unknown_processes_total", processes.unknown_process_samples,
            "window entries of an unknown process; their addresses stay as they are");
   list.Add("frames_resolved_total", processes.resolved_frames,

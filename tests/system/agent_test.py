@@ -195,6 +195,85 @@ class Agent(agent_harness.AgentTestCase):
         self.assertGreaterEqual(account.delivered, 100)
         self.assertEqual(receiver.ticks(), account.delivered)
 
+    def await_services_since_now(self, agent, receiver, more=200):
+        """{service: ticks} of what is sampled from now on, so many at least, in whole windows."""
+        self.await_what_was_sampled(agent, "pyroscope")
+        before = by_service(receiver.record()["samples"])
+        self.await_ticks(receiver, more)
+        self.await_what_was_sampled(agent, "pyroscope")
+        after = by_service(receiver.record()["samples"])
+        return {name: after[name] - before.get(name, 0) for name in after if after[name] > before.get(name, 0)}
+
+    def test_rules_change_labels_and_drop_processes_until_they_change(self):
+        dropped = self.cgroup("pyrometer-dropped-%d" % os.getpid())
+        receiver = self.receiver("pyroscope")
+        rules = [{"source_labels": ["__meta_process_comm"], "regex": "mu", "target_label": "service_name",
+                  "replacement": "renamed"},
+                 {"source_labels": ["__meta_process_executable"], "regex": ".*/python[^/]*",
+                  "target_label": "language", "replacement": "python"},
+                 {"source_labels": ["__meta_cgroup_path"], "regex": "/pyrometer-dropped-.*", "action": "drop"},
+                 {"source_labels": ["__meta_process_comm"], "regex": "xi", "action": "drop"}]  # fmt: skip
+        agent = self.agent([pyroscope(receiver)])
+        processes = [self.busy(name) for name in ("mu", "xi")] + [self.busy("nu", dropped)]
+        self.await_ticks(receiver, 100)
+        services = self.await_services_since_now(agent, receiver)
+        self.assertLessEqual({"mu", "nu", "xi"}, set(services), services)
+
+        # What was seen without rules is seen anew.
+        agent.reload(self.config([pyroscope(receiver)], relabel_configs=rules))
+        services = self.await_services_since_now(agent, receiver)
+        self.assertIn("renamed", services)
+        self.assertFalse({"mu", "nu", "xi"} & set(services), services)
+        series = [one for one in receiver.record()["samples"] if 'service_name="renamed"' in one]
+        self.assertTrue(all('language="python"' in one for one in series), series)
+        self.assertFalse(any("__meta" in one for one in receiver.record()["samples"]))
+
+        # The dropped cgroup is filtered in the kernel; the process that its own name drops after it.
+        filtered, unwanted = 'pyrometer_ticks_total{outcome="filtered"}', "pyrometer_samples_unwanted_total"
+        before = agent.metrics()
+        wait_for(lambda: agent.metrics()[filtered] >= before[filtered] + 50, "ticks of the dropped cgroup", pause=0.1)
+        wait_for(lambda: agent.metrics()[unwanted] >= before[unwanted] + 50, "samples of xi", pause=0.1)
+        on_page = json.loads(agent.get("/api/status")[1])["sampling"]["ticks"]
+        self.assertGreater(on_page["filtered"], before[filtered] + before[unwanted], "both count for who looks")
+        processes[1].kill()
+        processes[1].wait()
+        self.await_what_was_sampled(agent, "pyroscope")
+        without_xi = agent.metrics()[unwanted]
+        self.await_ticks(receiver, 200)
+        self.assertEqual(agent.metrics()[unwanted], without_xi, "nothing of the dropped cgroup comes so far")
+
+        agent.reload(self.config([pyroscope(receiver)], relabel_configs=rules[:1]))
+        services = self.await_services_since_now(agent, receiver)
+        self.assertIn("nu", services)
+        self.assertIn("renamed", services)
+        for account in agent.stop().values():
+            self.assertTrue(account.balances(), account)
+
+    def test_explains_the_labels_of_a_process(self):
+        cgroup = self.cgroup("pyrometer-dropped-%d" % os.getpid())
+        kept, dropped = self.busy("omega"), self.busy("psi", cgroup)
+        config = os.path.join(self.home, "rules.yaml")
+        with open(config, "w") as file:
+            file.write("relabel_configs:\n"
+                       "  - {source_labels: [__meta_process_comm], regex: '(.)(.*)', target_label: app, replacement: '${1}-$2'}\n"
+                       "  - {source_labels: [__meta_cgroup_path], regex: '/pyrometer-dropped-.*', action: drop}\n")  # fmt: skip
+
+        def explain(pid):
+            return subprocess.run([harness.PYROMETER, "agent", "--config", config, "--explain", str(pid)],
+                                  capture_output=True, text=True)  # fmt: skip
+
+        wait_for(lambda: "psi" in explain(dropped.pid).stdout, "the program")
+        said = explain(kept.pid).stdout
+        self.assertRegex(said, r'__meta_process_pid +"%d"' % kept.pid)
+        self.assertIn('adds app = "o-mega"', said)
+        self.assertRegex(said, r'labels of its samples:\n  app +"o-mega"\n  service_name +"omega"')
+        said = explain(dropped.pid).stdout
+        self.assertIn('drop [__meta_cgroup_path] = "/%s"\n    drops the process' % os.path.basename(cgroup), said)
+        self.assertIn("samples: none", said)
+        gone = explain(2**22 + 1)
+        self.assertEqual((gone.returncode, gone.stdout), (1, ""))
+        self.assertIn("there is no process %d" % (2**22 + 1), gone.stderr)
+
     def test_samples_only_what_the_filter_names(self):
         receiver = self.receiver("pyroscope")
         self.busy("eta")
@@ -203,6 +282,21 @@ class Agent(agent_harness.AgentTestCase):
         self.await_ticks(receiver, 200)
         agent.stop()
         self.assertEqual(set(by_service(receiver.record()["samples"])), {"eta"})
+
+    def test_samples_nothing_in_excluded_cgroups(self):
+        excluded = self.cgroup("pyrometer-excluded-%d" % os.getpid())
+        receiver = self.receiver("pyroscope")
+        self.busy("rho", excluded)
+        self.busy("sigma")
+        name = "/" + os.path.basename(excluded)
+        agent = self.agent([pyroscope(receiver)], filter={"exclude_cgroups": [name]})
+        wait_for(lambda: agent.metrics()['pyrometer_ticks_total{outcome="filtered"}'] >= 100, "ticks of rho")
+        self.await_ticks(receiver, 100)
+        services = self.await_services_since_now(agent, receiver)
+        self.assertIn("sigma", services)
+        self.assertNotIn("rho", services)
+        agent.reload(self.config([pyroscope(receiver)]))
+        self.assertIn("rho", self.await_services_since_now(agent, receiver))
 
     def test_a_cgroup_that_is_not_there_is_not_everything(self):
         receiver = self.receiver("pyroscope")

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "process/process_directory.h"
+#include "tests/unit/agent/process_in_cgroup.h"
 #include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {
@@ -31,28 +32,6 @@ std::string ValueIn(const LabelSet& labels, std::string_view name) {
 std::string NameIn(const LabelSet& labels) {
   return ValueIn(labels, "service_name");
 }
-
-// A process 18 with this text in its file `cgroup`.
-class InCgroup {
- public:
-  explicit InCgroup(std::string_view cgroups) {
-    tree_.File("proc/18/stat",
-               "18 (x) S 1 18 18 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0\n");
-    tree_.File("proc/18/cgroup", cgroups);
-    directory_ = *ProcessDirectory::Open(tree_.AsProcfs(), Pid(18));
-  }
-
-  SeenProcess Seen(std::string_view comm) const {
-    return {.key = {Pid(18), StartTime(1)},
-            .comm = comm,
-            .directory = &*directory_,
-            .inherited = nullptr};
-  }
-
- private:
-  TemporaryTree tree_;
-  std::optional<ProcessDirectory> directory_;
-};
 
 TEST(ProcessLabels, NamesTheProgram) {
   ProcessLabels labels;
@@ -92,7 +71,7 @@ class NoContainers final : public ContainerSource {
 
 TEST(ProcessLabels, LooksUpAContainerAsSoonAsItIsSeen) {
   ContainerDirectory containers({}, std::make_unique<NoContainers>());
-  ProcessLabels labels(1000, &containers);
+  ProcessLabels labels(ProcessLabels::Limits{}, &containers);
   labels.OnProcess(InCgroup("0::/system.slice/cron.service\n").Seen("cron"));
   EXPECT_EQ(containers.counters().awaited, 0);
   labels.OnProcess(InCgroup("0::/docker/" + std::string(64, 'a') + "\n").Seen("sh"));
@@ -148,7 +127,7 @@ TEST(ProcessLabels, LabelsWhatIsOfNoKnownProcess) {
 }
 
 TEST(ProcessLabels, BoundsTheNumberOfLabelSets) {
-  ProcessLabels labels(3);
+  ProcessLabels labels({.sets = 3});
   std::vector<LabelSet> held;
   for (int i = 0; i < 5; ++i) held.push_back(labels.OnProcess(Seen(100, fmt::format("p{}", i))));
   EXPECT_EQ(NameIn(held[2]), "p2");
@@ -157,7 +136,7 @@ TEST(ProcessLabels, BoundsTheNumberOfLabelSets) {
 }
 
 TEST(ProcessLabels, ReusesTheRoomOfNamesThatNobodyBears) {
-  ProcessLabels labels(3);
+  ProcessLabels labels({.sets = 3});
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(NameIn(labels.OnProcess(Seen(100, fmt::format("p{}", i)))), fmt::format("p{}", i));
   }

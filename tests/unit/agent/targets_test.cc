@@ -57,6 +57,15 @@ TEST_F(TargetsTest, AreNothingWhereAllThatIsWantedIsMissing) {
   EXPECT_THAT(targets->missing, ElementsAre("gone.slice"));
 }
 
+TEST_F(TargetsTest, FindsCgroupsOfVersion2ByTheirPaths) {
+  const std::vector<std::string> paths = {"/gone.slice", "/web.slice", "/old"};
+  EXPECT_EQ(FindVersion2Cgroups(tree_.AsProcfs(), paths),
+            Find({.comms = {}, .cgroups = {"web.slice"}, .exclude_cgroups = {}})->filter.cgroups);
+  EXPECT_THAT(FindVersion2Cgroups(tree_.AsProcfs(), {}), IsEmpty());
+  const TemporaryTree empty;
+  EXPECT_THAT(FindVersion2Cgroups(empty.AsProcfs(), paths), IsEmpty());
+}
+
 TEST_F(TargetsTest, RefuseToExcludeWhatTheKernelSideCannotTell) {
   const Result<Targets> targets =
       Find({.comms = {}, .cgroups = {}, .exclude_cgroups = {tree_.Path("cgroup/cpu/old")}});

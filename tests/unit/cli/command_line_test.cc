@@ -279,6 +279,17 @@ TEST(ParseCommandLine, ChecksTheConfigurationInsteadOfStarting) {
   EXPECT_EQ(std::get<ConfigCheck>(*parsed).options.config_file, "c.yaml");
 }
 
+TEST(ParseCommandLine, ExplainsAProcessInsteadOfStarting) {
+  const Result<ParsedCommand> parsed = Parse({"agent", "--explain", "4711", "--config", "c.yaml"});
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(std::get<Explanation>(*parsed).pid, Pid(4711));
+  EXPECT_EQ(std::get<Explanation>(*parsed).options.config_file, "c.yaml");
+  for (const Words& words : {Words{"agent", "--explain", "nginx"}, Words{"agent", "--explain"},
+                             Words{"agent", "--explain", "1", "--check-config"}}) {
+    EXPECT_FALSE(Parse(words).has_value());
+  }
+}
+
 TEST(ParseCommandLine, RefusesWhatTheAgentDoesNotKnow) {
   for (const Words& words :
        {Words{"agent", "--frequncy", "9"}, Words{"agent", "word"}, Words{"agent", "--config"},

@@ -2,6 +2,7 @@
 #include "cli/run.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -35,6 +36,10 @@ class RunTest : public testing::Test {
         .agent = [this](const AgentOptions& options) -> Result<int> {
           started_ = options;
           return 0;
+        },
+        .explain = [](const AgentOptions& options, Pid pid) -> Result<std::string> {
+          if (pid == Pid(1)) return Fail(ErrorCode::kNotFound, "there is no process 1");
+          return fmt::format("{} by {}\n", pid.value(), options.config_file.value_or("defaults"));
         },
         .examine = [this] { return report_; },
     };
@@ -155,6 +160,14 @@ TEST_F(RunTest, PrintsEveryErrorOfAConfiguration) {
   EXPECT_THAT(Errors(), HasSubstr("pyrometer: --frequency: "));
   EXPECT_EQ(std::ranges::count(Errors(), '\n'), 2);
   EXPECT_EQ(Out(), "");
+  EXPECT_FALSE(started_.has_value());
+}
+
+TEST_F(RunTest, PrintsTheExplanationOfAProcess) {
+  EXPECT_EQ(Run({"agent", "--explain", "4711", "--config", "c.yaml"}), 0);
+  EXPECT_EQ(Out(), "4711 by c.yaml\n");
+  EXPECT_EQ(Run({"agent", "--explain", "1"}), 1);
+  EXPECT_EQ(Errors(), "pyrometer: there is no process 1\n");
   EXPECT_FALSE(started_.has_value());
 }
 

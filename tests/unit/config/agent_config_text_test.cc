@@ -36,6 +36,7 @@ TEST(Describe, TellsWhatHappensByDefault) {
 TEST(Describe, TellsWhatIsSentWhereAndHow) {
   const std::string text = DescriptionOf(R"(
 labels: {cluster: blue}
+relabel_configs: [{target_label: a, replacement: b}]
 filter: {comms: [nginx], exclude_cgroups: [/x]}
 server: {listen: ""}
 spool: {max_size: 0}
@@ -45,6 +46,7 @@ sinks:
   - {type: otlp, endpoint: "http://c:4318", headers: {X-Token: "${P}"}, retry: {at_least_once: true}}
 )");
   EXPECT_THAT(text, HasSubstr("labels    cluster=blue\n"));
+  EXPECT_THAT(text, HasSubstr("rules     1, which --explain PID shows at work\n"));
   EXPECT_THAT(text, HasSubstr("named [nginx] or in cgroups [], except in cgroups [/x]\n"));
   EXPECT_THAT(text, HasSubstr("server    none\n"));
   EXPECT_THAT(text, HasSubstr("spool     none\n"));

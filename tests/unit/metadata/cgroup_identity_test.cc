@@ -146,6 +146,19 @@ TEST(TellingCgroup, PassesOverWhatIsNoLine) {
   EXPECT_EQ(TellingCgroup("nonsense\n3:cpu\n"), "");
 }
 
+TEST(Version2Cgroup, IsThatWithoutControllers) {
+  EXPECT_EQ(Version2Cgroup("4:cpu:/docker/x\n1:name=systemd:/b\n0::/a.slice/b\n"), "/a.slice/b");
+  EXPECT_EQ(Version2Cgroup("4:cpu:/docker/x\n"), "");
+}
+
+TEST(SliceOf, IsTheInnermostSlice) {
+  EXPECT_EQ(SliceOf("/user.slice/user-1000.slice/session-3.scope"), "user-1000.slice");
+  EXPECT_EQ(SliceOf("/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + kId + ".scope"),
+            "kubepods-pod1.slice");
+  EXPECT_EQ(SliceOf("/docker/" + kId), "");
+  EXPECT_EQ(SliceOf("/.slice"), "");
+}
+
 TEST(ServiceOfUnit, IsTheUnitWithoutItsKind) {
   EXPECT_EQ(ServiceOfUnit("nginx.service"), "nginx");
   EXPECT_EQ(ServiceOfUnit("postgresql@15-main.service"), "postgresql@15-main");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,13 @@ class RecordingObserver : public ProcessObserver {
         fmt::format("{} {} {:x}", process.pid.value(), object.path, mapping.start.value()));
   }
 
+  void OnSamples(std::vector<Sample>& samples) override {
+    std::erase_if(samples, [this](const Sample& sample) {
+      return unwanted && sample.labels != nullptr && sample.labels->at(0).second == *unwanted;
+    });
+  }
+
+  std::optional<std::string> unwanted;
   std::vector<std::string> seen;
   std::vector<std::string> inherited;  // by each of them
   std::vector<std::string> mapped;
@@ -166,6 +174,45 @@ TEST_F(ProcessObserverTest, LabelsCanBeReplacedLater) {
   EXPECT_EQ(ServiceOf(kKey), "late");
   history_.SetLabels({Pid(100), StartTime(6)}, Label("another's"));
   EXPECT_EQ(ServiceOf(kKey), "late");
+}
+
+TEST_F(ProcessObserverTest, CountsSamplesThatTheObserverTakesOutAsFiltered) {
+  Scan();
+  observer_.unwanted = "fake";
+  const Frame frame = Frame::User(Address(kStart));
+  Window window = OneFrameWindow(kKey, ExecId(3), frame, Now());
+  window.samples[0].count = 5;
+  window.samples.push_back(window.samples[0]);
+  window.samples[1].process = {Pid(999), StartTime(1)};
+  window.samples[1].count = 2;
+  window.samples[1].stack = 1;
+  window.frames.push_back(Frame::User(Address(0x1)));
+  window.stacks.push_back({.first_frame = 1, .user_frames = 1});
+  window.accounting.exported = 7;
+  window.accounting.idle = 3;
+  const Window resolved = history_.Resolve(std::move(window)).window;
+  ASSERT_EQ(resolved.samples.size(), 1U);
+  EXPECT_EQ(resolved.samples[0].count, 2U);
+  EXPECT_EQ(resolved.stacks.size(), 1U);
+  EXPECT_EQ(resolved.frames.size(), 1U);
+  EXPECT_EQ(resolved.accounting.exported, 2U);
+  EXPECT_EQ(resolved.accounting.filtered, 5U);
+  EXPECT_EQ(resolved.accounting.Ticks(), 10U);
+  EXPECT_EQ(history_.counters().unwanted_samples, 5U);
+}
+
+TEST_F(ProcessObserverTest, SeesLivingProcessesAgainWhenAsked) {
+  Scan();
+  LabelsOf(kKey);
+  machine_.WriteFile(machine_.proc() + "/100/stat", StatOf(100, 5, "other"));
+  history_.ShowAgain();
+  EXPECT_EQ(ServiceOf(kKey), "other");
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "100 other"));
+  machine_.RemoveProcess(100);
+  Exit(100);
+  history_.ShowAgain();
+  EXPECT_EQ(ServiceOf(kKey), "other") << "it has ended";
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "100 other"));
 }
 
 TEST_F(ProcessObserverTest, LabelsSamplesOfUnknownProcesses) {

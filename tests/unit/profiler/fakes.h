@@ -251,8 +251,10 @@ class FakeProcesses : public ProcessKnowledge {
   Result<UniqueFd> OpenRootOf(ObjectId /*id*/) override {
     return Fail(ErrorCode::kNotFound, "no files here");
   }
+  void ShowAgain() override { ++shown_again; }
   ProcessCounters counters() const override { return {}; }
 
+  int shown_again = 0;
   std::optional<ProgramMappings> program;
   std::vector<KernelSymbolEvent> kernel_events;
   int rechecks = 0;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The labels of a process as they are before the rules of relabel_configs.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "metadata/relabel.h"
+#include "process/process_observer.h"
+#include "pyrometer/labels.h"
+
+namespace pyrometer {
+
+// Default labels; see ProcessLabels.
+inline constexpr std::string_view kServiceNameLabel = "service_name";
+inline constexpr std::string_view kSystemdUnitLabel = "systemd_unit";
+inline constexpr std::string_view kContainerIdLabel = "container_id";
+
+// Meta labels: for rules only. Of those for which there is nothing to say, there is none.
+//
+//   __meta_cgroup_path         of all its cgroups the one that tells most; see TellingCgroup()
+//   __meta_cgroup_v2_path      its cgroup of version 2, where that is another
+//   __meta_container_id        of the innermost container
+//   __meta_systemd_unit        outside of containers, its service, else its slice
+//   __meta_systemd_slice       the innermost slice, also of a container
+//   __meta_process_comm        its name, as the kernel knows it: 15 bytes
+//   __meta_process_executable  the path of its program, in its own root directory
+//   __meta_process_pid
+inline constexpr std::string_view kMetaCgroupPath = "__meta_cgroup_path";
+inline constexpr std::string_view kMetaCgroupV2Path = "__meta_cgroup_v2_path";
+inline constexpr std::string_view kMetaContainerId = "__meta_container_id";
+inline constexpr std::string_view kMetaSystemdUnit = "__meta_systemd_unit";
+inline constexpr std::string_view kMetaSystemdSlice = "__meta_systemd_slice";
+inline constexpr std::string_view kMetaProcessComm = "__meta_process_comm";
+inline constexpr std::string_view kMetaProcessExecutable = "__meta_process_executable";
+inline constexpr std::string_view kMetaProcessPid = "__meta_process_pid";
+
+enum class MetaLabels { kWithout, kWith };
+
+// The labels of `process`, by what /proc says of it now; where it was its parent was, as
+// `process.inherited` tells, if it is gone. Without __meta_process_pid: processes that differ in
+// nothing else share their labels. REQUIRES: `process` is no kernel thread.
+Labels LabelsOf(const SeenProcess& process, MetaLabels meta);
+
+// Of what is no process of its own, or of none that is known.
+Labels LabelsOfName(std::string_view name, MetaLabels meta);
+
+// `labels` with __meta_process_pid.
+Labels WithPid(Labels labels, Pid pid);
+
+// "" if there is none.
+std::string_view ValueIn(const Labels& labels, std::string_view name);
+
+// What `rules` make of `labels`; nothing if they drop them. There is always a service_name: where
+// the rules leave none, it is the name of the program.
+struct RuledLabels {
+  std::optional<Labels> labels;
+  // They drop all processes of its cgroup, whatever these are.
+  bool drops_cgroup = false;
+};
+RuledLabels ApplyRules(const Relabeling& rules, const Labels& labels);
+
+}  // namespace pyrometer
