@@ -23,6 +23,20 @@ std::string_view ValueOf(const Labels& labels, std::string_view name) {
   return at == labels.end() ? std::string_view() : std::string_view(at->second);
 }
 
+// The container's labels in the place of its id; what rules have added stays.
+LabelSet InPlaceOfId(const Labels& labels, const ContainerMetadata& container) {
+  Labels completed = LabelsOfContainer(container, ValueOf(labels, kServiceNameLabel));
+  const size_t of_container = completed.size();
+  for (const auto& label : labels) {
+    const auto end = completed.begin() + static_cast<std::ptrdiff_t>(of_container);
+    const bool is_named = std::any_of(
+        completed.begin(), end, [&](const auto& other) { return other.first == label.first; });
+    if (!is_named && label.first != kContainerIdLabel) completed.push_back(label);
+  }
+  std::ranges::sort(completed);
+  return std::make_shared<const Labels>(std::move(completed));
+}
+
 // That no runtime of Kubernetes is here is news only to those who asked for one.
 bool IsNews(const Error& error, KubernetesMode mode) {
   return mode == KubernetesMode::kCri ||
@@ -66,8 +80,7 @@ std::vector<std::optional<LabelSet>> WithContainerLabels(ContainerDirectory& con
     if (added) answer->second = containers.Find(id);
     switch (answer->second.state) {
       case ContainerDirectory::Answer::State::kKnown:
-        completed.emplace_back(std::make_shared<const Labels>(
-            LabelsOfContainer(*answer->second.metadata, ValueOf(*labels, kServiceNameLabel))));
+        completed.emplace_back(InPlaceOfId(*labels, *answer->second.metadata));
         break;
       case ContainerDirectory::Answer::State::kAwaited:
         completed.emplace_back(std::nullopt);

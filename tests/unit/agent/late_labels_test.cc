@@ -59,6 +59,18 @@ void Await(ContainerDirectory& directory, const std::string& id,
 
 const ContainerDirectory::Options kQuick{.pause = std::chrono::milliseconds(1)};
 
+TEST(WithContainerLabels, LeavesWhatRulesHaveAdded) {
+  ContainerDirectory directory(kQuick, std::make_unique<OneContainer>());
+  Await(directory, "c1", ContainerDirectory::Answer::State::kKnown);
+  const std::vector<LabelSet> sets = {Make({{"container_id", "c1"},
+                                            {"pod", "not this one"},
+                                            {"service_name", "nginx"},
+                                            {"team", "shop"}})};
+  EXPECT_THAT(**WithContainerLabels(directory, sets)[0],
+              ElementsAre(Pair("container", "app"), Pair("namespace", "shop"), Pair("pod", "web"),
+                          Pair("service_name", "app"), Pair("team", "shop")));
+}
+
 TEST(WithContainerLabels, NamesContainersThatAreKnown) {
   ContainerDirectory directory(kQuick, std::make_unique<OneContainer>());
   Await(directory, "c1", ContainerDirectory::Answer::State::kKnown);
