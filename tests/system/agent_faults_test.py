@@ -126,8 +126,7 @@ class Faults(agent_harness.AgentTestCase):
         wait_for(lambda: sum(receiver.record()["misbehaved"].values()) >= 1, "misbehaviour", pause=0.1)
         # The old sink has two seconds for what hangs, and the new one hangs as well.
         agent.write_config(self.config([pyroscope(receiver, timeout="21s")]))
-        agent.process.send_signal(signal.SIGHUP)
-        time.sleep(0.2)
+        agent.process.send_signal(signal.SIGHUP)  # which is read first, should both be there
         begin = time.monotonic()
         account = agent.stop()["pyroscope"]
         self.assertLess(time.monotonic() - begin, 5)
