@@ -18,14 +18,9 @@ namespace {
 
 constexpr std::string_view kListing = "listing containers";
 
-std::string_view ValueOf(const Labels& labels, std::string_view name) {
-  const auto at = std::ranges::find(labels, name, &Labels::value_type::first);
-  return at == labels.end() ? std::string_view() : std::string_view(at->second);
-}
-
 // The container's labels in the place of its id; what rules have added stays.
 LabelSet InPlaceOfId(const Labels& labels, const ContainerMetadata& container) {
-  Labels completed = LabelsOfContainer(container, ValueOf(labels, kServiceNameLabel));
+  Labels completed = LabelsOfContainer(container, ValueIn(labels, kServiceNameLabel));
   const size_t of_container = completed.size();
   for (const auto& label : labels) {
     const auto end = completed.begin() + static_cast<std::ptrdiff_t>(of_container);
@@ -71,7 +66,7 @@ std::vector<std::optional<LabelSet>> WithContainerLabels(ContainerDirectory& con
   std::vector<std::optional<LabelSet>> completed;
   completed.reserve(sets.size());
   for (const LabelSet& labels : sets) {
-    const std::string_view id = ValueOf(*labels, kContainerIdLabel);
+    const std::string_view id = ValueIn(*labels, kContainerIdLabel);
     if (id.empty()) {
       completed.emplace_back(labels);
       continue;
