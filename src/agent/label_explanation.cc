@@ -107,7 +107,15 @@ Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& confi
     return text + fmt::format("samples: none, since relabel_configs[{}] drops the process\n",
                               steps.size() - 1);
   }
-  return text + "labels of its samples:\n" + Listed(WithOwn(*after, config));
+  text += "labels of its samples:\n" + Listed(WithOwn(*after, config));
+  // That takes an answer of the runtime's, and time; see late_labels.h.
+  const bool has_container = !ValueIn(*after, kContainerIdLabel).empty();
+  if (has_container && config.kubernetes.mode != KubernetesMode::kOff) {
+    text +=
+        "the names of its pod, service_name among them, take the place of container_id where the "
+        "container runtime knows it\n";
+  }
+  return text;
 }
 
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options, Pid pid) {

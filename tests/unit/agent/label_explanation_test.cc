@@ -49,6 +49,21 @@ labels of its samples:
 )");
 }
 
+TEST(ExplainLabels, SaysWhatTheRuntimeMayAdd) {
+  const std::string id(64, 'a');
+  const InCgroup process("0::/docker/" + id + "\n");
+  AgentConfig config;
+  const char* const said = "take the place of container_id";
+  const Result<std::string> asked = ExplainLabels(process.procfs(), config, Pid(18));
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_THAT(*asked, HasSubstr(id));
+  EXPECT_THAT(*asked, HasSubstr(said));
+  config.kubernetes.mode = KubernetesMode::kOff;
+  const Result<std::string> off = ExplainLabels(process.procfs(), config, Pid(18));
+  ASSERT_TRUE(off.has_value());
+  EXPECT_THAT(*off, testing::Not(HasSubstr(said)));
+}
+
 TEST(ExplainLabels, TellsWhichRuleDropsTheProcess) {
   const InCgroup process("0::/a\n");
   AgentConfig config;
