@@ -14,10 +14,10 @@
 #include <optional>
 #include <utility>
 
+#include "agent/container_following.h"
 #include "agent/destinations.h"
 #include "agent/excluded_cgroups.h"
 #include "agent/guest.h"
-#include "agent/late_labels.h"
 #include "agent/local_view.h"
 #include "agent/privileges.h"
 #include "agent/process_labels.h"
@@ -157,7 +157,9 @@ Result<void> Agent::OpenProfiler() {
 std::unique_ptr<WindowShipper> Agent::MakeShipper() {
   WaitingSamples::Options late;
   if (containers_ != nullptr) {
-    late.relabel = [this](auto sets) { return WithContainerLabels(*containers_, sets); };
+    using Patience = LabelOutcomes::Patience;
+    late.relabel = [this](auto sets) { return labels_->Settle(sets, Patience::kWaits); };
+    late.give_up = [this](auto sets) { return labels_->Settle(sets, Patience::kGivesUp); };
   }
   const auto ship = [this](const ShippedWindow& window) {
     recent_->Add(window);
@@ -189,6 +191,7 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
                                                    .recent = *agent->recent_,
                                                    .destinations = *agent->destinations_,
                                                    .guest = *agent->guest_,
+                                                   .labels = *agent->labels_,
                                                    .containers = agent->containers_.get(),
                                                    .clock = agent->clock_},
                                   LocalView::Facts{});

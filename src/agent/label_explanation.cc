@@ -5,13 +5,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "agent/container_following.h"
 #include "agent/process_facts.h"
 #include "agent/process_labels.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/printable.h"
+#include "export/grpc_client.h"
 #include "metadata/relabel.h"
 #include "process/process_directory.h"
 
@@ -23,9 +30,11 @@ std::string Quoted(std::string_view text) {
 }
 
 std::string Listed(const Labels& labels) {
+  size_t width = 26;
+  for (const auto& [name, value] : labels) width = std::max(width, name.size());
   std::string text;
   for (const auto& [name, value] : labels) {
-    text += fmt::format("  {:<26} {}\n", name, Quoted(value));
+    text += fmt::format("  {:<{}} {}\n", name, width, Quoted(value));
   }
   return text.empty() ? "  none\n" : text;
 }
@@ -85,42 +94,71 @@ Result<KnownProcess> LookAt(const Procfs& procfs, Pid pid) {
   if (!directory) return std::move(directory).error();
   ASSIGN_OR_RETURN(const ProcStat stat, directory->Stat());
   if (stat.kernel_thread) {
-    return KnownProcess{stat.comm, LabelsOfName(ProcessLabels::kKernel, MetaLabels::kWithout)};
+    return KnownProcess{stat.comm, LabelsOfName(ProcessLabels::kKernel, MetaLabels::kNone)};
   }
   const SeenProcess seen{
       .key = {pid, stat.start}, .comm = stat.comm, .directory = &*directory, .inherited = nullptr};
-  return KnownProcess{stat.comm, LabelsOf(seen, MetaLabels::kWith)};
+  return KnownProcess{stat.comm, LabelsOf(seen, MetaLabels::kAll)};
 }
 
-}  // namespace
+// A container that runs is known within this, or not at all: see ContainerDirectory::Options.
+constexpr std::chrono::seconds kPatience{8};
+constexpr std::chrono::milliseconds kPause{20};
 
-Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& config, Pid pid) {
-  ASSIGN_OR_RETURN(const Relabeling rules, Relabeling::Compile(config.relabel_configs));
-  ASSIGN_OR_RETURN(const KnownProcess process, LookAt(procfs, pid));
-  const Labels before = WithPid(process.labels, pid);
+std::shared_ptr<const ContainerMetadata> AskFor(ContainerDirectory& containers,
+                                                std::string_view id) {
+  const MonotonicTime end = After(MonotonicNow(), kPatience);
+  while (true) {
+    const ContainerDirectory::Answer answer = containers.Find(id);
+    if (answer.state != ContainerDirectory::Answer::State::kAwaited) return answer.metadata;
+    if (MonotonicNow() > end) return nullptr;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+// What comes out, and what rules do on the way to it.
+std::string Told(const Relabeling& rules, const Labels& captured,
+                 const ContainerMetadata* container, const AgentConfig& config) {
+  const Labels before = container != nullptr ? WithContainer(captured, *container) : captured;
+  std::string text = "before the rules:\n" + Listed(before);
+  if (container != nullptr && OptsOut(*container)) {
+    return text + "samples: none, since the pod's annotation pyrometer.io/profile is \"false\"\n";
+  }
   const std::vector<RelabelStep> steps = rules.Explain(before);
-  std::string text =
-      fmt::format("process {} ({})\nbefore the rules:\n{}rules:\n{}", pid.value(),
-                  Printable(process.comm), Listed(before), Told(config.relabel_configs, steps));
-  const std::optional<Labels> after = ApplyRules(rules, before).labels;
+  text += "rules:\n" + Told(config.relabel_configs, steps);
+  const std::optional<Labels> after = ApplyRules(rules, captured, container).labels;
   if (!after) {
     return text + fmt::format("samples: none, since relabel_configs[{}] drops the process\n",
                               steps.size() - 1);
   }
-  text += "labels of its samples:\n" + Listed(WithOwn(*after, config));
-  // That takes an answer of the runtime's, and time; see late_labels.h.
-  const bool has_container = !ValueIn(*after, kContainerIdLabel).empty();
-  if (has_container && config.kubernetes.mode != KubernetesMode::kOff) {
-    text +=
-        "the names of its pod, service_name among them, take the place of container_id where the "
-        "container runtime knows it\n";
+  return text + "labels of its samples:\n" + Listed(WithOwn(*after, config));
+}
+
+}  // namespace
+
+Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& config,
+                                  ContainerDirectory* containers, Pid pid) {
+  ASSIGN_OR_RETURN(const Relabeling rules, Relabeling::Compile(config.relabel_configs));
+  ASSIGN_OR_RETURN(const KnownProcess process, LookAt(procfs, pid));
+  std::string text = fmt::format("process {} ({})\n", pid.value(), Printable(process.comm));
+  const std::string_view id = ValueIn(process.labels, kMetaContainerId);
+  std::shared_ptr<const ContainerMetadata> container;
+  if (!id.empty() && containers == nullptr) {
+    text += "its container: nobody is asked for it, since kubernetes.mode is off\n";
+  } else if (!id.empty()) {
+    container = AskFor(*containers, id);
+    if (container == nullptr) text += "its container: unknown to those who could be asked\n";
   }
-  return text;
+  return text + Told(rules, WithPid(process.labels, pid), container.get(), config);
 }
 
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options, Pid pid) {
   ASSIGN_OR_RETURN(const AgentConfig config, MakeAgentConfig(options));
-  return ExplainLabels(procfs, config, pid);
+  GrpcClient::ConfigureLibrary();
+  const Clock clock;
+  Log log(clock);
+  const std::unique_ptr<ContainerDirectory> containers = FollowContainers(config.kubernetes, log);
+  return ExplainLabels(procfs, config, containers.get(), pid);
 }
 
 }  // namespace pyrometer

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/late_labels.h"
+#include "agent/container_following.h"
 #include "agent/profile_collector.h"
 #include "base/clock.h"
 #include "doctor/version.h"
@@ -142,7 +142,8 @@ SamplingStatus LocalView::Sampling(const Facts& known) const {
                           .ticks = stats.ticks,
                           .cuts = {}};
   // For who looks at the page it is one whether rules leave samples out here or in the kernel.
-  const uint64_t unwanted = std::min(stats.processes.unwanted_samples, stats.ticks.exported);
+  const uint64_t unwanted =
+      std::min(stats.processes.unwanted_samples + shipped.waiting.dropped, stats.ticks.exported);
   sampling.ticks.exported -= unwanted;
   sampling.ticks.filtered += unwanted;
   if (const auto last = parts_.shipper.last_end()) sampling.last_window = last->wall;
@@ -210,9 +211,7 @@ Result<std::string> LocalView::CollectProfile(const ProfileQuery& query,
   const Labels labels = facts().labels;
   CollectOptions options{.duration = query.duration, .labels = labels};
   if (parts_.containers != nullptr) {
-    options.complete = [this](Profile& profile) {
-      AddContainerLabels(*parts_.containers, profile);
-    };
+    options.complete = [this](Profile& profile) { parts_.labels.SettleNow(profile); };
   }
   if (!query.Everything()) {
     options.keep = [&](const ProfileSample& sample) { return Matches(query, sample, labels); };

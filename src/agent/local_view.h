@@ -11,6 +11,7 @@
 #include "agent/agent_metrics.h"
 #include "agent/destinations.h"
 #include "agent/guest.h"
+#include "agent/process_labels.h"
 #include "agent/recent_windows.h"
 #include "agent/window_shipper.h"
 #include "config/agent_config.h"
@@ -30,7 +31,8 @@ class LocalView final : public AgentView {
     const RecentWindows& recent;
     const Destinations& destinations;
     const Guest& guest;
-    ContainerDirectory* containers;  // null: none
+    ProcessLabels& labels;
+    const ContainerDirectory* containers;  // null: none
     const Clock& clock;
   };
   // What the agent's main thread knows, and changes at a reload.

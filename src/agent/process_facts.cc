@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "base/printable.h"
 #include "metadata/cgroup_identity.h"
+#include "metadata/container_labels.h"
+#include "metadata/container_meta_labels.h"
 #include "process/process_directory.h"
 
 namespace pyrometer {
@@ -57,10 +60,14 @@ void AddDefaults(Labels& labels, const CgroupIdentity& identity, std::string_vie
   Add(labels, kSystemdUnitLabel, identity.systemd_unit);
 }
 
-void AddMeta(Labels& labels, const Whereabouts& where, const SeenProcess& process) {
+void AddContainerMeta(Labels& labels, const Whereabouts& where) {
   Add(labels, kMetaCgroupPath, where.path);
   if (where.v2_path != where.path) Add(labels, kMetaCgroupV2Path, where.v2_path);
   Add(labels, kMetaContainerId, where.identity.container_id);
+}
+
+void AddMeta(Labels& labels, const Whereabouts& where, const SeenProcess& process) {
+  AddContainerMeta(labels, where);
   Add(labels, kMetaProcessComm, process.comm);
   if (process.directory != nullptr) {
     const Result<std::string> executable = process.directory->Executable();
@@ -70,14 +77,24 @@ void AddMeta(Labels& labels, const Whereabouts& where, const SeenProcess& proces
   Add(labels, kMetaSystemdUnit, where.identity.systemd_unit);
 }
 
-// The service's name is its cgroup's, unless the program's stands for it.
-bool DropsCgroup(const Relabeling& rules, size_t rule, const Labels& labels) {
+// Whether its name is the program's, not its cgroup's.
+bool IsNamedByProgram(const Labels& labels, const ContainerMetadata* container) {
+  if (container != nullptr) return ServiceOfContainer(*container).empty();
+  return ServiceOfUnit(ValueIn(labels, kSystemdUnitLabel)).empty();
+}
+
+bool DropsCgroup(const Relabeling& rules, size_t rule, const Labels& labels,
+                 const ContainerMetadata* container) {
   std::vector<std::string_view> of_process = {kMetaProcessComm, kMetaProcessExecutable,
                                               kMetaProcessPid};
-  if (ServiceOfUnit(ValueIn(labels, kSystemdUnitLabel)).empty()) {
-    of_process.push_back(kServiceNameLabel);
-  }
+  if (IsNamedByProgram(labels, container)) of_process.push_back(kServiceNameLabel);
   return rules.DecidesWithout(rule, of_process);
+}
+
+// The name of the program, if it was captured.
+std::string_view ProgramOf(const Labels& labels) {
+  const std::string_view comm = ValueIn(labels, kMetaProcessComm);
+  return comm.empty() ? ValueIn(labels, kServiceNameLabel) : comm;
 }
 
 }  // namespace
@@ -90,14 +107,17 @@ std::string_view ValueIn(const Labels& labels, std::string_view name) {
 Labels LabelsOf(const SeenProcess& process, MetaLabels meta) {
   const Whereabouts where = WhereaboutsOf(process);
   Labels labels;  // by name
-  if (meta == MetaLabels::kWith) AddMeta(labels, where, process);
+  if (meta == MetaLabels::kAll) AddMeta(labels, where, process);
+  if (meta == MetaLabels::kContainer && !where.identity.container_id.empty()) {
+    AddContainerMeta(labels, where);
+  }
   AddDefaults(labels, where.identity, process.comm);
   return labels;
 }
 
 Labels LabelsOfName(std::string_view name, MetaLabels meta) {
   Labels labels;
-  if (meta == MetaLabels::kWith) Add(labels, kMetaProcessComm, name);
+  if (meta == MetaLabels::kAll) Add(labels, kMetaProcessComm, name);
   AddDefaults(labels, {}, name);
   return labels;
 }
@@ -108,14 +128,34 @@ Labels WithPid(Labels labels, Pid pid) {
   return labels;
 }
 
-RuledLabels ApplyRules(const Relabeling& rules, const Labels& labels) {
-  Relabeled result = rules.Apply(labels);
+Labels WithContainer(const Labels& labels, const ContainerMetadata& container) {
+  std::map<std::string_view, std::string_view> by_name(labels.begin(), labels.end());
+  by_name.erase(kContainerIdLabel);
+  const Labels names = LabelsOfContainer(container, ValueIn(labels, kServiceNameLabel));
+  const Labels meta = MetaLabelsOfContainer(container);
+  for (const Labels* const added : {&names, &meta}) {
+    for (const auto& [name, value] : *added) by_name.insert_or_assign(name, value);
+  }
+  return {by_name.begin(), by_name.end()};
+}
+
+bool OptsOut(const ContainerMetadata& container) {
+  const auto at = container.pod->annotations.find("pyrometer.io/profile");
+  return at != container.pod->annotations.end() && at->second == "false";
+}
+
+RuledLabels ApplyRules(const Relabeling& rules, const Labels& labels,
+                       const ContainerMetadata* container) {
+  if (container != nullptr && OptsOut(*container)) {
+    return {.labels = std::nullopt, .drops_cgroup = true};
+  }
+  Relabeled result = rules.Apply(container != nullptr ? WithContainer(labels, *container) : labels);
   if (result.dropped_by) {
-    return {.labels = std::nullopt, .drops_cgroup = DropsCgroup(rules, *result.dropped_by, labels)};
+    return {.labels = std::nullopt,
+            .drops_cgroup = DropsCgroup(rules, *result.dropped_by, labels, container)};
   }
   if (ValueIn(result.labels, kServiceNameLabel).empty()) {
-    const std::string_view comm = ValueIn(labels, kMetaProcessComm);
-    Add(result.labels, kServiceNameLabel, comm.empty() ? ValueIn(labels, kServiceNameLabel) : comm);
+    Add(result.labels, kServiceNameLabel, ProgramOf(labels));
     std::ranges::sort(result.labels);
   }
   return {.labels = std::move(result.labels)};

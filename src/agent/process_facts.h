@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "metadata/container_metadata.h"
 #include "metadata/relabel.h"
 #include "process/process_observer.h"
 #include "pyrometer/labels.h"
@@ -37,7 +38,12 @@ inline constexpr std::string_view kMetaProcessComm = "__meta_process_comm";
 inline constexpr std::string_view kMetaProcessExecutable = "__meta_process_executable";
 inline constexpr std::string_view kMetaProcessPid = "__meta_process_pid";
 
-enum class MetaLabels { kWithout, kWith };
+// Which of them are captured.
+enum class MetaLabels {
+  kNone,
+  kContainer,  // of processes in containers their id and cgroups
+  kAll,
+};
 
 // The labels of `process`, by what /proc says of it now; where it was its parent was, as
 // `process.inherited` tells, if it is gone. Without __meta_process_pid: processes that differ in
@@ -53,13 +59,22 @@ Labels WithPid(Labels labels, Pid pid);
 // "" if there is none.
 std::string_view ValueIn(const Labels& labels, std::string_view name);
 
-// What `rules` make of `labels`; nothing if they drop them. There is always a service_name: where
-// the rules leave none, it is the name of the program.
+// `labels` as rules see them where `container` is known: its names in the place of container_id,
+// with service_name among them, see LabelsOfContainer(), and with its meta labels.
+Labels WithContainer(const Labels& labels, const ContainerMetadata& container);
+
+// True if the pod's annotation pyrometer.io/profile is "false".
+bool OptsOut(const ContainerMetadata& container);
+
+// What `rules` make of the labels of a process in `container`, null if it is in none or nothing is
+// known of it; nothing if they drop them, or the pod opts out. There is always a service_name:
+// where the rules leave none, it is the name of the program.
 struct RuledLabels {
   std::optional<Labels> labels;
-  // They drop all processes of its cgroup, whatever these are.
+  // All processes of its cgroup are dropped, whatever these are.
   bool drops_cgroup = false;
 };
-RuledLabels ApplyRules(const Relabeling& rules, const Labels& labels);
+RuledLabels ApplyRules(const Relabeling& rules, const Labels& labels,
+                       const ContainerMetadata* container = nullptr);
 
 }  // namespace pyrometer

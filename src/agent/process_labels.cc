@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/process_labels.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "process/process_directory.h"
 
 namespace pyrometer {
@@ -14,7 +14,7 @@ constexpr Pid kIdleTask{0};
 constexpr Pid kThreadDaemon{2};  // kthreadd, the parent of all kernel threads
 
 LabelSet Named(std::string_view name) {
-  return std::make_shared<const Labels>(LabelsOfName(name, MetaLabels::kWithout));
+  return std::make_shared<const Labels>(LabelsOfName(name, MetaLabels::kNone));
 }
 
 // What a dropped sample has until it is taken out.
@@ -38,48 +38,26 @@ bool MayBeDenied(std::string_view path) {
 
 }  // namespace
 
-LabelSet SharedLabels::Share(Labels labels) {
-  const auto known = known_.find(labels);
-  if (known != known_.end()) {
-    if (LabelSet shared = known->second.lock()) return shared;
-  } else if (IsFull()) {
-    Forget();
-    if (IsFull()) return other_;
-  }
-  ++changes_;
-  auto shared = std::make_shared<const Labels>(labels);
-  known_.insert_or_assign(std::move(labels), shared);
-  return shared;
-}
-
-void SharedLabels::Forget() {
-  changes_ += std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
-}
-
-std::vector<LabelSet> SharedLabels::Living() const {
-  std::vector<LabelSet> living;
-  for (const auto& [labels, set] : known_) {
-    if (LabelSet shared = set.lock()) living.push_back(std::move(shared));
-  }
-  return living;
-}
-
 ProcessLabels::ProcessLabels(const Limits& limits, ContainerDirectory* containers)
     : containers_(containers),
       kernel_(Named(kKernel)),
       other_(Named(kOther)),
-      sets_(limits.sets, other_),
-      inputs_(limits.inputs, other_) {}
+      inputs_(limits.inputs, other_),
+      outcomes_(limits.sets, other_, containers) {}
 
 bool ProcessLabels::SetRules(Relabeling rules) {
   const absl::MutexLock lock(&mutex_);
   const bool is_first = !rules.empty() && !relabels_;
   if (is_first) relabels_ = true;
   asks_for_pid_ = rules.Reads(kMetaProcessPid);
-  rules_ = std::move(rules);
-  outcomes_.clear();
+  outcomes_.SetRules(std::move(rules));
   seen_changes_.reset();
   return is_first;
+}
+
+MetaLabels ProcessLabels::meta() const {
+  if (relabels_) return MetaLabels::kAll;
+  return containers_ != nullptr ? MetaLabels::kContainer : MetaLabels::kNone;
 }
 
 // Asked only where it can be, since asking reads a file of /proc: of those that were there before
@@ -111,65 +89,85 @@ LabelSet ProcessLabels::OfUnknown(Pid pid, std::string_view comm) {
 
 LabelSet ProcessLabels::Captured(Labels labels) {
   const absl::MutexLock lock(&mutex_);
-  return (relabels_ ? inputs_ : sets_).Share(std::move(labels));
+  return inputs_.Share(std::move(labels));
 }
 
 void ProcessLabels::OnSamples(std::vector<Sample>& samples) {
-  if (!relabels_) return;
   const absl::MutexLock lock(&mutex_);
-  absl::flat_hash_map<std::pair<const Labels*, Pid>, LabelSet> by_pid;
+  // By what they were captured with, and by process if the rules ask for it.
+  absl::flat_hash_map<std::pair<const Labels*, Pid>, LabelSet> settled;
   for (Sample& sample : samples) {
     if (sample.labels == nullptr) continue;
-    if (asks_for_pid_) {
-      const Pid pid = sample.process.pid;
-      const auto [at, is_new] = by_pid.try_emplace(std::pair(sample.labels.get(), pid));
-      if (is_new) at->second = Ruled(WithPid(*sample.labels, pid));
-      sample.labels = at->second;
-    } else {
-      sample.labels = OutcomeOf(sample.labels).labels;
+    const Pid pid = asks_for_pid_ ? sample.process.pid : Pid();
+    const auto [at, is_new] = settled.try_emplace(std::pair(sample.labels.get(), pid));
+    if (is_new) {
+      const LabelSet captured = asks_for_pid_
+                                    ? std::make_shared<const Labels>(WithPid(*sample.labels, pid))
+                                    : sample.labels;
+      const LabelOutcomes::Outcome outcome = outcomes_.Of(captured);
+      at->second = outcome.state == LabelOutcomes::State::kAwaited ? captured : outcome.labels;
     }
-    if (sample.labels == nullptr) sample.labels = Unwanted();
+    sample.labels = at->second != nullptr ? at->second : Unwanted();
   }
   std::erase_if(samples, [](const Sample& sample) { return sample.labels == Unwanted(); });
   ForgetUnborne();
 }
 
-LabelSet ProcessLabels::Ruled(const Labels& labels) {
-  std::optional<Labels> ruled = ApplyRules(rules_, labels).labels;
-  return ruled ? sets_.Share(*std::move(ruled)) : nullptr;
+std::vector<std::optional<LabelSet>> ProcessLabels::Settle(std::span<const LabelSet> sets,
+                                                           LabelOutcomes::Patience patience) {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<std::optional<LabelSet>> settled;
+  settled.reserve(sets.size());
+  for (const LabelSet& labels : sets) {
+    // Only what rules see has meta labels.
+    if (ValueIn(*labels, kMetaContainerId).empty()) {
+      settled.emplace_back(labels);
+      continue;
+    }
+    const LabelOutcomes::Outcome outcome = outcomes_.Of(labels, patience);
+    settled.push_back(outcome.state == LabelOutcomes::State::kAwaited
+                          ? std::nullopt
+                          : std::optional(outcome.labels));
+  }
+  return settled;
 }
 
-const ProcessLabels::Outcome& ProcessLabels::OutcomeOf(const LabelSet& labels) {
-  const auto [at, is_new] = outcomes_.try_emplace(labels.get());
-  if (is_new || at->second.of.expired()) {
-    RuledLabels ruled = ApplyRules(rules_, *labels);
-    at->second = {.of = labels,
-                  .labels = ruled.labels ? sets_.Share(*std::move(ruled.labels)) : nullptr,
-                  .drops_cgroup = ruled.drops_cgroup};
+void ProcessLabels::SettleNow(Profile& profile) {
+  absl::flat_hash_map<LabelSet, LabelSet> settled;
+  for (ProfileSample& sample : profile.samples) {
+    if (sample.labels == nullptr) continue;
+    const auto [at, is_new] = settled.try_emplace(sample.labels);
+    if (is_new) {
+      at->second = *Settle(std::span(&sample.labels, 1), LabelOutcomes::Patience::kGivesUp)[0];
+    }
+    sample.labels = at->second != nullptr ? at->second : Unwanted();
   }
-  return at->second;
+  std::erase_if(profile.samples,
+                [](const ProfileSample& sample) { return sample.labels == Unwanted(); });
 }
 
 void ProcessLabels::ForgetUnborne() {
-  absl::erase_if(outcomes_, [](const auto& outcome) { return outcome.second.of.expired(); });
+  outcomes_.Forget();
   inputs_.Forget();
 }
 
 std::optional<std::vector<std::string>> ProcessLabels::TakeDroppedCgroups() {
-  if (!relabels_) return std::nullopt;
+  if (meta() == MetaLabels::kNone) return std::nullopt;
   const absl::MutexLock lock(&mutex_);
   ForgetUnborne();
-  if (seen_changes_ == inputs_.changes()) return std::nullopt;
-  seen_changes_ = inputs_.changes();
+  const Changes changes{.inputs = inputs_.changes(),
+                        .containers = containers_ != nullptr ? containers_->changes() : 0};
+  if (seen_changes_ == changes) return std::nullopt;
+  seen_changes_ = changes;
   // Who is not told apart from others may be in any cgroup.
-  if (rules_.empty() || inputs_.IsFull()) return std::vector<std::string>();
+  if (inputs_.IsFull()) return std::vector<std::string>();
   std::set<std::string, std::less<>> dropped;
   std::set<std::string, std::less<>> others;
   for (const LabelSet& labels : inputs_.Living()) {
     const std::string_view path = ValueIn(*labels, kMetaCgroupPath);
     const std::string_view v2_path = ValueIn(*labels, kMetaCgroupV2Path);
     // Where another cgroup tells whose a process is, its cgroup of version 2 says nothing of it.
-    const bool is_dropped = v2_path.empty() && OutcomeOf(labels).drops_cgroup;
+    const bool is_dropped = v2_path.empty() && outcomes_.Of(labels).drops_cgroup;
     (is_dropped ? dropped : others).emplace(v2_path.empty() ? path : v2_path);
   }
   std::vector<std::string> cgroups;

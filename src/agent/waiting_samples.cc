@@ -21,13 +21,19 @@ void WaitingSamples::Keep(Waiting waiting) {
   waiting_.push_back(std::move(waiting));
 }
 
+LabelSplit WaitingSamples::Counted(LabelSplit split) {
+  counters_.dropped += split.dropped;
+  return split;
+}
+
 void WaitingSamples::GiveUp(Profile profile, std::vector<Profile>& ready) {
   counters_.in_vain += TicksOf(profile);
-  std::ranges::move(SplitByLabels(std::move(profile)).ready, std::back_inserter(ready));
+  std::ranges::move(Counted(SplitByLabels(std::move(profile), options_.give_up)).ready,
+                    std::back_inserter(ready));
 }
 
 std::vector<Profile> WaitingSamples::Split(Profile whole) {
-  LabelSplit split = SplitByLabels(std::move(whole), options_.relabel);
+  LabelSplit split = Counted(SplitByLabels(std::move(whole), options_.relabel));
   if (split.waiting) Keep({.profile = *std::move(split.waiting)});
   return std::move(split.ready);
 }
@@ -38,7 +44,7 @@ std::vector<Profile> WaitingSamples::TakeReady() {
     const uint64_t ticks = TicksOf(waiting.profile);
     counters_.waiting -= ticks;
     counters_.late += ticks;
-    LabelSplit split = SplitByLabels(std::move(waiting.profile), options_.relabel);
+    LabelSplit split = Counted(SplitByLabels(std::move(waiting.profile), options_.relabel));
     std::ranges::move(split.ready, std::back_inserter(ready));
     if (!split.waiting) continue;
     if (waiting.periods + 1 >= options_.most_periods) {

@@ -15,13 +15,16 @@ namespace pyrometer {
 class WaitingSamples {
  public:
   struct Options {
-    Relabel relabel{};          // must not wait; empty: all labels are known
+    Relabel relabel{};  // must not wait; empty: all labels are known
+    // The same for what has waited long enough, always with an answer; empty: it stays as it is.
+    Relabel give_up{};
     uint32_t most_periods = 3;  // that samples wait
   };
   struct Counters {
     uint64_t waiting = 0;  // ticks that wait now
     uint64_t late = 0;     // ticks that had to wait and do so no more
     uint64_t in_vain = 0;  // of these: their labels did not become known in time
+    uint64_t dropped = 0;  // ticks that went for what their labels were
   };
 
   explicit WaitingSamples(Options options) : options_(std::move(options)) {}
@@ -30,10 +33,10 @@ class WaitingSamples {
   std::vector<Profile> Split(Profile whole);
 
   // To be called once in a period: the samples of earlier ones whose labels are known by now, and
-  // as they are those that have waited long enough.
+  // those that have waited long enough.
   std::vector<Profile> TakeReady();
 
-  // All that still waits, as it is.
+  // All that still waits.
   std::vector<Profile> TakeAll();
 
   const Counters& counters() const { return counters_; }
@@ -44,6 +47,7 @@ class WaitingSamples {
     uint32_t periods = 0;
   };
   void Keep(Waiting waiting);
+  LabelSplit Counted(LabelSplit split);
   void GiveUp(Profile profile, std::vector<Profile>& ready);
 
   const Options options_;

@@ -123,7 +123,9 @@ void ContainerDirectory::Take(std::vector<ContainerMetadata> list, MonotonicTime
         entries_.try_emplace(container.id, Entry{.first_use = now, .last_use = now}).first->second;
     entry.last_use = now;
     // What names a container never changes; a pod's labels may, where a runtime can do that.
+    if (entry.metadata != nullptr && *entry.metadata == container) continue;
     entry.metadata = std::make_shared<const ContainerMetadata>(std::move(container));
+    ++changes_;
   }
   for (auto& [id, entry] : entries_) {
     if (entry.metadata == nullptr && entry.first_use <= begun) ++entry.misses;

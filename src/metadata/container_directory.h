@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -75,6 +76,9 @@ class ContainerDirectory {
 
   Counters counters() const;
 
+  // How often what Find() answers of a container that is known has changed.
+  uint64_t changes() const { return changes_; }
+
  private:
   struct Entry {
     std::shared_ptr<const ContainerMetadata> metadata = nullptr;  // null: not known
@@ -98,6 +102,7 @@ class ContainerDirectory {
 
   const Options options_;
   const std::unique_ptr<ContainerSource> source_;
+  std::atomic<uint64_t> changes_ = 0;
   mutable absl::Mutex mutex_;
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
   bool wanted_ ABSL_GUARDED_BY(mutex_) = false;  // a listing

@@ -56,21 +56,26 @@ Workload WorkloadOf(const PodMetadata& pod) {
   return {};
 }
 
+std::string ServiceOfContainer(const ContainerMetadata& container) {
+  const PodMetadata& pod = *container.pod;
+  for (const std::string& name :
+       {TextAt(pod.annotations, "pyrometer.io/service-name"),
+        TextAt(pod.annotations, "pyroscope.io/service_name"),
+        TextAt(pod.labels, "app.kubernetes.io/name"), WorkloadOf(pod).name, container.name}) {
+    if (!name.empty()) return name;
+  }
+  return "";
+}
+
 Labels LabelsOfContainer(const ContainerMetadata& container, std::string_view otherwise) {
   const PodMetadata& pod = *container.pod;
   const Workload workload = WorkloadOf(pod);
-  std::string service;
-  for (const std::string& name : {TextAt(pod.annotations, "pyrometer.io/service-name"),
-                                  TextAt(pod.annotations, "pyroscope.io/service_name"),
-                                  TextAt(pod.labels, "app.kubernetes.io/name"), workload.name,
-                                  container.name, std::string(otherwise)}) {
-    if (service.empty()) service = name;
-  }
+  const std::string service = ServiceOfContainer(container);
   Labels labels;  // by name
   AddLabel(labels, "container", container.name);
   AddLabel(labels, "namespace", pod.name_space);
   AddLabel(labels, "pod", pod.name);
-  AddLabel(labels, "service_name", service);
+  AddLabel(labels, "service_name", service.empty() ? otherwise : service);
   AddLabel(labels, "workload_kind", workload.kind);
   AddLabel(labels, "workload_name", workload.name);
   return labels;

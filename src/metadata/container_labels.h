@@ -23,13 +23,15 @@ struct Workload {
 // apart.
 Workload WorkloadOf(const PodMetadata& pod);
 
+// The service that runs in `container`: the first that there is of the pod's annotations
+// pyrometer.io/service-name and pyroscope.io/service_name, its label app.kubernetes.io/name, the
+// workload's name, the container's name; "" if there is none.
+std::string ServiceOfContainer(const ContainerMetadata& container);
+
 // The labels of what runs in `container`, those of them that have a value, in printable characters:
 //
 //   container, namespace, pod      by their names in Kubernetes
-//   service_name                   the first that there is: the pod's annotations
-//                                  pyrometer.io/service-name and pyroscope.io/service_name, its
-//                                  label app.kubernetes.io/name, the workload's name, the
-//                                  container's name, `otherwise`
+//   service_name                   ServiceOfContainer(), else `otherwise`
 //   workload_kind, workload_name   see WorkloadOf()
 Labels LabelsOfContainer(const ContainerMetadata& container, std::string_view otherwise);
 

@@ -27,6 +27,12 @@ struct ContainerMetadata {
   std::string image{};
   uint32_t attempt = 0;                      // how often it was restarted
   std::shared_ptr<const PodMetadata> pod{};  // shared by its containers; never null
+
+  // Pods by what they are called.
+  bool operator==(const ContainerMetadata& other) const {
+    return id == other.id && name == other.name && image == other.image &&
+           attempt == other.attempt && *pod == *other.pod;
+  }
 };
 
 }  // namespace pyrometer

@@ -31,6 +31,15 @@ std::string_view ValueOf(const Labels& labels, std::string_view name) {
                                                  : std::string_view();
 }
 
+// Those that begin with "__" and the others are counted apart: a pod may have hundreds of the
+// first.
+bool HasRoom(const Labels& labels, bool is_private) {
+  const auto has = std::ranges::count_if(
+      labels, [=](const auto& label) { return label.first.starts_with(kPrivate) == is_private; });
+  return static_cast<size_t>(has) <
+         (is_private ? Relabeling::kMostPrivateLabels : Relabeling::kMostLabels);
+}
+
 void Set(Labels& labels, const std::string& name, std::string_view value) {
   const auto at = PlaceOf(labels, name);
   const bool is_there = at != labels.end() && at->first == name;
@@ -41,7 +50,7 @@ void Set(Labels& labels, const std::string& name, std::string_view value) {
   std::string printable = Printable(value, Relabeling::kLongestValue);
   if (is_there) {
     at->second = std::move(printable);
-  } else if (labels.size() < Relabeling::kMostLabels) {
+  } else if (HasRoom(labels, name.starts_with(kPrivate))) {
     labels.emplace(at, name, std::move(printable));
   }
 }

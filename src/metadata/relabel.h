@@ -35,13 +35,14 @@ struct RelabelStep {
 
 // Prometheus' relabel_configs: rules that change labels, or drop their bearer, one after the other.
 // Regular expressions are AnchoredRegex. Other than there, so that foreign values cannot take all
-// memory, a value has at most kLongestValue bytes (it is cut) and a set at most kMostLabels labels
-// (more are not added); values stay printable (see base/printable.h); lowercase and uppercase
-// change the letters of ASCII. Immutable; any thread.
+// memory, a value has at most kLongestValue bytes (it is cut) and a set at most kMostLabels labels,
+// and kMostPrivateLabels that begin with "__" (more are not added); values stay printable (see
+// base/printable.h); lowercase and uppercase change the letters of ASCII. Immutable; any thread.
 class Relabeling {
  public:
   static constexpr size_t kLongestValue = 4096;
   static constexpr size_t kMostLabels = 128;
+  static constexpr size_t kMostPrivateLabels = 1024;
 
   // Without rules: removes labels that begin with "__".
   Relabeling();

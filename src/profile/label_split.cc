@@ -79,11 +79,16 @@ LabelSplit SplitByLabels(Profile profile, const Relabel& relabel) {
   std::map<Labels, size_t> known;                 // by what they have in the end
   absl::flat_hash_map<const Labels*, size_t> of;  // by what they came with
   std::optional<ProfilePart> waiting;
+  LabelSplit split;
   for (ProfileSample& sample : samples) {
     const std::optional<LabelSet> labels = answers.Of(sample.labels);
     if (!labels) {
       if (!waiting) waiting.emplace(profile, profile.labels);
       waiting->Add(std::move(sample), locations);
+      continue;
+    }
+    if (sample.labels != nullptr && *labels == nullptr) {
+      split.dropped += sample.count;
       continue;
     }
     const auto [at, added] = of.try_emplace(sample.labels.get(), 0);
@@ -96,7 +101,6 @@ LabelSplit SplitByLabels(Profile profile, const Relabel& relabel) {
     sample.labels = nullptr;
     parts[at->second].Add(std::move(sample), locations);
   }
-  LabelSplit split;
   split.ready.reserve(parts.size());
   for (ProfilePart& part : parts) split.ready.push_back(std::move(part).Finish());
   if (waiting) split.waiting = std::move(*waiting).Finish();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -11,13 +12,15 @@
 
 namespace pyrometer {
 
-// What the samples with each of these label sets are to have instead, which are not null; nothing:
-// that is not known yet. All are asked about at once, so that one answer can hold for several.
+// What the samples with each of these label sets, which are not null, are to have instead; null:
+// they are dropped; nothing: that is not known yet. All are asked about at once, so that one answer
+// can hold for several.
 using Relabel = std::function<std::vector<std::optional<LabelSet>>(std::span<const LabelSet>)>;
 
 struct LabelSplit {
   std::vector<Profile> ready;      // one for each label set, in order of first appearance
   std::optional<Profile> waiting;  // the samples whose labels are not known yet, as they came
+  uint64_t dropped = 0;            // ticks of samples that are dropped
 };
 
 // Makes one profile of each label set of `profile`, whose samples have label sets, after `relabel`;

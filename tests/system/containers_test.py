@@ -5,9 +5,11 @@ import contextlib
 import glob
 import os
 import socket
+import subprocess
 import threading
 
 import pprof_reader
+import pyrometer_harness as harness
 from agent_harness import AgentTestCase, pyroscope
 from container_runtime import ContainerRuntime
 from pyrometer_harness import count_where, cpu_ns_of, describe, main, program, samples_of
@@ -94,10 +96,11 @@ class Containers(AgentTestCase):
         self.addCleanup(self.runtime.cri.StopPodSandbox, pod_sandbox_id=pod.id)
         return pod
 
-    def start_agent(self, sinks=(), **kubernetes):
+    def start_agent(self, sinks=(), rules=(), **kubernetes):
         self.profiles = os.path.join(self.home, "profiles")
         file = {"type": "file", "directory": self.profiles}
-        return self.agent([file, *sinks], kubernetes={"cri_socket": self.runtime.socket, **kubernetes})
+        return self.agent([file, *sinks], relabel_configs=list(rules),
+                          kubernetes={"cri_socket": self.runtime.socket, **kubernetes})  # fmt: skip
 
     def relay(self, *answers):
         path = os.path.join(self.home, "relay.sock")
@@ -216,6 +219,54 @@ class Containers(AgentTestCase):
         self.assert_labels(self.delivered()["before"], labels, ("outer",), least=100)
         self.assertTrue(account.balances())
         self.assertEqual(account.dropped, 0)
+
+    def test_rules_see_pods_and_drop_them_in_the_kernel(self):
+        annotations = {"pyrometer.io/profile": "false"}
+        containers = {
+            "own": self.start(self.pod("own", "shop", labels={"team": "blue"}), "own", "0"),
+            "label": self.start(self.pod("label", "noise"), "label", "0"),
+            "annotation": self.start(self.pod("out", "shop", annotations=annotations), "annotation", "0"),
+        }
+        receiver = self.receiver("pyroscope")
+        rules = [
+            {"source_labels": ["__meta_kubernetes_pod_label_team"], "target_label": "team"},
+            {"source_labels": ["namespace", "service_name"], "separator": "/", "target_label": "service_name"},
+            {"source_labels": ["namespace"], "regex": "noise", "action": "drop"},
+        ]
+        agent = self.start_agent([pyroscope(receiver)], mode="cri", rules=rules)
+        # The kernel takes no samples of the pods that are dropped: one by a rule, one by its annotation.
+        denied = self.settled_filtered(agent)
+        self.await_work(containers["label"], 0.5)
+        self.await_work(containers["annotation"], 0.5)
+        metrics = agent.metrics()
+        self.assertGreaterEqual(metrics['pyrometer_ticks_total{outcome="filtered"}'] - denied, 80)
+        explained = subprocess.run(
+            [harness.PYROMETER, "agent", "--config", agent.config_file, "--explain",
+             str(self.runtime.pid(containers["own"]))], capture_output=True, text=True)  # fmt: skip
+        account = agent.stop()
+        samples = self.delivered()
+        labels = {"namespace": "shop", "pod": "own", "container": "own-c", "service_name": "shop/own-c",
+                  "team": "blue"}  # fmt: skip
+        self.assert_labels(samples["own"], labels, ("outer",), least=50)
+        self.assertFalse({"label", "annotation"} & set(samples))
+        self.assertTrue(account["pyroscope"].balances())
+        for line in ('  __meta_kubernetes_pod_label_team', 'changes service_name from "own-c" to "shop/own-c"',
+                     'labels of its samples:\n  container                  "own-c"\n'):  # fmt: skip
+            self.assertIn(line, explained.stdout)
+
+    def settled_filtered(self, agent):
+        """Filtered ticks, once no more samples are taken out after they were taken."""
+        def unwanted():
+            metrics = agent.metrics()
+            return metrics["pyrometer_samples_unwanted_total"] + metrics["pyrometer_late_dropped_samples_total"]
+
+        last = [-1]
+        def is_settled():
+            before, last[0] = last[0], unwanted()
+            return before == last[0] > 0
+
+        wait_for(is_settled, "a window in which nothing is unwanted", pause=2.5)
+        return agent.metrics()['pyrometer_ticks_total{outcome="filtered"}']
 
     def test_a_scrape_asks_for_pods_by_name(self):
         containers = [self.start(self.pod(name, "shop"), name, "0") for name in ("own", "label")]

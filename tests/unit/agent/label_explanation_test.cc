@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
 #include "tests/unit/agent/process_in_cgroup.h"
 
 namespace pyrometer {
@@ -21,7 +26,7 @@ TEST(ExplainLabels, TellsWhatEachRuleDoes) {
       {.target_label = "service_name", .replacement = "web"},
       {.action = RelabelAction::kDrop, .source_labels = {"zone"}, .regex = "no"},
       {.action = RelabelAction::kLabelDrop, .regex = "systemd_unit"}};
-  const Result<std::string> text = ExplainLabels(process.procfs(), config, Pid(18));
+  const Result<std::string> text = ExplainLabels(process.procfs(), config, nullptr, Pid(18));
   ASSERT_TRUE(text.has_value()) << text.error().message();
   EXPECT_EQ(*text, R"(process 18 (x)
 before the rules:
@@ -49,19 +54,60 @@ labels of its samples:
 )");
 }
 
-TEST(ExplainLabels, SaysWhatTheRuntimeMayAdd) {
-  const std::string id(64, 'a');
-  const InCgroup process("0::/docker/" + id + "\n");
+// Has one container in the pod web, which opts out if it is called "out".
+class OneContainer final : public ContainerSource {
+ public:
+  explicit OneContainer(std::string name) : name_(std::move(name)) {}
+
+  Result<std::vector<ContainerMetadata>> List() override {
+    PodMetadata pod{.name = "web", .name_space = "shop"};
+    if (name_ == "out") pod.annotations = {{"pyrometer.io/profile", "false"}};
+    return std::vector<ContainerMetadata>{
+        {.id = kId, .name = name_, .pod = std::make_shared<const PodMetadata>(std::move(pod))}};
+  }
+  void Cancel() override {}
+
+  static inline const std::string kId = std::string(64, 'a');
+
+ private:
+  const std::string name_;
+};
+
+std::string ExplainedIn(std::string_view container, ContainerDirectory* containers) {
+  const InCgroup process(fmt::format("0::/docker/{}\n", container));
   AgentConfig config;
-  const char* const said = "take the place of container_id";
-  const Result<std::string> asked = ExplainLabels(process.procfs(), config, Pid(18));
-  ASSERT_TRUE(asked.has_value());
-  EXPECT_THAT(*asked, HasSubstr(id));
-  EXPECT_THAT(*asked, HasSubstr(said));
-  config.kubernetes.mode = KubernetesMode::kOff;
-  const Result<std::string> off = ExplainLabels(process.procfs(), config, Pid(18));
-  ASSERT_TRUE(off.has_value());
-  EXPECT_THAT(*off, testing::Not(HasSubstr(said)));
+  config.relabel_configs = {{.source_labels = {"namespace"}, .target_label = "team"}};
+  return *ExplainLabels(process.procfs(), config, containers, Pid(18));
+}
+
+TEST(ExplainLabels, AsksForTheContainer) {
+  ContainerDirectory containers({.pause = std::chrono::milliseconds(1)},
+                                std::make_unique<OneContainer>("app"));
+  const std::string text = ExplainedIn(OneContainer::kId, &containers);
+  EXPECT_THAT(text, HasSubstr("  __meta_kubernetes_pod_container_name \"app\"\n"));
+  EXPECT_THAT(text, HasSubstr("adds team = \"shop\"\n"));
+  EXPECT_THAT(text, EndsWith(R"(labels of its samples:
+  container                  "app"
+  namespace                  "shop"
+  pod                        "web"
+  service_name               "app"
+  team                       "shop"
+)"));
+  EXPECT_THAT(ExplainedIn(std::string(64, 'b'), &containers),
+              HasSubstr("process 18 (x)\nits container: unknown to those who could be asked\n"));
+}
+
+TEST(ExplainLabels, SaysThatThePodOptsOut) {
+  ContainerDirectory containers({.pause = std::chrono::milliseconds(1)},
+                                std::make_unique<OneContainer>("out"));
+  EXPECT_THAT(ExplainedIn(OneContainer::kId, &containers),
+              EndsWith("samples: none, since the pod's annotation pyrometer.io/profile is "
+                       "\"false\"\n"));
+}
+
+TEST(ExplainLabels, SaysThatNobodyIsAsked) {
+  EXPECT_THAT(ExplainedIn(OneContainer::kId, nullptr),
+              HasSubstr("its container: nobody is asked for it, since kubernetes.mode is off\n"));
 }
 
 TEST(ExplainLabels, TellsWhichRuleDropsTheProcess) {
@@ -71,7 +117,7 @@ TEST(ExplainLabels, TellsWhichRuleDropsTheProcess) {
       {.target_label = "a", .replacement = "b"},
       {.action = RelabelAction::kDrop, .source_labels = {"__meta_process_pid"}, .regex = "1."},
       {.target_label = "never", .replacement = "x"}};
-  const Result<std::string> text = ExplainLabels(process.procfs(), config, Pid(18));
+  const Result<std::string> text = ExplainLabels(process.procfs(), config, nullptr, Pid(18));
   ASSERT_TRUE(text.has_value());
   EXPECT_THAT(*text, HasSubstr("drop [__meta_process_pid] = \"18\"\n    drops the process\n"));
   EXPECT_THAT(*text, EndsWith("samples: none, since relabel_configs[1] drops the process\n"));
@@ -79,7 +125,7 @@ TEST(ExplainLabels, TellsWhichRuleDropsTheProcess) {
 
 TEST(ExplainLabels, SaysSoIfThereIsNoSuchProcess) {
   const InCgroup process("0::/a\n");
-  const Result<std::string> text = ExplainLabels(process.procfs(), AgentConfig(), Pid(19));
+  const Result<std::string> text = ExplainLabels(process.procfs(), AgentConfig(), nullptr, Pid(19));
   ASSERT_FALSE(text.has_value());
   EXPECT_EQ(text.error().code(), ErrorCode::kNotFound);
   EXPECT_EQ(text.error().message(), "there is no process 19");
@@ -90,7 +136,7 @@ TEST(ExplainLabels, CallsKernelThreadsKernel) {
   tree.File(
       "proc/17/stat",
       "17 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0\n");
-  const Result<std::string> text = ExplainLabels(tree.AsProcfs(), AgentConfig(), Pid(17));
+  const Result<std::string> text = ExplainLabels(tree.AsProcfs(), AgentConfig(), nullptr, Pid(17));
   ASSERT_TRUE(text.has_value());
   EXPECT_THAT(*text, HasSubstr("rules:\n  none\n"));
   EXPECT_THAT(*text, EndsWith("labels of its samples:\n  service_name               \"kernel\"\n"));

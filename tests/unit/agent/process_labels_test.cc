@@ -128,11 +128,13 @@ TEST(ProcessLabels, LabelsWhatIsOfNoKnownProcess) {
 
 TEST(ProcessLabels, BoundsTheNumberOfLabelSets) {
   ProcessLabels labels({.sets = 3});
-  std::vector<LabelSet> held;
-  for (int i = 0; i < 5; ++i) held.push_back(labels.OnProcess(Seen(100, fmt::format("p{}", i))));
-  EXPECT_EQ(NameIn(held[2]), "p2");
-  EXPECT_EQ(NameIn(held[3]), "other");
-  EXPECT_EQ(held[4], held[3]);
+  std::vector<Sample> samples(5);
+  for (int i = 0; i < 5; ++i)
+    samples[i].labels = labels.OnProcess(Seen(100, fmt::format("p{}", i)));
+  labels.OnSamples(samples);
+  EXPECT_EQ(NameIn(samples[2].labels), "p2");
+  EXPECT_EQ(NameIn(samples[3].labels), "other");
+  EXPECT_EQ(samples[4].labels, samples[3].labels);
 }
 
 TEST(ProcessLabels, ReusesTheRoomOfNamesThatNobodyBears) {

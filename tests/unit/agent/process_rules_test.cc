@@ -63,10 +63,7 @@ class ProcessRulesTest : public testing::Test {
 TEST_F(ProcessRulesTest, LeavesLabelsAloneWithoutRules) {
   const LabelSet nginx = See("nginx", "0::/a\n");
   EXPECT_EQ(Text(*nginx), "service_name=nginx");
-  std::vector<Sample> samples(1);
-  samples[0].labels = nginx;
-  labels_.OnSamples(samples);
-  EXPECT_EQ(samples.at(0).labels, nginx);
+  EXPECT_EQ(Carried(nginx), "service_name=nginx");
   EXPECT_EQ(labels_.TakeDroppedCgroups(), std::nullopt);
 }
 

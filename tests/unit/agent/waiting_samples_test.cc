@@ -17,7 +17,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-// Containers are known by the names in `pods`; others are awaited.
+// Containers are known by the names in `pods`; others are awaited. One that is called "" is
+// dropped.
 class WaitingSamplesTest : public testing::Test {
  protected:
   static Profile Of(const std::vector<std::pair<std::string, uint64_t>>& containers) {
@@ -46,11 +47,13 @@ class WaitingSamplesTest : public testing::Test {
     std::vector<std::optional<LabelSet>> answers;
     for (const LabelSet& labels : sets) {
       const auto pod = pods_.find(labels->front().second);
-      answers.push_back(pod == pods_.end() ? std::nullopt
-                                           : std::optional<LabelSet>(std::make_shared<const Labels>(
-                                                 Labels{{"pod", pod->second}})));
+      answers.push_back(pod == pods_.end() ? std::nullopt : std::optional(InPod(pod->second)));
     }
     return answers;
+  }
+
+  static LabelSet InPod(const std::string& name) {
+    return name.empty() ? nullptr : std::make_shared<const Labels>(Labels{{"pod", name}});
   }
 
   std::map<std::string, std::string> pods_;
@@ -88,6 +91,31 @@ TEST_F(WaitingSamplesTest, WaitsForSoManyPeriodsAndNoMore) {
   EXPECT_EQ(samples_.counters().waiting, 0);
   EXPECT_EQ(samples_.counters().late, 3);
   EXPECT_EQ(samples_.counters().in_vain, 3);
+}
+
+TEST_F(WaitingSamplesTest, CountsWhatIsDropped) {
+  pods_ = {{"c1", ""}};
+  EXPECT_THAT(samples_.Split(Of({{"c1", 1}, {"c2", 2}})), IsEmpty());
+  EXPECT_EQ(samples_.counters().dropped, 1);
+  pods_ = {{"c2", ""}};
+  EXPECT_THAT(samples_.TakeReady(), IsEmpty());
+  EXPECT_EQ(samples_.counters().dropped, 3);
+  EXPECT_EQ(samples_.counters().waiting, 0);
+  EXPECT_EQ(samples_.counters().late, 2);
+}
+
+TEST_F(WaitingSamplesTest, AsksWhatToMakeOfWhatItGivesUp) {
+  const auto nothing = [](std::span<const LabelSet> sets) {
+    return std::vector<std::optional<LabelSet>>(sets.size());
+  };
+  const auto unknown = [](std::span<const LabelSet> sets) {
+    return std::vector<std::optional<LabelSet>>(sets.size(), InPod("unknown"));
+  };
+  WaitingSamples samples{{.relabel = nothing, .give_up = unknown, .most_periods = 1}};
+  EXPECT_THAT(samples.Split(Of({{"c1", 1}})), IsEmpty());
+  EXPECT_THAT(Ticks(samples.TakeReady()), ElementsAre(Pair("unknown", 1)));
+  EXPECT_THAT(samples.Split(Of({{"c1", 2}})), IsEmpty());
+  EXPECT_THAT(Ticks(samples.TakeAll()), ElementsAre(Pair("unknown", 2)));
 }
 
 TEST_F(WaitingSamplesTest, HandsOverAllAtTheEnd) {

@@ -235,6 +235,20 @@ TEST(Relabeling, KeepsForeignValuesFromGrowing) {
   EXPECT_EQ(Compiled(many).Apply({{"a", "foo"}}).labels.size(), Relabeling::kMostLabels);
 }
 
+// A pod may have hundreds of annotations.
+TEST(Relabeling, HasRoomForLabelsBesideManyMetaLabels) {
+  Labels labels;
+  for (int i = 100; i < 900; ++i) labels.emplace_back(fmt::format("__meta_{}", i), "x");
+  const Rules rules = {{.source_labels = {"__meta_899"}, .target_label = "a"}};
+  EXPECT_THAT(Compiled(rules).Apply(labels).labels, ElementsAre(Pair("a", "x")));
+  Rules many;
+  for (int i = 0; i < 20; ++i) {
+    many.push_back({.action = Action::kLabelMap, .regex = "__(.*)", .replacement = "__x$1"});
+  }
+  many.push_back({.action = Action::kLabelMap, .regex = "__(.*)"});
+  EXPECT_EQ(Compiled(many).Apply(labels).labels.size(), Relabeling::kMostLabels);
+}
+
 TEST(Relabeling, LeavesValuesPrintable) {
   // \C is a byte, also in the middle of a character.
   const Rules rules = {{.source_labels = {"a"}, .regex = R"((\C)\C)", .target_label = "b"}};

@@ -104,6 +104,21 @@ TEST(SplitByLabels, KeepsWhatIsNotKnownYetAsItCame) {
   EXPECT_EQ(Ticks(later.ready[0]), 5);
 }
 
+TEST(SplitByLabels, TakesOutWhatIsDropped) {
+  const auto drop_two = [](std::span<const LabelSet> sets) {
+    std::vector<std::optional<LabelSet>> answers;
+    for (const LabelSet& labels : sets) {
+      answers.emplace_back(labels->front().second == "two" ? nullptr : labels);
+    }
+    return answers;
+  };
+  const LabelSplit split = SplitByLabels(FourSamples(), drop_two);
+  ASSERT_THAT(split.ready, SizeIs(2));
+  EXPECT_EQ(Ticks(split.ready[0]), 5);
+  EXPECT_EQ(Ticks(split.ready[1]), 8);
+  EXPECT_EQ(split.dropped, 2);
+}
+
 TEST(SplitByLabels, OfNoSamplesMakesNoProfile) {
   EXPECT_THAT(SplitByLabels(Profile()).ready, IsEmpty());
 }
