@@ -11,6 +11,7 @@
 
 #include "agent/process_facts.h"
 #include "agent/process_labels.h"
+#include "base/cgroup_namespace.h"
 #include "base/printable.h"
 #include "metadata/relabel.h"
 #include "process/process_directory.h"
@@ -120,6 +121,8 @@ Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& confi
 
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options, Pid pid) {
   ASSIGN_OR_RETURN(const AgentConfig config, MakeAgentConfig(options));
+  // If this cannot be, the agent beside it has the same paths.
+  static_cast<void>(EnterMachineCgroupNamespace(procfs));
   return ExplainLabels(procfs, config, pid);
 }
 
