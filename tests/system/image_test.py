@@ -8,11 +8,11 @@ for that, and so the agent listens on a free port of the loopback address; /run/
 the test's own containerd, and /var/lib/pyrometer a directory of the test's.
 """
 
+import copy
 import json
 import os
 import re
 import shlex
-import shutil
 import stat
 import subprocess
 import urllib.request
@@ -30,7 +30,7 @@ DEPLOY = os.path.join(ROOT, "deploy")
 MANIFESTS = os.path.join(DEPLOY, "kubernetes")
 IMAGE = "pyrometer.test/agent:1"
 NODE = "node-1"
-CAPABILITIES = os.path.join("/usr/include/linux/capability.h")
+CAPABILITIES = "/usr/include/linux/capability.h"
 
 
 def read(*path):
@@ -76,10 +76,10 @@ class Image(containers_test.ContainersTestCase):
         config = yaml.safe_load(read(MANIFESTS, "pyrometer.yaml"))
         return {**config, "window": "1s", "frequency": 199, "server": {"listen": "127.0.0.1:0"}, **changes}
 
-    def start_in_pod(self, configuration, handler=""):
+    def start_in_pod(self, configuration, handler="", template=None):
         """Has the agent's pod run, and returns its container's id, when it samples."""
         self.profiles = os.path.join(self.home, "state", "profiles")
-        pod = KubernetesPod(self.template, os.path.join(self.home, "volumes"), NODE,
+        pod = KubernetesPod(template or self.template, os.path.join(self.home, "volumes"), NODE,
                             {"pyrometer": {"pyrometer.yaml": json.dumps(configuration)}},
                             {"/run/containerd": self.runtime.run,
                              "/var/lib/pyrometer": os.path.join(self.home, "state")})  # fmt: skip
@@ -190,6 +190,21 @@ class Image(containers_test.ContainersTestCase):
         samples = self.delivered()
         self.assert_labels(samples["first"], labels, ("outer",), 50)
         self.assertNotIn("second", samples)
+
+    def test_goes_on_without_sys_admin_where_the_kernel_does_not_ask_for_it(self):
+        if int(read("/proc/sys/kernel/perf_event_paranoid")) > 2:
+            self.skipTest("this kernel asks for it")
+        template = copy.deepcopy(self.template)
+        template["spec"]["containers"][0]["securityContext"]["capabilities"]["add"].remove("SYS_ADMIN")
+        work = self.start(self.pod("worker", "shop"), "first", "0")
+        sinks = [{"type": "file", "directory": "/var/lib/pyrometer/profiles"}]
+        agent = self.start_in_pod(self.configuration(sinks=sinks), "own-cgroups", template)
+        self.assertIn("paths of cgroups are as this container sees them", self.said())
+        self.await_work(work)
+        self.stop(agent)
+        labels = {"namespace": "shop", "pod": "worker", "container": "first-c", "service_name": "first-c",
+                  "node": NODE}  # fmt: skip
+        self.assert_labels(self.delivered()["first"], labels, ("outer",), 50)
 
     def test_a_new_pod_delivers_what_the_old_one_could_not(self):
         receiver = self.receiver("pyroscope")

@@ -150,6 +150,24 @@ class Manifests(ManifestTestCase):
                 said = [line for name in files for line in self.apply("-f", os.path.join(directory, name))]
                 self.assertGreaterEqual(len([line for line in said if "created (dry run)" in line]), least, said)
 
+    def test_the_readmes_kustomization_does_what_it_says(self):
+        example = re.search(r"```yaml\n(apiVersion.*?)```", read(ROOT, "deploy", "README.md"), re.DOTALL)[1]
+        own = os.path.realpath(tempfile.mkdtemp(dir=self.directory))
+        self.assertIn("../pyrometer/deploy/kubernetes\n", example)
+        example = example.replace("../pyrometer/deploy/kubernetes", os.path.relpath(MANIFESTS, own))
+        shutil.copy(os.path.join(MANIFESTS, "pyrometer.yaml"), own)
+        self.skip_without_components()
+        for text in (example, re.sub(r"(?m)^( *)#(components|-)", r"\1\2", example)):
+            with open(os.path.join(own, "kustomization.yaml"), "w", encoding="utf-8") as file:
+                file.write(text)
+            made = documents(run("kubectl", "kustomize", own))
+            self.assertIs("PodMonitor" in [m["kind"] for m in made], text is not example)
+            (daemonset,) = (m for m in made if m["kind"] == "DaemonSet")
+            pod = daemonset["spec"]["template"]["spec"]
+            self.assertEqual(pod["containers"][0]["image"], "registry.example.com/pyrometer:0.1.0")
+            (volume,) = (v for v in pod["volumes"] if v["name"] == "runtime")
+            self.assertEqual(volume["hostPath"], {"path": "/run/k3s/containerd", "type": "Directory"})
+
     def test_the_agent_has_no_permission_in_the_cluster_unless_asked_for(self):
         kinds = {manifest["kind"]: manifest for manifest in self.kustomized()}
         self.assertFalse([kind for kind in kinds if "Role" in kind])
