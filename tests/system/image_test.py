@@ -15,6 +15,7 @@ import re
 import shlex
 import stat
 import subprocess
+import urllib.error
 import urllib.request
 
 import containers_test
@@ -30,6 +31,7 @@ DEPLOY = os.path.join(ROOT, "deploy")
 MANIFESTS = os.path.join(DEPLOY, "kubernetes")
 IMAGE = "pyrometer.test/agent:1"
 NODE = "node-1"
+TOKEN = "sesame"
 CAPABILITIES = "/usr/include/linux/capability.h"
 
 
@@ -80,7 +82,8 @@ class Image(containers_test.ContainersTestCase):
         """Has the agent's pod run, and returns its container's id, when it samples."""
         self.profiles = os.path.join(self.home, "state", "profiles")
         pod = KubernetesPod(template or self.template, os.path.join(self.home, "volumes"), NODE,
-                            {"pyrometer": {"pyrometer.yaml": json.dumps(configuration)}},
+                            {("configMap", "pyrometer"): {"pyrometer.yaml": json.dumps(configuration)},
+                             ("secret", "pyrometer"): {"server.token": TOKEN}},
                             {"/run/containerd": self.runtime.run,
                              "/var/lib/pyrometer": os.path.join(self.home, "state")})  # fmt: skip
         sandbox = self.pod("pyrometer-x2x4z", "pyrometer", labels=pod.metadata["labels"], handler=handler,
@@ -104,8 +107,9 @@ class Image(containers_test.ContainersTestCase):
             return ""
         return "".join(line.split(" ", 3)[3] for line in read(self.log).splitlines(keepends=True))
 
-    def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=20) as answer:
+    def get(self, path, **headers):
+        request = urllib.request.Request(self.url + path, headers=headers)
+        with urllib.request.urlopen(request, timeout=20) as answer:
             return answer.read().decode()
 
     def stop(self, container):
@@ -123,7 +127,8 @@ class Image(containers_test.ContainersTestCase):
                  parca(receivers["parca"]), otlp(receivers["otlp"])]  # fmt: skip
         web = self.pod("web-7c5b8d9f6-x2x4z", "shop", labels={"pod-template-hash": "7c5b8d9f6"})
         before = self.start(web, "first", "0")
-        agent = self.start_in_pod(self.configuration(sinks=sinks))
+        server = {"listen": "127.0.0.1:0", "bearer_token_file": "/var/run/secrets/pyrometer/server.token"}
+        agent = self.start_in_pod(self.configuration(sinks=sinks, server=server))
         self.check_rights(self.runtime.pid(agent))
         annotated = self.pod("annotated", "infra", annotations={"pyrometer.io/service-name": "chosen"})
         after = self.start(annotated, "second", "0")
@@ -133,6 +138,9 @@ class Image(containers_test.ContainersTestCase):
             self.await_work(container)
         for probe, path in self.probes.items():
             wait_for(lambda path=path: self.answers(path), probe, 20, pause=0.2)
+        self.assertIn("pyrometer_build_info", self.get("/metrics", Authorization="Bearer " + TOKEN))
+        with self.assertRaisesRegex(urllib.error.HTTPError, "401"):
+            self.get("/metrics")
         account = self.stop(agent)
 
         samples = self.delivered()

@@ -34,8 +34,8 @@ def megabytes(text):
 
 class KubernetesPod:
     """`template` is spec.template of a workload with one container. `directory` is where the kubelet
-    would keep volumes, `files` has the content of ConfigMaps and Secrets by name ({file: text}), and
-    `elsewhere` says which paths of the host are other ones in this test."""
+    would keep volumes, `files` has the content of ConfigMaps and Secrets ({("configMap", name): {file: text}}),
+    and `elsewhere` says which paths of the host are other ones in this test."""
 
     def __init__(self, template, directory, node_name, files, elsewhere):
         self.spec, self.metadata = template["spec"], template["metadata"]
@@ -121,11 +121,13 @@ class KubernetesPod:
         return path
 
     def _write_files(self, volume, path):
-        source = volume.get("configMap") or volume.get("secret")
-        name = source.get("name") or source["secretName"]
-        for file, text in self.files[name].items() if name in self.files or not source.get("optional") else ():
-            # A file that is there may be open in the container that was there before.
-            descriptor = os.open(os.path.join(path, file), os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
-                                 source.get("defaultMode", 0o644))  # fmt: skip
+        kind = "configMap" if "configMap" in volume else "secret"
+        source = volume[kind]
+        take_all(source, "a volume", {"name", "secretName", "optional", "defaultMode"})
+        name = (kind, source["name" if kind == "configMap" else "secretName"])
+        assert name in self.files or source.get("optional"), name
+        for file, text in self.files.get(name, {}).items():
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            descriptor = os.open(os.path.join(path, file), flags, source.get("defaultMode", 0o644))
             with open(descriptor, "w", encoding="utf-8") as out:
                 out.write(text)
