@@ -51,9 +51,9 @@ def image_config():
 
 
 def status_of(pid):
-    """{"Uid": "0 0 0 0", ...}"""
-    return dict(line.replace("\t", " ").split(": ", 1)
-                for line in read("/proc", str(pid), "status").splitlines() if ": " in line.replace("\t", " "))  # fmt: skip
+    """{"Uid": "0\\t0\\t0\\t0", ...}"""
+    lines = read("/proc", str(pid), "status").splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
 
 
 def capability_number(name):
@@ -105,7 +105,8 @@ class Image(containers_test.ContainersTestCase):
         """The container's output, without the time and stream before each line."""
         if not os.path.exists(self.log):
             return ""
-        return "".join(line.split(" ", 3)[3] for line in read(self.log).splitlines(keepends=True))
+        lines = [line for line in read(self.log).splitlines(keepends=True) if line.endswith("\n")]
+        return "".join(line.split(" ", 3)[3] for line in lines)
 
     def get(self, path, **headers):
         request = urllib.request.Request(self.url + path, headers=headers)
