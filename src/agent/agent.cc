@@ -25,6 +25,7 @@
 #include "agent/service_manager.h"
 #include "agent/targets.h"
 #include "agent/window_shipper.h"
+#include "base/cgroup_namespace.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/file_process.h"
@@ -419,11 +420,23 @@ void Agent::Finish(MonotonicTime since) {
   }
 }
 
+// Before the privilege for it goes. Without it only paths are others.
+void SeeCgroupsOfTheMachine() {
+  const Result<void> entered = EnterMachineCgroupNamespace(Procfs{});
+  if (entered) return;
+  WriteMessage(
+      STDERR_FILENO,
+      fmt::format("pyrometer: paths of cgroups are as this container sees them, \"/../..\" "
+                  "outside of its own: {}\n",
+                  entered.error().message()));
+}
+
 }  // namespace
 
 Result<int> RunAgent(const AgentOptions& options) {
   ASSIGN_OR_RETURN(AgentConfig config, MakeAgentConfig(options));
   ASSIGN_OR_RETURN(const StopSignals signals, StopSignals::Block(StopSignals::Also::kHangup));
+  SeeCgroupsOfTheMachine();
   RETURN_IF_ERROR(KeepOnlyProfilingPrivileges(Procfs{}));
   KeepHeapSmall();
   ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent, Agent::Start(options, std::move(config)));

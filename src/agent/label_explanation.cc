@@ -15,6 +15,7 @@
 #include "agent/container_following.h"
 #include "agent/process_facts.h"
 #include "agent/process_labels.h"
+#include "base/cgroup_namespace.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
@@ -154,6 +155,8 @@ Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& confi
 
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options, Pid pid) {
   ASSIGN_OR_RETURN(const AgentConfig config, MakeAgentConfig(options));
+  // If this cannot be, the agent beside it has the same paths.
+  static_cast<void>(EnterMachineCgroupNamespace(procfs));
   GrpcClient::ConfigureLibrary();
   const Clock clock;
   Log log(clock);

@@ -81,6 +81,8 @@ std::vector<uint64_t> FindVersion2Cgroups(const Procfs& procfs,
   const auto mount = std::ranges::find_if(*mounts, &CgroupMount::v2);
   if (mount == mounts->end()) return ids;
   for (const std::string& path : paths) {
+    // Relative to the cgroup of a container that could not leave its cgroup namespace.
+    if (path.starts_with("/..")) continue;
     struct stat status {};
     const std::string directory = mount->path + path;
     if (::stat(directory.c_str(), &status) == 0) ids.push_back(status.st_ino);

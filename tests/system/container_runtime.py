@@ -31,12 +31,12 @@ PAUSE_IMAGE = "pyrometer.test/pause:1"
 CONFIG = """
 version = 2
 root = "{home}/root"
-state = "{home}/state"
+state = "{run}"
 disabled_plugins = ["io.containerd.internal.v1.restart", "io.containerd.snapshotter.v1.devmapper"]
 [grpc]
-address = "{home}/containerd.sock"
+address = "{run}/containerd.sock"
 [ttrpc]
-address = "{home}/containerd.sock.ttrpc"
+address = "{run}/containerd.sock.ttrpc"
 [plugins."io.containerd.internal.v1.opt"]
 path = "{home}/opt"
 [plugins."io.containerd.grpc.v1.cri"]
@@ -57,8 +57,8 @@ base_runtime_spec = "{home}/own-cgroups.json"
 """
 
 
-def docker_archive(path, name, files, command):
-    """An image as `docker save` writes it, of these files: {path in the image: path here}."""
+def layer_of_files(files):
+    """A layer of these files: {path in the image: path here}."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         for inside, here in files.items():
@@ -67,15 +67,25 @@ def docker_archive(path, name, files, command):
             entry = tarfile.TarInfo(inside)
             entry.size, entry.mode = len(data), 0o755
             tar.addfile(entry, io.BytesIO(data))
-    layer = layer.getvalue()
-    config = json.dumps({
+    return layer.getvalue()
+
+
+def layer_of_directory(root):
+    """A layer of all that is in a directory, which becomes the root."""
+    command = ["tar", "--create", "--sort=name", "--numeric-owner", "--directory=" + root, "."]
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+
+
+def docker_archive(path, name, layer, config):
+    """An image of one layer as `docker save` writes it, with this configuration ({"Entrypoint": [...]})."""
+    described = json.dumps({
         "architecture": {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine], "os": "linux",
-        "config": {"Entrypoint": command},
+        "config": config,
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]},
     }).encode()  # fmt: skip
     manifest = json.dumps([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}])
     with tarfile.open(path, "w") as tar:
-        for file, data in (("manifest.json", manifest.encode()), ("config.json", config),
+        for file, data in (("manifest.json", manifest.encode()), ("config.json", described),
                            ("layer.tar", layer)):  # fmt: skip
             entry = tarfile.TarInfo(file)
             entry.size = len(data)
@@ -112,6 +122,10 @@ class Pod:
     config: dict
     uid: str
 
+    @property
+    def cgroup(self):
+        return self.config["linux"]["cgroup_parent"]
+
 
 class ContainerRuntime:
     """A running containerd. Everything that it made is gone at the end of the `with`."""
@@ -121,13 +135,17 @@ class ContainerRuntime:
             if not shutil.which(program):
                 harness.skip_or_fail("no %s (Debian packages containerd, runc)" % program)
         self.home = home
-        self.socket = os.path.join(home, "containerd.sock")
+        self.run = os.path.join(home, "run")  # what /run/containerd is for the machine's own
+        self.socket = os.path.join(self.run, "containerd.sock")
         self.log = os.path.join(home, "containerd.log")
 
     def __enter__(self):
-        os.makedirs(self.home)
+        os.makedirs(self.run)
+        # As where systemd has started the machine: what is mounted there can be seen in containers.
+        subprocess.run(["mount", "--bind", self.run, self.run], check=True)
+        subprocess.run(["mount", "--make-shared", self.run], check=True)
         with open(os.path.join(self.home, "config.toml"), "w") as file:
-            file.write(CONFIG.format(home=self.home, pause=PAUSE_IMAGE))
+            file.write(CONFIG.format(home=self.home, run=self.run, pause=PAUSE_IMAGE))
         with open(os.path.join(self.home, "own-cgroups.json"), "w") as file:
             spec = json.loads(subprocess.run(["ctr", "oci", "spec"], stdout=subprocess.PIPE, check=True).stdout)
             spec["linux"]["namespaces"].append({"type": "cgroup"})
@@ -155,11 +173,14 @@ class ContainerRuntime:
                               timeout=120)  # fmt: skip
 
     def add_image(self, name, files, command):
+        self.import_image(name, layer_of_files(files), {"Entrypoint": command})
+
+    def import_image(self, name, layer, config):
         archive = os.path.join(self.home, "image.tar")
-        docker_archive(archive, name, files, command)
+        docker_archive(archive, name, layer, config)
         self.ctr("images", "import", "--snapshotter", "native", archive)
 
-    def run_pod(self, name, namespace="default", labels=None, annotations=None, handler=""):
+    def run_pod(self, name, namespace="default", labels=None, annotations=None, handler="", pid="CONTAINER"):
         uid = str(uuid.uuid4())
         config = {
             "metadata": {"name": name, "namespace": namespace, "uid": uid},
@@ -168,7 +189,7 @@ class ContainerRuntime:
                        "io.kubernetes.pod.namespace": namespace},
             "annotations": annotations or {},
             "linux": {"cgroup_parent": "/%s/pod%s" % (CGROUPS, uid),
-                      "security_context": {"namespace_options": {"network": "NODE", "pid": "CONTAINER"}}},
+                      "security_context": {"namespace_options": {"network": "NODE", "pid": pid}}},
         }  # fmt: skip
         made = self.cri.RunPodSandbox(config=config, runtime_handler=handler)
         return Pod(made.pod_sandbox_id, config, uid)
@@ -179,6 +200,10 @@ class ContainerRuntime:
         config = {"metadata": {"name": name, "attempt": attempt}, "image": {"image": image},
                   "command": command, "log_path": "%s-%d.log" % (name, attempt),
                   "linux": {"security_context": options}}  # fmt: skip
+        return self.start_container(pod, config)
+
+    def start_container(self, pod, config):
+        """The same, of CRI's own ContainerConfig."""
         container = self.cri.CreateContainer(pod_sandbox_id=pod.id, config=config,
                                              sandbox_config=pod.config).container_id  # fmt: skip
         self.cri.StartContainer(container_id=container)

@@ -71,14 +71,18 @@ class Relay:
             one.close()
 
 
-class Containers(AgentTestCase):
+class ContainersTestCase(AgentTestCase):
+    """A container runtime, and an agent that writes its profiles to files."""
+
+    # Each container's program has a name of its own, by which the tests know whose a sample is.
+    work = {**dict.fromkeys(PROGRAMS, "plain_static"), "brief": "short_lived_static"}
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.runtime = cls.enterClassContext(ContainerRuntime(os.path.join(cls.directory, "runtime")))
-        # Each container's program has a name of its own, by which the tests know whose a sample is.
-        work = {name: program("plain_static") for name in PROGRAMS}
-        cls.runtime.add_image(IMAGE, {**work, "brief": program("short_lived_static")}, ["/before"])
+        files = {name: program(built) for name, built in cls.work.items()}
+        cls.runtime.add_image(IMAGE, files, ["/" + next(iter(files))])
 
     def start(self, pod, name, *arguments, attempt=0):
         """A container of this name that runs the program of this name."""
@@ -136,6 +140,8 @@ class Containers(AgentTestCase):
         named = count_where(samples, lambda s: any(map(s.calls, functions)))
         self.assertGreater(named, 0.95 * total, describe(samples))
 
+
+class Containers(ContainersTestCase):
     def test_samples_have_the_labels_of_their_pods(self):
         web = self.pod("web-7c5b8d9f6-x2x4z", "shop", labels={"pod-template-hash": "7c5b8d9f6"})
         containers = [self.start(web, "before", "0")]
@@ -230,7 +236,7 @@ class Containers(AgentTestCase):
         receiver = self.receiver("pyroscope")
         rules = [
             {"source_labels": ["__meta_kubernetes_pod_label_team"], "target_label": "team"},
-            {"source_labels": ["namespace", "service_name"], "separator": "/", "target_label": "service_name"},
+            {"source_labels": ["namespace", "service_name"], "separator": "-", "target_label": "service_name"},
             {"source_labels": ["namespace"], "regex": "noise", "action": "drop"},
         ]
         agent = self.start_agent([pyroscope(receiver)], mode="cri", rules=rules)
@@ -245,12 +251,12 @@ class Containers(AgentTestCase):
              str(self.runtime.pid(containers["own"]))], capture_output=True, text=True)  # fmt: skip
         account = agent.stop()
         samples = self.delivered()
-        labels = {"namespace": "shop", "pod": "own", "container": "own-c", "service_name": "shop/own-c",
+        labels = {"namespace": "shop", "pod": "own", "container": "own-c", "service_name": "shop-own-c",
                   "team": "blue"}  # fmt: skip
         self.assert_labels(samples["own"], labels, ("outer",), least=50)
         self.assertFalse({"label", "annotation"} & set(samples))
         self.assertTrue(account["pyroscope"].balances())
-        for line in ('  __meta_kubernetes_pod_label_team', 'changes service_name from "own-c" to "shop/own-c"',
+        for line in ('  __meta_kubernetes_pod_label_team', 'changes service_name from "own-c" to "shop-own-c"',
                      'labels of its samples:\n  container                  "own-c"\n'):  # fmt: skip
             self.assertIn(line, explained.stdout)
 

@@ -57,6 +57,11 @@ TEST_F(TargetsTest, AreNothingWhereAllThatIsWantedIsMissing) {
   EXPECT_THAT(targets->missing, ElementsAre("gone.slice"));
 }
 
+TEST_F(TargetsTest, FindsNothingOutsideOfTheMountForPathsOfAContainer) {
+  const std::vector<std::string> paths = {"/../cpu/old", "/../unified/web.slice"};
+  EXPECT_THAT(FindVersion2Cgroups(tree_.AsProcfs(), paths), IsEmpty());
+}
+
 TEST_F(TargetsTest, FindsCgroupsOfVersion2ByTheirPaths) {
   const std::vector<std::string> paths = {"/gone.slice", "/web.slice", "/old"};
   EXPECT_EQ(FindVersion2Cgroups(tree_.AsProcfs(), paths),

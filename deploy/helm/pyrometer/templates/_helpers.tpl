@@ -1,0 +1,33 @@
+{{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
+{{- define "pyrometer.labels" -}}
+app.kubernetes.io/name: pyrometer
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "pyrometer.selector" -}}
+app.kubernetes.io/name: pyrometer
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "pyrometer.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{- define "pyrometer.mode" -}}
+{{- with .Values.config.kubernetes }}{{ .mode }}{{ end -}}
+{{- end }}
+
+{{- /* "true" if names of pods come from the cluster. */ -}}
+{{- define "pyrometer.asksCluster" -}}
+{{- if or (eq (include "pyrometer.mode" .) "api") (eq (include "pyrometer.mode" .) "kubelet") }}true{{ end -}}
+{{- end }}
+
+{{- define "pyrometer.serviceAccount" -}}
+{{ .Values.serviceAccount.name | default .Release.Name }}
+{{- end }}
