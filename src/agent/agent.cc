@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "agent/container_following.h"
 #include "agent/destinations.h"
 #include "agent/excluded_cgroups.h"
 #include "agent/guest.h"

@@ -118,12 +118,5 @@ TEST(AddContainerLabels, NamesEachSample) {
   }
 }
 
-TEST(FollowContainers, IsNobodyIfItIsOff) {
-  const Clock clock;
-  Log log(clock);
-  EXPECT_EQ(FollowContainers({.mode = KubernetesMode::kOff}, log), nullptr);
-  EXPECT_NE(FollowContainers({.mode = KubernetesMode::kAuto}, log), nullptr);
-}
-
 }  // namespace
 }  // namespace pyrometer

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "base/log.h"
+#include "config/agent_config.h"
+#include "metadata/container_directory.h"
+
+namespace pyrometer {
+
+// The containers of this machine, with a thread that has no capabilities; null if `config` wants
+// none. `log` is told when they cannot be listed; with mode `auto` not of a machine that has no
+// container runtime of Kubernetes. REQUIRES: GrpcClient::ConfigureLibrary() was called.
+std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config, Log& log);
+
+}  // namespace pyrometer
