@@ -10,6 +10,7 @@
 #include "metadata/cri_client.h"
 #include "metadata/docker_client.h"
 #include "metadata/first_source.h"
+#include "metadata/kube_api_client.h"
 #include "metadata/kubelet_client.h"
 
 namespace pyrometer {
@@ -47,12 +48,24 @@ std::unique_ptr<ContainerSource> Kubelet(const KubernetesConfig& config) {
                                                       .verify = !kubelet.insecure_skip_verify});
 }
 
+std::unique_ptr<ContainerSource> ApiServer(const KubernetesConfig& config) {
+  std::string url = config.api.url;
+  while (url.ends_with('/')) url.pop_back();
+  return std::make_unique<KubeApiClient>(
+      KubeApiClient::Options{.endpoint = {.url = std::move(url),
+                                          .token_file = config.api.token_file,
+                                          .ca_file = config.api.ca_file},
+                             .node_name = config.node_name});
+}
+
 std::unique_ptr<ContainerSource> SourceOf(const KubernetesConfig& config) {
   switch (config.mode) {
     case KubernetesMode::kCri:
       return Cri(config);
     case KubernetesMode::kKubelet:
       return Kubelet(config);
+    case KubernetesMode::kApi:
+      return ApiServer(config);
     case KubernetesMode::kDocker:
       return Docker(config);
     case KubernetesMode::kAuto:
@@ -81,7 +94,8 @@ std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& con
 
 bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other) {
   // The kubelet's name is the node's, where it has no other.
-  const bool by_name = other.mode == KubernetesMode::kKubelet && other.kubelet.url.empty();
+  const bool by_name = other.mode == KubernetesMode::kApi ||
+                       (other.mode == KubernetesMode::kKubelet && other.kubelet.url.empty());
   if (!by_name) one.node_name = other.node_name;
   return one == other;
 }

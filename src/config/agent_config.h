@@ -107,6 +107,7 @@ enum class KubernetesMode {
   kAuto,     // kCri where there is such a container runtime, else kDocker
   kCri,      // asks the node's container runtime
   kKubelet,  // asks the node's kubelet
+  kApi,      // follows the node's pods by the API server; needs node_name
   kDocker,   // asks Docker or podman
   kOff,
 };
@@ -120,6 +121,14 @@ struct KubeletConfig {
   bool operator==(const KubeletConfig&) const = default;
 };
 
+struct ApiServerConfig {
+  std::string url{};  // never "" with mode kApi
+  std::string token_file{"/var/run/secrets/kubernetes.io/serviceaccount/token"};  // "": none
+  std::string ca_file{"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"};
+
+  bool operator==(const ApiServerConfig&) const = default;
+};
+
 // How labels of pods are found.
 struct KubernetesConfig {
   KubernetesMode mode = KubernetesMode::kAuto;
@@ -127,6 +136,7 @@ struct KubernetesConfig {
   std::string cri_socket{};     // "": wherever one is found
   std::string docker_socket{};  // "": wherever one is found
   KubeletConfig kubelet{};
+  ApiServerConfig api{};
 
   bool operator==(const KubernetesConfig&) const = default;
 };

@@ -86,6 +86,7 @@ ValueKind<KubernetesMode> Mode() {
   return OneOf<KubernetesMode>({{"auto", KubernetesMode::kAuto},
                                 {"cri", KubernetesMode::kCri},
                                 {"kubelet", KubernetesMode::kKubelet},
+                                {"api", KubernetesMode::kApi},
                                 {"docker", KubernetesMode::kDocker},
                                 {"off", KubernetesMode::kOff}});
 }
@@ -106,6 +107,20 @@ void ReadKubelet(ConfigSection section, KubeletConfig& kubelet) {
   section.RefuseOthers();
 }
 
+// Without a URL: where Kubernetes tells every pod that the API server is.
+void ReadApiServer(ConfigSection section, const Environment& environment, ApiServerConfig& api) {
+  const std::string host = environment("KUBERNETES_SERVICE_HOST").value_or("");
+  const std::string port = environment("KUBERNETES_SERVICE_PORT").value_or("443");
+  section.Read("url", api.url, HttpUrlOrNothing());
+  if (api.url.empty() && !host.empty()) {
+    const bool is_v6 = host.find(':') != std::string::npos;
+    api.url = "https://" + (is_v6 ? "[" + host + "]" : host) + ":" + port;
+  }
+  section.Read("token_file", api.token_file, AbsolutePathOrNothing());
+  section.Read("ca_file", api.ca_file, AbsolutePathOrNothing());
+  section.RefuseOthers();
+}
+
 void ReadKubernetes(ConfigSection section, const Environment& environment,
                     KubernetesConfig& kubernetes) {
   section.Read("mode", kubernetes.mode, Mode());
@@ -115,6 +130,13 @@ void ReadKubernetes(ConfigSection section, const Environment& environment,
   section.Read("cri_socket", kubernetes.cri_socket, AbsolutePathOrNothing());
   section.Read("docker_socket", kubernetes.docker_socket, AbsolutePathOrNothing());
   ReadKubelet(section.Section("kubelet"), kubernetes.kubelet);
+  ReadApiServer(section.Section("api"), environment, kubernetes.api);
+  if (kubernetes.mode == KubernetesMode::kApi) {
+    if (kubernetes.node_name.empty()) section.Complain("node_name", "is needed with mode api");
+    if (kubernetes.api.url.empty()) section.Complain("api", "needs a url outside of a cluster");
+  } else {
+    kubernetes.api = {};
+  }
   const Result<void> node = CheckLabel("node", kubernetes.node_name);
   if (!kubernetes.node_name.empty() && !node) section.Complain("node_name", node.error().message());
   section.RefuseOthers();

@@ -86,6 +86,8 @@ std::string SourceText(const KubernetesConfig& kubernetes) {
     case KubernetesMode::kKubelet:
       return "labels of pods from the kubelet" +
              (kubernetes.kubelet.url.empty() ? "" : " at " + kubernetes.kubelet.url);
+    case KubernetesMode::kApi:
+      return "labels of pods from the API server at " + kubernetes.api.url;
     case KubernetesMode::kDocker:
       return "labels of containers from Docker or podman" + At(kubernetes.docker_socket);
     case KubernetesMode::kAuto:
