@@ -348,10 +348,9 @@ Result<void> Agent::TakeOver(AgentConfig next) {
   if (next.kernel_stacks != config_.kernel_stacks) {
     return Fail(ErrorCode::kUnsupported, "kernel_stacks cannot change while the agent runs");
   }
-  if (next.kubernetes.mode != config_.kubernetes.mode ||
-      next.kubernetes.cri_socket != config_.kubernetes.cri_socket) {
+  if (!IsSameSource(next.kubernetes, config_.kubernetes)) {
     return Fail(ErrorCode::kUnsupported,
-                "kubernetes.mode and kubernetes.cri_socket cannot change while the agent runs");
+                "of kubernetes only node_name can change while the agent runs");
   }
   RETURN_IF_ERROR(CheckSampleRate(procfs_, next.frequency));
   ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(next.relabel_configs));

@@ -1,21 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/container_following.h"
 
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "agent/privileges.h"
 #include "metadata/cri_client.h"
+#include "metadata/docker_client.h"
+#include "metadata/first_source.h"
+#include "metadata/kube_api_client.h"
+#include "metadata/kubelet_client.h"
 
 namespace pyrometer {
 namespace {
 
 constexpr std::string_view kListing = "listing containers";
 
-// That no runtime of Kubernetes is here is news only to those who asked for one.
+// That no container runtime is here is news only to those who asked for one.
 bool IsNews(const Error& error, KubernetesMode mode) {
-  return mode == KubernetesMode::kCri ||
+  return mode != KubernetesMode::kAuto ||
          (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kUnsupported);
+}
+
+std::unique_ptr<ContainerSource> Cri(const KubernetesConfig& config) {
+  CriClient::Options client;
+  client.sockets = config.cri_socket.empty() ? KnownCriSockets() : std::vector{config.cri_socket};
+  return std::make_unique<CriClient>(std::move(client));
+}
+
+std::unique_ptr<ContainerSource> Docker(const KubernetesConfig& config) {
+  return std::make_unique<DockerClient>(
+      config.docker_socket.empty() ? KnownDockerSockets() : std::vector{config.docker_socket});
+}
+
+std::unique_ptr<ContainerSource> Kubelet(const KubernetesConfig& config) {
+  const KubeletConfig& kubelet = config.kubelet;
+  std::string url = kubelet.url;
+  if (url.empty()) {
+    url = "https://" + (config.node_name.empty() ? "localhost" : config.node_name) + ":10250";
+  }
+  while (url.ends_with('/')) url.pop_back();
+  return std::make_unique<KubeletClient>(HttpEndpoint{.url = std::move(url),
+                                                      .token_file = kubelet.token_file,
+                                                      .ca_file = kubelet.ca_file,
+                                                      .verify = !kubelet.insecure_skip_verify});
+}
+
+std::unique_ptr<ContainerSource> ApiServer(const KubernetesConfig& config) {
+  std::string url = config.api.url;
+  while (url.ends_with('/')) url.pop_back();
+  return std::make_unique<KubeApiClient>(
+      KubeApiClient::Options{.endpoint = {.url = std::move(url),
+                                          .token_file = config.api.token_file,
+                                          .ca_file = config.api.ca_file},
+                             .node_name = config.node_name});
+}
+
+std::unique_ptr<ContainerSource> SourceOf(const KubernetesConfig& config) {
+  switch (config.mode) {
+    case KubernetesMode::kCri:
+      return Cri(config);
+    case KubernetesMode::kKubelet:
+      return Kubelet(config);
+    case KubernetesMode::kApi:
+      return ApiServer(config);
+    case KubernetesMode::kDocker:
+      return Docker(config);
+    case KubernetesMode::kAuto:
+    case KubernetesMode::kOff:
+      break;
+  }
+  return std::make_unique<FirstSource>(Cri(config), Docker(config));
 }
 
 }  // namespace
@@ -31,12 +88,16 @@ std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& con
                error->message() + "; until then profiles have container ids, no names of pods");
     }
   };
-  CriClient::Options client;
-  client.sockets = config.cri_socket.empty() ? KnownCriSockets() : std::vector{config.cri_socket};
-  return WithoutPrivileges([&] {
-    return std::make_unique<ContainerDirectory>(std::move(options),
-                                                std::make_unique<CriClient>(std::move(client)));
-  });
+  return WithoutPrivileges(
+      [&] { return std::make_unique<ContainerDirectory>(std::move(options), SourceOf(config)); });
+}
+
+bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other) {
+  // The kubelet's name is the node's, where it has no other.
+  const bool by_name = other.mode == KubernetesMode::kApi ||
+                       (other.mode == KubernetesMode::kKubelet && other.kubelet.url.empty());
+  if (!by_name) one.node_name = other.node_name;
+  return one == other;
 }
 
 }  // namespace pyrometer

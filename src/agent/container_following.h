@@ -11,7 +11,10 @@ namespace pyrometer {
 
 // The containers of this machine, with a thread that has no capabilities; null if `config` wants
 // none. `log` is told when they cannot be listed; with mode `auto` not of a machine that has no
-// container runtime of Kubernetes. REQUIRES: GrpcClient::ConfigureLibrary() was called.
+// container runtime. REQUIRES: GrpcClient::ConfigureLibrary() was called.
 std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config, Log& log);
+
+// Whether both mean the same source of containers, asked in the same way.
+bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other);
 
 }  // namespace pyrometer

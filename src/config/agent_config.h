@@ -104,16 +104,39 @@ struct LimitsConfig {
 };
 
 enum class KubernetesMode {
-  kAuto,  // kCri, where there is such a container runtime
-  kCri,   // asks the node's container runtime
+  kAuto,     // kCri where there is such a container runtime, else kDocker
+  kCri,      // asks the node's container runtime
+  kKubelet,  // asks the node's kubelet
+  kApi,      // follows the node's pods by the API server; needs node_name
+  kDocker,   // asks Docker or podman
   kOff,
+};
+
+struct KubeletConfig {
+  std::string url{};  // "": port 10250 of the node, or of this host where its name is not known
+  std::string token_file{"/var/run/secrets/kubernetes.io/serviceaccount/token"};  // "": none
+  std::string ca_file{"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"};
+  bool insecure_skip_verify = false;  // of the kubelet's certificate
+
+  bool operator==(const KubeletConfig&) const = default;
+};
+
+struct ApiServerConfig {
+  std::string url{};  // never "" with mode kApi
+  std::string token_file{"/var/run/secrets/kubernetes.io/serviceaccount/token"};  // "": none
+  std::string ca_file{"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"};
+
+  bool operator==(const ApiServerConfig&) const = default;
 };
 
 // How labels of pods are found.
 struct KubernetesConfig {
   KubernetesMode mode = KubernetesMode::kAuto;
-  std::string node_name{};   // "": not known
-  std::string cri_socket{};  // "": wherever one is found
+  std::string node_name{};      // "": not known
+  std::string cri_socket{};     // "": wherever one is found
+  std::string docker_socket{};  // "": wherever one is found
+  KubeletConfig kubelet{};
+  ApiServerConfig api{};
 
   bool operator==(const KubernetesConfig&) const = default;
 };

@@ -2,7 +2,9 @@
 #include "config/agent_config_reader.h"
 
 #include <chrono>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "config/byte_size.h"
 #include "config/frequency.h"
@@ -80,11 +82,43 @@ void ReadLimits(ConfigSection section, LimitsConfig& limits) {
   section.RefuseOthers();
 }
 
-// Of the modes that there will be, these are there.
 ValueKind<KubernetesMode> Mode() {
   return OneOf<KubernetesMode>({{"auto", KubernetesMode::kAuto},
                                 {"cri", KubernetesMode::kCri},
+                                {"kubelet", KubernetesMode::kKubelet},
+                                {"api", KubernetesMode::kApi},
+                                {"docker", KubernetesMode::kDocker},
                                 {"off", KubernetesMode::kOff}});
+}
+
+ValueKind<std::string> HttpUrlOrNothing() {
+  const ValueKind<std::string> url = HttpUrl();
+  return {.parse = [url](std::string_view text) -> std::optional<std::string> {
+            return text.empty() ? std::string() : url.parse(text);
+          },
+          .expected = url.expected};
+}
+
+void ReadKubelet(ConfigSection section, KubeletConfig& kubelet) {
+  section.Read("url", kubelet.url, HttpUrlOrNothing());
+  section.Read("token_file", kubelet.token_file, AbsolutePathOrNothing());
+  section.Read("ca_file", kubelet.ca_file, AbsolutePathOrNothing());
+  section.Read("insecure_skip_verify", kubelet.insecure_skip_verify, Boolean());
+  section.RefuseOthers();
+}
+
+// Without a URL: where Kubernetes tells every pod that the API server is.
+void ReadApiServer(ConfigSection section, const Environment& environment, ApiServerConfig& api) {
+  const std::string host = environment("KUBERNETES_SERVICE_HOST").value_or("");
+  const std::string port = environment("KUBERNETES_SERVICE_PORT").value_or("443");
+  section.Read("url", api.url, HttpUrlOrNothing());
+  if (api.url.empty() && !host.empty()) {
+    const bool is_v6 = host.find(':') != std::string::npos;
+    api.url = "https://" + (is_v6 ? "[" + host + "]" : host) + ":" + port;
+  }
+  section.Read("token_file", api.token_file, AbsolutePathOrNothing());
+  section.Read("ca_file", api.ca_file, AbsolutePathOrNothing());
+  section.RefuseOthers();
 }
 
 void ReadKubernetes(ConfigSection section, const Environment& environment,
@@ -94,6 +128,15 @@ void ReadKubernetes(ConfigSection section, const Environment& environment,
   kubernetes.node_name = environment("NODE_NAME").value_or("");
   section.Read("node_name", kubernetes.node_name, AnyText());
   section.Read("cri_socket", kubernetes.cri_socket, AbsolutePathOrNothing());
+  section.Read("docker_socket", kubernetes.docker_socket, AbsolutePathOrNothing());
+  ReadKubelet(section.Section("kubelet"), kubernetes.kubelet);
+  ReadApiServer(section.Section("api"), environment, kubernetes.api);
+  if (kubernetes.mode == KubernetesMode::kApi) {
+    if (kubernetes.node_name.empty()) section.Complain("node_name", "is needed with mode api");
+    if (kubernetes.api.url.empty()) section.Complain("api", "needs a url outside of a cluster");
+  } else {
+    kubernetes.api = {};
+  }
   const Result<void> node = CheckLabel("node", kubernetes.node_name);
   if (!kubernetes.node_name.empty() && !node) section.Complain("node_name", node.error().message());
   section.RefuseOthers();

@@ -75,12 +75,32 @@ std::string ServerText(const ServerConfig& server) {
                      server.bearer_token_file.empty() ? "" : ", bearer token");
 }
 
+std::string At(const std::string& socket) {
+  return socket.empty() ? ", where there is one" : " at " + socket;
+}
+
+std::string SourceText(const KubernetesConfig& kubernetes) {
+  switch (kubernetes.mode) {
+    case KubernetesMode::kOff:
+      return "no labels of pods";
+    case KubernetesMode::kKubelet:
+      return "labels of pods from the kubelet" +
+             (kubernetes.kubelet.url.empty() ? "" : " at " + kubernetes.kubelet.url);
+    case KubernetesMode::kApi:
+      return "labels of pods from the API server at " + kubernetes.api.url;
+    case KubernetesMode::kDocker:
+      return "labels of containers from Docker or podman" + At(kubernetes.docker_socket);
+    case KubernetesMode::kAuto:
+    case KubernetesMode::kCri:
+      break;
+  }
+  return "labels of pods from the container runtime" + At(kubernetes.cri_socket);
+}
+
 std::string PodsText(const KubernetesConfig& kubernetes) {
-  if (kubernetes.mode == KubernetesMode::kOff) return "no labels of pods";
-  std::string text = fmt::format(
-      "labels of pods from the container runtime{}",
-      kubernetes.cri_socket.empty() ? ", where there is one" : " at " + kubernetes.cri_socket);
-  if (!kubernetes.node_name.empty()) text += ", node=" + kubernetes.node_name;
+  std::string text = SourceText(kubernetes);
+  const bool has_node = kubernetes.mode != KubernetesMode::kOff && !kubernetes.node_name.empty();
+  if (has_node) text += ", node=" + kubernetes.node_name;
   return text;
 }
 

@@ -25,7 +25,9 @@ bool IsFinal(const Error& error) {
 }  // namespace
 
 ContainerDirectory::ContainerDirectory(Options options, std::unique_ptr<ContainerSource> source)
-    : options_(std::move(options)), source_(std::move(source)), thread_([this] { Run(); }) {}
+    : options_(std::move(options)), source_(std::move(source)), thread_([this] { Run(); }) {
+  source_->TellChanges([this] { Want(); });
+}
 
 ContainerDirectory::~ContainerDirectory() {
   source_->Cancel();
@@ -101,13 +103,22 @@ bool ContainerDirectory::IsStopping() const {
   return stopping_;
 }
 
+void ContainerDirectory::Want() {
+  const absl::MutexLock lock(&mutex_);
+  wanted_ = true;
+  next_ = std::min(next_, After(MonotonicNow(), options_.pause));
+}
+
 bool ContainerDirectory::AwaitWork() {
   const absl::MutexLock lock(&mutex_);
   const auto has_work = [this]()
                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wanted_ || stopping_; };
   mutex_.Await(absl::Condition(&has_work));
   for (MonotonicTime now = MonotonicNow(); now < next_ && !stopping_; now = MonotonicNow()) {
-    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::FromChrono(Between(now, next_)));
+    const auto is_sooner = [this, before = next_]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopping_ || next_ < before;
+    };
+    mutex_.AwaitWithTimeout(absl::Condition(&is_sooner), absl::FromChrono(Between(now, next_)));
   }
   wanted_ = false;  // who is asked for from here on may have come too late for this listing
   return !stopping_;

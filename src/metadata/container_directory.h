@@ -88,6 +88,8 @@ class ContainerDirectory {
   };
 
   void Run();
+  // The source has something new.
+  void Want();
   // False at the end.
   bool AwaitWork();
   bool IsStopping() const;

@@ -37,6 +37,30 @@ std::string_view StatefulSetOf(std::string_view pod) {
   return has_number ? pod.substr(0, dash) : std::string_view();
 }
 
+// Whole minutes since 1970, of which there have been 8 digits since 1989.
+bool IsMinutes(std::string_view text) {
+  constexpr std::string_view kFirst = "21038400";  // 2010
+  constexpr std::string_view kLast = "68374080";   // 2100
+  return text.size() == kFirst.size() &&
+         text.find_first_not_of("0123456789") == std::string_view::npos && text >= kFirst &&
+         text < kLast;
+}
+
+Workload ManagerOf(const Workload& owner, std::string_view hash) {
+  const size_t dash = owner.name.rfind('-');
+  const bool has_suffix = dash != std::string::npos && dash > 0;
+  const std::string_view suffix =
+      has_suffix ? std::string_view(owner.name).substr(dash + 1) : std::string_view();
+  if (owner.kind == "Node") return {};
+  if (owner.kind == "ReplicaSet" && !suffix.empty() && suffix == hash) {
+    return {.kind = "Deployment", .name = owner.name.substr(0, dash)};
+  }
+  if (owner.kind == "Job" && IsMinutes(suffix)) {
+    return {.kind = "CronJob", .name = owner.name.substr(0, dash)};
+  }
+  return owner;
+}
+
 void AddLabel(Labels& labels, std::string_view name, std::string_view value) {
   if (!value.empty()) labels.emplace_back(name, Printable(value));
 }
@@ -45,6 +69,7 @@ void AddLabel(Labels& labels, std::string_view name, std::string_view value) {
 
 Workload WorkloadOf(const PodMetadata& pod) {
   const std::string hash = TextAt(pod.labels, "pod-template-hash");
+  if (!pod.owner.kind.empty() && !pod.owner.name.empty()) return ManagerOf(pod.owner, hash);
   if (const std::string_view name = DeploymentOf(pod.name, hash); !name.empty()) {
     return {.kind = "Deployment", .name = std::string(name)};
   }
@@ -61,7 +86,9 @@ std::string ServiceOfContainer(const ContainerMetadata& container) {
   for (const std::string& name :
        {TextAt(pod.annotations, "pyrometer.io/service-name"),
         TextAt(pod.annotations, "pyroscope.io/service_name"),
-        TextAt(pod.labels, "app.kubernetes.io/name"), WorkloadOf(pod).name, container.name}) {
+        TextAt(container.labels, "pyrometer.io/service-name"),
+        TextAt(pod.labels, "app.kubernetes.io/name"), WorkloadOf(pod).name,
+        TextAt(container.labels, "com.docker.compose.service"), container.name}) {
     if (!name.empty()) return name;
   }
   return "";

@@ -28,31 +28,35 @@ std::string AsName(std::string_view key) {
 
 class MetaLabelSet {
  public:
+  explicit MetaLabelSet(std::string_view prefix) : prefix_(prefix) {}
+
   void Add(std::string_view name, std::string_view value) {
     if (value.empty()) return;
-    labels_.try_emplace(fmt::format("__meta_kubernetes_{}", name),
+    labels_.try_emplace(fmt::format("{}{}", prefix_, name),
                         Printable(value, Relabeling::kLongestValue));
   }
-  // `kind`: "label", "annotation".
+  // `kind`: "pod_label", "pod_annotation".
   void AddAll(std::string_view kind, const Texts& texts) {
-    for (const auto& [key, value] : texts) {
-      const std::string name = AsName(key);
-      Add(fmt::format("pod_{}_{}", kind, name), value);
-      Add(fmt::format("pod_{}present_{}", kind, name), "true");
+    for (const auto& [key, value] : texts) Add(fmt::format("{}_{}", kind, AsName(key)), value);
+  }
+  // And that they are there.
+  void AddAllPresent(std::string_view kind, const Texts& texts) {
+    AddAll(kind, texts);
+    for (const auto& text : texts) {
+      Add(fmt::format("{}present_{}", kind, AsName(text.first)), "true");
     }
   }
   Labels Finish() && { return {labels_.begin(), labels_.end()}; }
 
  private:
+  const std::string_view prefix_;
   std::map<std::string, std::string> labels_;
 };
 
-}  // namespace
-
-Labels MetaLabelsOfContainer(const ContainerMetadata& container) {
+Labels OfPod(const ContainerMetadata& container) {
   const PodMetadata& pod = *container.pod;
   const Workload workload = WorkloadOf(pod);
-  MetaLabelSet labels;
+  MetaLabelSet labels("__meta_kubernetes_");
   labels.Add("namespace", pod.name_space);
   labels.Add("pod_name", pod.name);
   labels.Add("pod_uid", pod.uid);
@@ -61,9 +65,24 @@ Labels MetaLabelsOfContainer(const ContainerMetadata& container) {
   labels.Add("pod_container_name", container.name);
   labels.Add("pod_container_image", container.image);
   labels.Add("pod_container_id", container.id);
-  labels.AddAll("label", pod.labels);
-  labels.AddAll("annotation", pod.annotations);
+  labels.AddAllPresent("pod_label", pod.labels);
+  labels.AddAllPresent("pod_annotation", pod.annotations);
   return std::move(labels).Finish();
+}
+
+Labels OfDocker(const ContainerMetadata& container) {
+  MetaLabelSet labels("__meta_docker_container_");
+  labels.Add("id", container.id);
+  labels.Add("name", container.name);
+  labels.Add("image", container.image);
+  labels.AddAll("label", container.labels);
+  return std::move(labels).Finish();
+}
+
+}  // namespace
+
+Labels MetaLabelsOfContainer(const ContainerMetadata& container) {
+  return container.pod->name.empty() ? OfDocker(container) : OfPod(container);
 }
 
 }  // namespace pyrometer

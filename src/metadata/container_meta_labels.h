@@ -15,6 +15,10 @@ namespace pyrometer {
 //   __meta_kubernetes_pod_annotation_NAME, _pod_annotationpresent_NAME ("true")
 //   __meta_kubernetes_pod_container_name, _pod_container_image, _pod_container_id
 //
+// of a container without a pod those of docker_sd_configs:
+//
+//   __meta_docker_container_id, _container_name, _container_image (ours), _container_label_NAME
+//
 // In NAME everything but letters, digits and '_' is '_'; of labels that become one so, the first by
 // name counts. The controller is WorkloadOf() the pod, so a Deployment where Prometheus has its
 // ReplicaSet. The id is the bare one, without the runtime's name.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "metadata/container_metadata.h"
@@ -20,6 +21,10 @@ class ContainerSource {
 
   // Ends a List() that is under way, and later ones at once. Any thread.
   virtual void Cancel() = 0;
+
+  // Of a source that learns by itself what changes: calls `changed` when the next List() says
+  // something new, on a thread of its own, until Cancel() has returned. Others never call it.
+  virtual void TellChanges(std::function<void()> /*changed*/) {}
 };
 
 }  // namespace pyrometer

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "agent/container_following.h"
 #include "agent/process_labels.h"
 #include "tests/unit/agent/process_in_cgroup.h"
 
@@ -251,13 +250,6 @@ TEST_F(ContainerNamesTest, StayWhenTheDirectoryHasForgottenThem) {
     runtime_.Set({});
     for (const char other : {'b', 'c', 'd'}) small.Find(Id(other));  // for which it goes
   }
-}
-
-TEST(FollowContainers, IsNobodyIfItIsOff) {
-  const Clock clock;
-  Log log(clock);
-  EXPECT_EQ(FollowContainers({.mode = KubernetesMode::kOff}, log), nullptr);
-  EXPECT_NE(FollowContainers({.mode = KubernetesMode::kAuto}, log), nullptr);
 }
 
 }  // namespace

@@ -59,6 +59,10 @@ sinks:
 TEST(Describe, TellsWherePodsAreFound) {
   EXPECT_THAT(DescriptionOf("kubernetes: {cri_socket: /run/x.sock, node_name: n1}"),
               HasSubstr("from the container runtime at /run/x.sock, node=n1\n"));
+  EXPECT_THAT(DescriptionOf("kubernetes: {mode: kubelet, kubelet: {url: 'https://n:1'}}"),
+              HasSubstr("labels of pods from the kubelet at https://n:1\n"));
+  EXPECT_THAT(DescriptionOf("kubernetes: {mode: docker}"),
+              HasSubstr("labels of containers from Docker or podman, where there is one\n"));
   EXPECT_THAT(DescriptionOf("kubernetes: {mode: off}"), HasSubstr("pods      no labels of pods\n"));
 }
 

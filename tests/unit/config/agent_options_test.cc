@@ -93,6 +93,15 @@ TEST(ParseAgentConfig, ReadsWherePodsAreFound) {
   EXPECT_EQ(config.kubernetes,
             (KubernetesConfig{
                 .mode = KubernetesMode::kCri, .node_name = "n1", .cri_socket = "/run/x.sock"}));
+  EXPECT_EQ(Parse("kubernetes: { mode: kubelet, docker_socket: /d, kubelet: { url: 'https://n:1', "
+                  "token_file: '', ca_file: /ca, insecure_skip_verify: true } }")
+                .kubernetes,
+            (KubernetesConfig{.mode = KubernetesMode::kKubelet,
+                              .docker_socket = "/d",
+                              .kubelet = {.url = "https://n:1",
+                                          .token_file = "",
+                                          .ca_file = "/ca",
+                                          .insecure_skip_verify = true}}));
   EXPECT_EQ(Parse("kubernetes: { mode: off }").kubernetes.mode, KubernetesMode::kOff);
 }
 

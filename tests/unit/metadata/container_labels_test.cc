@@ -103,5 +103,25 @@ TEST(LabelsOfContainer, MakesValuesPrintable) {
   EXPECT_EQ(labels[2].second, "a\uFFFD\uFFFD");
 }
 
+TEST(WorkloadOf, IsByThePodsOwnerWhereItIsKnown) {
+  for (const auto& [owner, workload] : std::vector<std::pair<Workload, Workload>>{
+           {{"ReplicaSet", "web-7c5b"}, {"Deployment", "web"}},
+           {{"ReplicaSet", "a-b-7c5b"}, {"Deployment", "a-b"}},
+           {{"ReplicaSet", "web-7c5c"}, {"ReplicaSet", "web-7c5c"}},
+           {{"ReplicaSet", "-7c5b"}, {"ReplicaSet", "-7c5b"}},
+           {{"Job", "backup-29380320"}, {"CronJob", "backup"}},
+           {{"Job", "backup-12345678"}, {"Job", "backup-12345678"}},
+           {{"Job", "backup-2938032"}, {"Job", "backup-2938032"}},
+           {{"Job", "backup-2938032x"}, {"Job", "backup-2938032x"}},
+           {{"Job", "-29380320"}, {"Job", "-29380320"}},
+           {{"DaemonSet", "agent"}, {"DaemonSet", "agent"}},
+           {{"StatefulSet", "db"}, {"StatefulSet", "db"}},
+           {{"Rollout", "web"}, {"Rollout", "web"}},
+           {{"Node", "n1"}, {}}}) {
+    const PodMetadata pod{.name = "x", .labels = {{"pod-template-hash", "7c5b"}}, .owner = owner};
+    EXPECT_EQ(WorkloadOf(pod), workload) << owner.kind << ' ' << owner.name;
+  }
+}
+
 }  // namespace
 }  // namespace pyrometer

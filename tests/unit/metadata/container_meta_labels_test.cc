@@ -41,8 +41,19 @@ TEST(MetaLabelsOfContainer, SayAllThatIsKnownByName) {
               {"__meta_kubernetes_pod_uid", "u1"}}));
 }
 
+TEST(MetaLabelsOfContainer, AreDockersWithoutAPod) {
+  ContainerMetadata container = In({});
+  container.labels = {{"com.docker.compose.service", "web"}};
+  EXPECT_EQ(MetaLabelsOfContainer(container),
+            (Labels{{"__meta_docker_container_id", "c1"},
+                    {"__meta_docker_container_image", "registry/app:1"},
+                    {"__meta_docker_container_label_com_docker_compose_service", "web"},
+                    {"__meta_docker_container_name", "app"}}));
+}
+
 TEST(MetaLabelsOfContainer, HaveTheFirstOfNamesThatBecomeTheSame) {
-  const Labels labels = MetaLabelsOfContainer(In({.labels = {{"a.b", "1"}, {"a/b", "2"}}}));
+  const Labels labels =
+      MetaLabelsOfContainer(In({.name = "web", .labels = {{"a.b", "1"}, {"a/b", "2"}}}));
   EXPECT_THAT(labels, Contains(Pair("__meta_kubernetes_pod_label_a_b", "1")));
 }
 
