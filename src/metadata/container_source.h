@@ -24,7 +24,7 @@ class ContainerSource {
 
   // Of a source that learns by itself what changes: calls `changed` when the next List() says
   // something new, on a thread of its own, until Cancel() has returned. Others never call it.
-  virtual void TellChanges(std::function<void()> /*changed*/) {}
+  virtual void TellChanges(const std::function<void()>& /*changed*/) {}
 };
 
 }  // namespace pyrometer

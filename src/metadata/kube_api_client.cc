@@ -42,9 +42,9 @@ void KubeApiClient::Cancel() {
   changed_ = nullptr;
 }
 
-void KubeApiClient::TellChanges(std::function<void()> changed) {
+void KubeApiClient::TellChanges(const std::function<void()>& changed) {
   const absl::MutexLock lock(&mutex_);
-  if (!stopping_) changed_ = std::move(changed);
+  if (!stopping_) changed_ = changed;
   if (listed_) Changed();  // it may have been since the last List()
 }
 

@@ -45,7 +45,7 @@ class KubeApiClient final : public ContainerSource {
   // answer.
   Result<std::vector<ContainerMetadata>> List() override;
   void Cancel() override;
-  void TellChanges(std::function<void()> changed) override;
+  void TellChanges(const std::function<void()>& changed) override;
 
  private:
   using Pods = std::map<std::string, std::vector<ContainerMetadata>>;  // by uid
