@@ -39,7 +39,8 @@ void AddSampling(const SamplingStatus& sampling, std::vector<std::string>& warni
   }
 }
 
-void AddSink(const SinkStatus& sink, std::vector<std::string>& warnings) {
+// `exported`: ticks since the agent began.
+void AddSink(const SinkStatus& sink, uint64_t exported, std::vector<std::string>& warnings) {
   if (sink.state == SinkStatus::State::kFailing) {
     warnings.push_back(fmt::format("Nothing arrives at {}{}{}", sink.name,
                                    sink.last_error.empty() ? "." : ": ", sink.last_error));
@@ -49,8 +50,9 @@ void AddSink(const SinkStatus& sink, std::vector<std::string>& warnings) {
                     ShownDuration(sink.behind.value_or(std::chrono::nanoseconds(0)))));
   }
   if (const uint64_t dropped = Sum(sink.dropped_samples); dropped > 0) {
-    warnings.push_back(fmt::format("{} samples for {} were dropped; the reasons are below.",
-                                   ShownCount(dropped), sink.name));
+    warnings.push_back(fmt::format(
+        "{} samples for {} were dropped since the agent began, {} of all; the reasons are below.",
+        ShownCount(dropped), sink.name, ShownShare(Share(dropped, exported))));
   }
 }
 
@@ -59,7 +61,8 @@ void AddSink(const SinkStatus& sink, std::vector<std::string>& warnings) {
 std::vector<std::string> WarningsOf(const AgentStatus& status) {
   std::vector<std::string> warnings = status.warnings;
   AddSampling(status.sampling, warnings);
-  for (const SinkStatus& sink : status.sinks) AddSink(sink, warnings);
+  for (const SinkStatus& sink : status.sinks)
+    AddSink(sink, status.sampling.ticks.exported, warnings);
   const CostStatus& cost = status.cost;
   if (cost.memory_limit > 0 && cost.resident_bytes + cost.kernel_bytes > cost.memory_limit) {
     warnings.push_back(fmt::format("The agent has {} of memory, more than its budget of {}.",

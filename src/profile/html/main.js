@@ -11,7 +11,7 @@ function fillHeader(facts, tree) {
       element('div', {}, element('dt', {}, term), element('dd', {}, text)));
   byId('title').textContent = facts.title;
   if (facts.host) add('Host', facts.host);
-  add('Recorded', new Date(facts.start).toLocaleString());
+  add('Recorded', `${new Date(facts.start).toISOString().slice(0, 19).replace('T', ' ')} UTC`);
   add('Duration', `${facts.seconds.toFixed(1)} s`);
   add('Frequency', `${facts.hertz} Hz`);
   add('Samples', decimal.format(tree.samples));

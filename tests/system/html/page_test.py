@@ -72,8 +72,8 @@ class PageTest(unittest.TestCase):
     def test_renders_the_facts_and_a_frame_for_each_process(self):
         self.open()
         facts = self.evaluate("document.getElementById('facts').innerText")
-        for text in ("build-7.example", "99 Hz", "10.0 s", "no unwind information", "12,345 idle",
-                     "stack_map_full 3", "shop"):
+        for text in ("build-7.example", "2026-11-21 00:00:00 UTC", "99 Hz", "10.0 s",
+                     "no unwind information", "12,345 idle", "stack_map_full 3", "shop"):
             self.assertIn(text, facts)
         self.assertEqual(self.evaluate("document.title"), "A <made-up> profile")
         self.assertEqual(self.evaluate("document.querySelector('h1').textContent"),
