@@ -103,17 +103,17 @@ Result<KnownProcess> LookAt(const Procfs& procfs, Pid pid) {
 }
 
 // A container that runs is known within this, or not at all: see ContainerDirectory::Options.
-constexpr std::chrono::seconds kPatience{8};
-constexpr std::chrono::milliseconds kPause{20};
+constexpr std::chrono::seconds kContainerPatience{8};
+constexpr std::chrono::milliseconds kContainerPause{20};
 
 std::shared_ptr<const ContainerMetadata> AskFor(ContainerDirectory& containers,
                                                 std::string_view id) {
-  const MonotonicTime end = After(MonotonicNow(), kPatience);
+  const MonotonicTime end = After(MonotonicNow(), kContainerPatience);
   while (true) {
     const ContainerDirectory::Answer answer = containers.Find(id);
     if (answer.state != ContainerDirectory::Answer::State::kAwaited) return answer.metadata;
     if (MonotonicNow() > end) return nullptr;
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kContainerPause);
   }
 }
 

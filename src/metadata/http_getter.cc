@@ -21,9 +21,9 @@ namespace pyrometer {
 namespace {
 
 constexpr size_t kLongestToken = 64 << 10;
-constexpr size_t kLongestMessage = 300;
+constexpr size_t kLongestWords = 300;
 constexpr size_t kLongestExplanation = 64 << 10;  // the body of a failure
-constexpr long kOk = 200;
+constexpr long kStatusOk = 200;
 constexpr curl_off_t kLongestRetryAfterSeconds = 3600;
 
 struct FreeHandle {
@@ -48,12 +48,12 @@ struct Transfer {
     const size_t offered = size * count;
     long status = 0;
     curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status == kOk && *transfer.stream) {
+    if (status == kStatusOk && *transfer.stream) {
       transfer.ended = !(*transfer.stream)(std::string_view(from, offered));
       return transfer.ended ? 0 : offered;
     }
     const size_t longest =
-        status == kOk ? transfer.longest : std::min(transfer.longest, kLongestExplanation);
+        status == kStatusOk ? transfer.longest : std::min(transfer.longest, kLongestExplanation);
     transfer.too_long = offered > longest - transfer.body.size();
     if (transfer.too_long) return 0;  // less than offered ends the transfer
     transfer.body.append(from, offered);
@@ -156,14 +156,14 @@ Result<HttpResponse> HttpGetter::Get(const std::string& path, Limits limits,
   long status = 0;
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &status);
   // A failure is one even if its explanation was lost.
-  const bool failed = status != 0 && status != kOk;
+  const bool failed = status != 0 && status != kStatusOk;
   if (transfer.too_long && !failed) {
     return Fail(ErrorCode::kExhausted, "{}: sent more than {} bytes", endpoint_.url,
                 limits.longest);
   }
   if (code != CURLE_OK && !transfer.ended && !failed) {
     const char* detail = words[0] != '\0' ? words.data() : curl_easy_strerror(code);
-    return Fail(ErrorCode::kIo, "{}: {}", endpoint_.url, Printable(detail, kLongestMessage));
+    return Fail(ErrorCode::kIo, "{}: {}", endpoint_.url, Printable(detail, kLongestWords));
   }
   HttpResponse response{.status = static_cast<int>(status), .body = std::move(transfer.body)};
   curl_off_t seconds = 0;
@@ -179,7 +179,7 @@ Error ErrorOf(const HttpResponse& response, std::string_view what) {
   constexpr int kForbidden = 403;
   const bool refused = response.status == kUnauthorized || response.status == kForbidden;
   return Fail(refused ? ErrorCode::kPermission : ErrorCode::kIo, "{}: HTTP status {}: {}", what,
-              response.status, Printable(Trim(response.body), kLongestMessage));
+              response.status, Printable(Trim(response.body), kLongestWords));
 }
 
 std::string InQuery(std::string_view text) {
