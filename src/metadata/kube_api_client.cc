@@ -54,7 +54,8 @@ Result<std::vector<ContainerMetadata>> KubeApiClient::List() {
     return listed_ || error_ || stopping_;
   };
   mutex_.Await(absl::Condition(&has_answer));
-  if (!listed_) return error_ ? *error_ : Complaint("shutting down");
+  if (error_) return *error_;
+  if (!listed_) return Complaint("shutting down");
   std::vector<ContainerMetadata> all;
   for (const auto& [uid, containers] : pods_) {
     all.insert(all.end(), containers.begin(), containers.end());
@@ -66,9 +67,20 @@ void KubeApiClient::Changed() {
   if (changed_) changed_();
 }
 
-void KubeApiClient::Fail(Error error) {
+// One cut watch is nothing to tell; while there is none, new containers stay unknown.
+void KubeApiClient::Fail(Error error, uint32_t failures) {
   const absl::MutexLock lock(&mutex_);
-  if (!listed_) error_ = std::move(error);
+  if (listed_ && failures < kMostWatchFailures) return;
+  const bool is_news = listed_ && !error_;
+  error_ = std::move(error);
+  if (is_news) Changed();
+}
+
+void KubeApiClient::Recover() {
+  const absl::MutexLock lock(&mutex_);
+  if (!error_) return;
+  error_.reset();
+  Changed();
 }
 
 // Spread over half as much more or less, so that the agents of a cluster do not come together.
@@ -102,7 +114,7 @@ void KubeApiClient::Run() {
     } else if (end.error) {
       must_list = listing || failures % kMostWatchFailures == 0;
     }
-    if (end.error) Fail(*end.error);
+    if (end.error) Fail(*end.error, failures);
     if (!Pause(failures, end.retry_after)) return;
   }
 }
@@ -167,6 +179,7 @@ bool KubeApiClient::TakeEvent(std::string_view line, End& end, bool& progress) {
     return false;
   }
   progress = true;
+  Recover();
   if (!event->resource_version.empty()) version_ = std::move(event->resource_version);
   if (event->kind == PodEvent::Kind::kBookmark || event->pod_uid.empty()) return true;
   const absl::MutexLock lock(&mutex_);

@@ -41,8 +41,8 @@ class KubeApiClient final : public ContainerSource {
   KubeApiClient(const KubeApiClient&) = delete;
   KubeApiClient& operator=(const KubeApiClient&) = delete;
 
-  // From memory, once the pods were listed; until then the last error, or waits for the first
-  // answer.
+  // From memory; until the pods were listed, and while the watch fails again and again, the last
+  // error. Waits for the first answer.
   Result<std::vector<ContainerMetadata>> List() override;
   void Cancel() override;
   void TellChanges(const std::function<void()>& changed) override;
@@ -64,7 +64,9 @@ class KubeApiClient final : public ContainerSource {
   End EndOf(const HttpResponse& response, std::string_view what) const;
   // What came of one line; false: the watch is over, see `end`.
   bool TakeEvent(std::string_view line, End& end, bool& progress);
-  void Fail(Error error);
+  // `failures` in a row.
+  void Fail(Error error, uint32_t failures);
+  void Recover();
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Longer after each failure. False at the end.
   bool Pause(uint32_t failures, std::optional<std::chrono::seconds> at_least);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <string>
@@ -139,6 +140,30 @@ TEST(KubeApiClient, GoesOnFromWhereAWatchWasCut) {
                  {200, Bookmark("3")}});
   KubeApiClient client(OptionsOf(script));
   EXPECT_EQ(script.AwaitAll(), (Texts{"list 0", "watch 1", "watch 2", "watch 2", "watch 3"}));
+  EXPECT_EQ(IdsOf(client), (Texts{"a"}));
+}
+
+// Lists between the watches succeed, which would be enough if it were not for what comes after.
+TEST(KubeApiClient, TellsThatTheWatchFailsAgainAndAgain) {
+  Script script({{200, ListOf(Pod("a", "1"), "1")},
+                 {500, "broken"},
+                 {500, "broken"},
+                 {500, "broken"},
+                 {200, ListOf(Pod("a", "1"), "1")},
+                 {500, "broken"},
+                 {200, Bookmark("2")}});
+  KubeApiClient::Options options = OptionsOf(script);
+  options.pause = options.longest_pause = 100ms;
+  KubeApiClient client(options);
+  std::atomic<int> changes = 0;
+  client.TellChanges([&] { ++changes; });
+  bool has_failed = false;
+  while (script.Asked().size() < 8) {
+    has_failed |= !client.List().has_value();
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(has_failed);
+  EXPECT_GE(changes, 3) << "the failure, its end, and so the directory asks";
   EXPECT_EQ(IdsOf(client), (Texts{"a"}));
 }
 
