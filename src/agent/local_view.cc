@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/container_following.h"
 #include "agent/profile_collector.h"
 #include "base/clock.h"
 #include "doctor/version.h"

@@ -15,6 +15,7 @@
 
 #include "agent/process_labels.h"
 #include "tests/unit/agent/process_in_cgroup.h"
+#include "tests/unit/agent/rule_texts.h"
 
 namespace pyrometer {
 namespace {
@@ -66,19 +67,6 @@ class RuntimeSource final : public ContainerSource {
 
 std::string Id(char c) {
   return std::string(64, c);
-}
-
-std::string Text(const LabelSet& labels) {
-  if (labels == nullptr) return kDropped;
-  std::string text;
-  for (const auto& [name, value] : *labels) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
-  }
-  return text;
-}
-
-RelabelRule Drop(std::string label, std::string regex) {
-  return {.action = Action::kDrop, .source_labels = {std::move(label)}, .regex = std::move(regex)};
 }
 
 class ContainerNamesTest : public testing::Test {

@@ -9,6 +9,7 @@
 
 #include "agent/process_labels.h"
 #include "tests/unit/agent/process_in_cgroup.h"
+#include "tests/unit/agent/rule_texts.h"
 
 namespace pyrometer {
 namespace {
@@ -23,18 +24,6 @@ constexpr const char* kDropped = "dropped";
 
 Relabeling Compiled(const Rules& rules) {
   return *Relabeling::Compile(rules);
-}
-
-RelabelRule Drop(std::string label, std::string regex) {
-  return {.action = Action::kDrop, .source_labels = {std::move(label)}, .regex = std::move(regex)};
-}
-
-std::string Text(const Labels& labels) {
-  std::string text;
-  for (const auto& [name, value] : labels) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
-  }
-  return text;
 }
 
 class ProcessRulesTest : public testing::Test {
