@@ -25,6 +25,10 @@ Error Complaint(std::string_view words) {
   return Error(ErrorCode::kIo, fmt::format("watching pods: {}", words));
 }
 
+Error TooMany() {
+  return Complaint("there are more pods than a node can have");
+}
+
 }  // namespace
 
 KubeApiClient::KubeApiClient(Options options)
@@ -151,6 +155,7 @@ KubeApiClient::End KubeApiClient::ListPods() {
     for (ContainerMetadata& container : page->containers) {
       pods[container.pod->uid].push_back(std::move(container));
     }
+    if (pods.size() > options_.most_pods) return {.error = TooMany()};
     version = std::move(page->resource_version);
     next = std::move(page->next_page);
   }
@@ -186,6 +191,10 @@ bool KubeApiClient::TakeEvent(std::string_view line, End& end, bool& progress) {
   if (event->kind == PodEvent::Kind::kDeleted) {
     pods_.erase(event->pod_uid);
     return true;
+  }
+  if (pods_.size() >= options_.most_pods && !pods_.contains(event->pod_uid)) {
+    end.error = TooMany();
+    return false;
   }
   pods_[event->pod_uid] = std::move(event->containers);
   Changed();

@@ -29,6 +29,7 @@ class KubeApiClient final : public ContainerSource {
     HttpEndpoint endpoint;
     std::string node_name;
     size_t page = 500;                      // pods in one answer to a list
+    size_t most_pods = 10'000;              // a node has hundreds; of more none is taken
     std::chrono::seconds watch{300};        // half of the longest time that one watch lasts
     std::chrono::seconds idle{150};         // without a byte; servers send bookmarks each minute
     std::chrono::milliseconds pause{1000};  // after a failure, at first; it doubles

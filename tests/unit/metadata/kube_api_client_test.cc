@@ -167,6 +167,18 @@ TEST(KubeApiClient, TellsThatTheWatchFailsAgainAndAgain) {
   EXPECT_EQ(IdsOf(client), (Texts{"a"}));
 }
 
+TEST(KubeApiClient, TakesNoMorePodsThanANodeHas) {
+  const std::string three = Pod("a", "1") + "," + Pod("b", "1") + "," + Pod("c", "1");
+  Script script({{200, ListOf(three, "1")},
+                 {200, ListOf(Pod("a", "1"), "1")},
+                 {200, Event("ADDED", Pod("b", "2")) + Event("ADDED", Pod("c", "3"))}});
+  KubeApiClient::Options options = OptionsOf(script);
+  options.most_pods = 2;
+  KubeApiClient client(options);
+  script.AwaitAll();
+  EXPECT_EQ(IdsOf(client), (Texts{"a", "b"}));
+}
+
 TEST(KubeApiClient, SaysWhyItHasNothingYet) {
   Script script({{403, "forbidden"}, {200, ListOf(Pod("a", "1"), "1")}});
   KubeApiClient::Options options = OptionsOf(script);
