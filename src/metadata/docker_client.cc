@@ -31,8 +31,9 @@ std::string NameOf(const json& container) {
     if (!value.is_string()) continue;
     std::string name = value.get<std::string>();
     if (name.starts_with('/')) name.erase(0, 1);  // podman writes none
-    if (!name.empty() && name.size() <= kLongestJsonText && name.find('/') == std::string::npos)
+    if (!name.empty() && name.size() <= kLongestJsonText && name.find('/') == std::string::npos) {
       return name;
+    }
   }
   return "";
 }
@@ -78,7 +79,6 @@ DockerClient::DockerClient(const std::vector<std::string>& sockets) {
 }
 
 Result<std::vector<ContainerMetadata>> DockerClient::List() {
-  constexpr int kOk = 200;
   std::vector<std::string> absent;
   for (const auto& server : servers_) {
     Result<HttpResponse> response = server->http.Get(kRequest, {});
@@ -87,7 +87,8 @@ Result<std::vector<ContainerMetadata>> DockerClient::List() {
       continue;
     }
     if (!response) return std::move(response).error().With(server->socket);
-    if (response->status != kOk) return ErrorOf(*response, server->socket + ": " + kRequest);
+    if (response->status != HttpResponse::kOk)
+      return ErrorOf(*response, server->socket + ": " + kRequest);
     Result<std::vector<ContainerMetadata>> list = ReadDockerContainers(response->body);
     if (!list) return std::move(list).error().With(server->socket);
     return list;

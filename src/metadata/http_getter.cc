@@ -23,7 +23,6 @@ namespace {
 constexpr size_t kLongestToken = 64 << 10;
 constexpr size_t kLongestWords = 300;
 constexpr size_t kLongestExplanation = 64 << 10;  // the body of a failure
-constexpr long kStatusOk = 200;
 constexpr curl_off_t kLongestRetryAfterSeconds = 3600;
 
 struct FreeHandle {
@@ -48,12 +47,13 @@ struct Transfer {
     const size_t offered = size * count;
     long status = 0;
     curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status == kStatusOk && *transfer.stream) {
+    if (status == HttpResponse::kOk && *transfer.stream) {
       transfer.ended = !(*transfer.stream)(std::string_view(from, offered));
       return transfer.ended ? 0 : offered;
     }
-    const size_t longest =
-        status == kStatusOk ? transfer.longest : std::min(transfer.longest, kLongestExplanation);
+    const size_t longest = status == HttpResponse::kOk
+                               ? transfer.longest
+                               : std::min(transfer.longest, kLongestExplanation);
     transfer.too_long = offered > longest - transfer.body.size();
     if (transfer.too_long) return 0;  // less than offered ends the transfer
     transfer.body.append(from, offered);
@@ -156,7 +156,7 @@ Result<HttpResponse> HttpGetter::Get(const std::string& path, Limits limits,
   long status = 0;
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &status);
   // A failure is one even if its explanation was lost.
-  const bool failed = status != 0 && status != kStatusOk;
+  const bool failed = status != 0 && status != HttpResponse::kOk;
   if (transfer.too_long && !failed) {
     return Fail(ErrorCode::kExhausted, "{}: sent more than {} bytes", endpoint_.url,
                 limits.longest);

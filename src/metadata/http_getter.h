@@ -23,6 +23,8 @@ struct HttpEndpoint {
 };
 
 struct HttpResponse {
+  static constexpr int kOk = 200;
+
   int status = 0;
   std::string body{};  // of a stream only if it failed
   std::optional<std::chrono::seconds> retry_after{};

@@ -14,7 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kHttpOk = 200;
 constexpr int kGoneStatus = 410;
 constexpr size_t kLongestEvent = size_t{4} << 20;  // etcd's objects have at most 1.5 MiB
 constexpr size_t kMostPages = 1000;
@@ -147,7 +146,7 @@ KubeApiClient::End KubeApiClient::ListPods() {
     }
     Result<HttpResponse> response = http_.Get(path, {.timeout = std::chrono::seconds(30)});
     if (!response) return {.error = std::move(response).error()};
-    if (response->status != kHttpOk) {
+    if (response->status != HttpResponse::kOk) {
       return EndOf(*response, "listing pods (needs 'list' and 'watch' on pods)");
     }
     Result<PodListPage> page = ReadPodList(response->body);
@@ -227,7 +226,7 @@ KubeApiClient::End KubeApiClient::Watch(bool& progress) {
   Result<HttpResponse> response =
       http_.Get(path, {.timeout = length + std::chrono::seconds(30), .idle = options_.idle}, take);
   if (!response) return {.error = std::move(response).error()};
-  if (response->status != kHttpOk) return EndOf(*response, "watching pods");
+  if (response->status != HttpResponse::kOk) return EndOf(*response, "watching pods");
   return end;
 }
 

@@ -8,9 +8,8 @@
 namespace pyrometer {
 
 Result<std::vector<ContainerMetadata>> KubeletClient::List() {
-  constexpr int kOk = 200;
   ASSIGN_OR_RETURN(const HttpResponse response, http_.Get("/pods", {}));
-  if (response.status != kOk) {
+  if (response.status != HttpResponse::kOk) {
     return ErrorOf(response, url_ + "/pods (needs 'get' on nodes/pods or nodes/proxy)");
   }
   Result<PodListPage> page = ReadPodList(response.body);
