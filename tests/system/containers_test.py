@@ -100,10 +100,10 @@ class ContainersTestCase(AgentTestCase):
         self.addCleanup(self.runtime.cri.StopPodSandbox, pod_sandbox_id=pod.id)
         return pod
 
-    def start_agent(self, sinks=(), rules=(), **kubernetes):
+    def start_agent(self, sinks=(), rules=(), window="1s", **kubernetes):
         self.profiles = os.path.join(self.home, "profiles")
         file = {"type": "file", "directory": self.profiles}
-        return self.agent([file, *sinks], relabel_configs=list(rules),
+        return self.agent([file, *sinks], relabel_configs=list(rules), window=window,
                           kubernetes={"cri_socket": self.runtime.socket, **kubernetes})  # fmt: skip
 
     def relay(self, *answers):
@@ -203,7 +203,9 @@ class Containers(ContainersTestCase):
 
     def test_samples_wait_for_a_runtime_that_answers_late(self):
         container = self.start(self.pod("late", "shop"), "before", "0")
-        agent = self.start_agent(mode="cri", cri_socket=self.relay(False, True))
+        # The answer comes 7 s after the first question, which may be a while before the first sample:
+        # the first listing gives up after 5 s, the second begins 2 s later. Samples wait for 9 s.
+        agent = self.start_agent(mode="cri", cri_socket=self.relay(None, True), window="3s")
         wait_for(lambda: agent.metrics()["pyrometer_late_samples_total"] > 0, "late samples", pause=0.2)
         self.await_work(container)
         metrics = agent.metrics()
