@@ -50,6 +50,12 @@ class DestinationsTest : public testing::Test {
     profile.samples[0].count = 1;
     destinations_.Offer(std::make_shared<const std::vector<Profile>>(1, profile));
   }
+  // Without room nobody looks after spools that are left, which is to lock and unlock them.
+  void RemoveSpools() {
+    settings_.spool.max_size = 0;
+    ASSERT_TRUE(Apply({}));
+    std::filesystem::remove_all(settings_.spool.directory);
+  }
   std::string Told() {
     logger_->flush();
     return text_.str();
@@ -109,8 +115,7 @@ TEST_F(DestinationsTest, DoNotSendInOneProtocolWhatWasMadeForAnother) {
   };
   EXPECT_EQ(files_of("changing.pyroscope"), 1);
   EXPECT_EQ(destinations_.states()[0].counters.found_in_spool.spooled, 0);
-  ASSERT_TRUE(Apply({}));  // nobody writes there any more
-  std::filesystem::remove_all(settings_.spool.directory);
+  RemoveSpools();
 }
 
 TEST_F(DestinationsTest, CountWhatASinkThatWentHasLeft) {
@@ -129,8 +134,7 @@ TEST_F(DestinationsTest, CountWhatASinkThatWentHasLeft) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_EQ(found(), 1);
-  ASSERT_TRUE(Apply({}));
-  std::filesystem::remove_all(settings_.spool.directory);
+  RemoveSpools();
 }
 
 TEST_F(DestinationsTest, AreAsBeforeUntilAPlanIsApplied) {
