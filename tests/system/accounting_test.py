@@ -100,7 +100,7 @@ class MachineAtRest(BpfTestCase):
                 if s.labels.get("pid") == 0 or s.comm.startswith("swapper")]
 
         def serves_no_interrupt(sample):  # which is work, though nobody's
-            return not any("softirq" in frame.function for frame in sample.frames)
+            return not any("softirq" in frame for frame in sample.frames)
 
         self.assertEqual(count_where(idle, serves_no_interrupt), 0, describe(idle))
         accounting = recording.accounting
