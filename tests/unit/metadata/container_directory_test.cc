@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -46,13 +47,14 @@ class Script {
     const std::lock_guard lock(mutex_);
     answers_.assign(answers.begin(), answers.end());
   }
-  void Hold() {
+  // Neither this listing, counted from 1, nor a later one answers before Release().
+  void Hold(int first = 1) {
     const std::lock_guard lock(mutex_);
-    held_ = true;
+    first_held_ = first;
   }
   void Release() {
     const std::lock_guard lock(mutex_);
-    held_ = false;
+    first_held_.reset();
     changed_.notify_all();
   }
   // Fails the test if so many listings have not begun within ten seconds.
@@ -69,7 +71,7 @@ class Script {
     std::unique_lock lock(mutex_);
     ++begun_;
     changed_.notify_all();
-    changed_.wait(lock, [&] { return !held_ || cancelled_; });
+    changed_.wait(lock, [&] { return !first_held_ || begun_ < *first_held_ || cancelled_; });
     if (cancelled_) return Failure();
     ListResult next = answers_.front();
     if (answers_.size() > 1) answers_.pop_front();
@@ -86,7 +88,7 @@ class Script {
   std::condition_variable changed_;
   std::deque<ListResult> answers_{Containers({})};
   int begun_ = 0;
-  bool held_ = false;
+  std::optional<int> first_held_;
   bool cancelled_ = false;
 };
 
@@ -213,10 +215,12 @@ INSTANTIATE_TEST_SUITE_P(Errors, NoRuntime,
 
 TEST_F(ContainerDirectoryTest, GoesOnAfterFailuresWithoutMakingAnyoneWait) {
   script_.Answer({Failure(), Failure(), Failure(), Failure(), Containers({"a"})});
+  script_.Hold(4);
   Start();
   EXPECT_EQ(StateOf("a"), State::kAwaited);
   script_.WaitForListings(4);
   EXPECT_EQ(StateOf("b"), State::kUnknown) << "after three failures";
+  script_.Release();
   Await("a", State::kKnown);
   EXPECT_EQ(directory_->counters().failures, 4);
 }
@@ -239,7 +243,7 @@ TEST_F(ContainerDirectoryTest, TellsOfFailuresAndOfTheirEnd) {
 
 TEST_F(ContainerDirectoryTest, RemembersWhatHasEndedWhileItIsAskedFor) {
   script_.Answer({Containers({"a", "b"}), Containers({})});
-  Start([](auto& options) { options.keep = 30ms; });
+  Start([](auto& options) { options.keep = 300ms; });
   StateOf("a");
   Await("a", State::kKnown);
   // New containers make it list again and again.
