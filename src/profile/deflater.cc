@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/deflater.h"
 
+#include <libdeflate.h>
 #define ZLIB_CONST  // next_in is not written
 #include <zlib.h>
 
@@ -13,25 +14,55 @@
 namespace pyrometer {
 
 struct Deflater::Stream {
-  z_stream z{};
+  explicit Stream(Format format) {
+    constexpr int kWindowBits = 15;
+    constexpr int kGzipWrapper = 16;
+    constexpr int kMemoryLevel = 8;
+    const int window = format == Format::kGzip ? kWindowBits + kGzipWrapper : kWindowBits;
+    // With these constant parameters it can only fail for want of memory.
+    if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window, kMemoryLevel,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+      throw std::bad_alloc();
+    }
+  }
   ~Stream() { deflateEnd(&z); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  z_stream z{};
 };
 
-Deflater::Deflater(Format format) : stream_(std::make_unique<Stream>()) {
-  constexpr int kWindowBits = 15;
-  constexpr int kGzipWrapper = 16;
-  constexpr int kMemoryLevel = 8;
-  const int window = format == Format::kGzip ? kWindowBits + kGzipWrapper : kWindowBits;
-  // With these constant parameters it can only fail for want of memory.
-  if (deflateInit2(&stream_->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window, kMemoryLevel,
-                   Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw std::bad_alloc();
-  }
+namespace {
+
+std::string DeflateSmall(Deflater::Format format, std::string_view plain) {
+  constexpr int kLevel = 6;  // zlib's default too
+  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> compressor(
+      libdeflate_alloc_compressor(kLevel), &libdeflate_free_compressor);
+  if (compressor == nullptr) throw std::bad_alloc();
+  const bool gzip = format == Deflater::Format::kGzip;
+  const auto bound = gzip ? libdeflate_gzip_compress_bound : libdeflate_zlib_compress_bound;
+  const auto compress = gzip ? libdeflate_gzip_compress : libdeflate_zlib_compress;
+  std::string out(bound(compressor.get(), plain.size()), '\0');
+  out.resize(compress(compressor.get(), plain.data(), plain.size(), out.data(), out.size()));
+  out.shrink_to_fit();  // it may wait for a server
+  return out;
 }
+
+}  // namespace
+
+Deflater::Deflater(Format format) : format_(format) {}
 
 Deflater::~Deflater() = default;
 
 void Deflater::Append(std::string_view bytes) {
+  if (stream_ == nullptr) {
+    if (small_.size() + bytes.size() <= kSmallStream) {
+      small_ += bytes;
+      return;
+    }
+    stream_ = std::make_unique<Stream>(format_);
+    Run(std::exchange(small_, {}), Z_NO_FLUSH);
+  }
   while (!bytes.empty()) {
     const std::string_view piece = bytes.substr(0, std::numeric_limits<uInt>::max());
     Run(piece, Z_NO_FLUSH);
@@ -40,6 +71,7 @@ void Deflater::Append(std::string_view bytes) {
 }
 
 std::string Deflater::Finish() && {
+  if (stream_ == nullptr) return DeflateSmall(format_, small_);
   Run({}, Z_FINISH);
   return std::move(out_);
 }

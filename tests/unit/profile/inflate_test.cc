@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/inflate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "profile/deflater.h"
 
@@ -19,6 +24,26 @@ TEST(Inflated, IsWhatWasDeflated) {
     for (const size_t size : {0, 1, 100'000}) {
       const std::string plain(size, 'p');
       EXPECT_EQ(Inflated(Packed(plain, format), size), plain);
+    }
+  }
+}
+
+// Up to one size libdeflate packs it and beyond it zlib.
+TEST(Inflated, IsWhatWasDeflatedInPieces) {
+  for (const size_t size : {Deflater::kSmallStream - 1, Deflater::kSmallStream,
+                            Deflater::kSmallStream + 1, 4 * Deflater::kSmallStream}) {
+    std::string plain;
+    while (plain.size() < size) plain += fmt::format("function_{}\n", plain.size());
+    plain.resize(size);
+    for (const auto format : {Deflater::Format::kGzip, Deflater::Format::kZlib}) {
+      Deflater deflater(format);
+      constexpr size_t kPiece = 10'000;
+      for (size_t at = 0; at < size; at += kPiece) {
+        deflater.Append(std::string_view(plain).substr(at, kPiece));
+      }
+      const std::string packed = std::move(deflater).Finish();
+      EXPECT_LT(packed.size(), size / 2);
+      EXPECT_EQ(Inflated(packed, size), plain) << size;
     }
   }
 }
