@@ -2,6 +2,7 @@
 #include "agent/recent_windows.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,22 @@ size_t BytesOf(const std::vector<Profile>& profiles) {
     for (const ProfileSample& sample : profile.samples) {
       bytes += sizeof(sample) + sample.stack.capacity() * sizeof(uint32_t);
     }
+  }
+  return bytes;
+}
+
+size_t HeapBytes(const std::string& text) {
+  static const size_t kInPlace = std::string().capacity();
+  return text.capacity() > kInPlace ? text.capacity() + 1 : 0;
+}
+
+// With what the map of uses and the heap take for it.
+size_t BytesOf(const Location& location) {
+  constexpr size_t kOverhead = 64;
+  size_t bytes = sizeof(Location) + kOverhead;
+  for (const Line& line : location.lines) {
+    bytes += sizeof(Line) + HeapBytes(line.function) + HeapBytes(line.system_name) +
+             HeapBytes(line.file);
   }
   return bytes;
 }
@@ -76,6 +93,7 @@ void RecentWindows::Add(ShippedWindow window) {
   const auto begin = window->front().begin;
   windows_.push_back({std::move(window), begin, bytes});
   bytes_ += bytes;
+  Count(*windows_.back().window);
   const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return bytes_ > most_bytes_ || windows_.front().begin < begin - kMaxFlameGraphSpan;
   };
@@ -85,8 +103,28 @@ void RecentWindows::Add(ShippedWindow window) {
   }
 }
 
+void RecentWindows::Count(const std::vector<Profile>& window) {
+  for (const Profile& profile : window) {
+    for (const LocationRef& location : profile.locations) {
+      if (++uses_[location.get()] == 1) bytes_ += BytesOf(*location);
+    }
+  }
+}
+
+void RecentWindows::Uncount(const std::vector<Profile>& window) {
+  for (const Profile& profile : window) {
+    for (const LocationRef& location : profile.locations) {
+      const auto used = uses_.find(location.get());
+      if (--used->second > 0) continue;
+      uses_.erase(used);
+      bytes_ -= BytesOf(*location);
+    }
+  }
+}
+
 void RecentWindows::DropOldest() {
   bytes_ -= windows_.front().bytes;
+  Uncount(*windows_.front().window);
   windows_.pop_front();
 }
 

@@ -3,9 +3,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/window_shipper.h"
 #include "pyrometer/profile.h"
@@ -13,10 +16,11 @@
 namespace pyrometer {
 
 // The last windows, for the local page: those of kMaxFlameGraphSpan, as far as they fit into a
-// budget of bytes. Thread-safe.
+// budget of bytes, with the names of their locations. Thread-safe.
 class RecentWindows {
  public:
-  // A sample of 30 frames takes some 300 bytes; 99 Hz on two busy CPUs are 200 kB a window.
+  // A sample of 30 frames takes some 300 bytes, a location 500; 99 Hz on two busy CPUs are 200 kB a
+  // window, and as much again for the locations that no earlier window has.
   explicit RecentWindows(size_t most_bytes) : most_bytes_(most_bytes) {}
 
   void Add(ShippedWindow window);
@@ -34,13 +38,17 @@ class RecentWindows {
   struct Kept {
     ShippedWindow window;
     std::chrono::system_clock::time_point begin;
-    size_t bytes = 0;
+    size_t bytes = 0;  // without locations
   };
+  // A location counts once, however many windows have it.
+  void Count(const std::vector<Profile>& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Uncount(const std::vector<Profile>& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t most_bytes_;
   mutable absl::Mutex mutex_;
   std::deque<Kept> windows_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<const Location*, uint32_t> uses_ ABSL_GUARDED_BY(mutex_);  // by profiles
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

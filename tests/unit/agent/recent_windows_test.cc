@@ -62,6 +62,27 @@ TEST(RecentWindows, KeepsEachSampleUnderItsName) {
   EXPECT_THAT(pairs, UnorderedElementsAre("nginx nginx", "redis redis"));
 }
 
+TEST(RecentWindows, CountsTheNamesOfItsLocationsOnce) {
+  const auto with_name = [](size_t length) {
+    auto location = std::make_shared<Location>();
+    location->lines.emplace_back().function = std::string(length, 'f');
+    Profile profile;
+    profile.locations.push_back(std::move(location));
+    return std::make_shared<const std::vector<Profile>>(std::vector{profile, profile});
+  };
+  RecentWindows windows(1 << 20);
+  const ShippedWindow window = with_name(10'000);
+  windows.Add(window);
+  const size_t one = windows.bytes();
+  EXPECT_GT(one, 10'000);
+  windows.Add(window);
+  EXPECT_LT(windows.bytes(), one + 10'000);
+  windows.Add(with_name(5'000));
+  EXPECT_GT(windows.bytes(), one + 5'000);
+  windows.Shed();
+  EXPECT_LT(windows.bytes(), 10'000) << "the latest is left";
+}
+
 TEST(RecentWindows, DropsTheOldestBeyondItsBudget) {
   RecentWindows one(1 << 20);
   one.Add(Second(1));
