@@ -16,6 +16,7 @@
 
 #include "agent/container_following.h"
 #include "agent/destinations.h"
+#include "agent/environment_reader.h"
 #include "agent/excluded_cgroups.h"
 #include "agent/guest.h"
 #include "agent/local_view.h"
@@ -82,6 +83,11 @@ void KeepHeapSmall() {
 class Agent {
  public:
   static Result<std::unique_ptr<Agent>> Start(const AgentOptions& options, AgentConfig config);
+  ~Agent() {
+    if (environments_ != nullptr) environments_->Stop();  // which calls the profiler
+  }
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
 
   // Until a signal ends it. Returns when that came, or earlier.
   MonotonicTime Run(const StopSignals& signals);
@@ -96,6 +102,7 @@ class Agent {
   Result<void> OpenProfiler();
   std::unique_ptr<WindowShipper> MakeShipper();
   Result<void> StartServer();
+  void ReadEnvironments();
   void Greet() const;
   void Step();
   void LookAtUse(MonotonicTime now);
@@ -115,7 +122,8 @@ class Agent {
   const Clock clock_;
   Log log_{clock_};
   const ServiceManager service_manager_{};
-  std::unique_ptr<ContainerDirectory> containers_;  // null: none
+  std::unique_ptr<ContainerDirectory> containers_;   // null: none
+  std::unique_ptr<EnvironmentReader> environments_;  // null: none is read
   std::unique_ptr<ProcessLabels> labels_;
   std::unique_ptr<Destinations> destinations_;
   std::unique_ptr<RecentWindows> recent_;
@@ -142,8 +150,10 @@ Result<void> Agent::OpenProfiler() {
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
   containers_ = FollowContainers(config_.kubernetes, log_);
-  labels_ = std::make_unique<ProcessLabels>(ProcessLabels::Limits{.sets = kMostLabelSets},
-                                            containers_.get());
+  if (config_.otel_service_name) environments_ = std::make_unique<EnvironmentReader>(procfs_);
+  labels_ = std::make_unique<ProcessLabels>(
+      ProcessLabels::Limits{.sets = kMostLabelSets},
+      ProcessLabels::Sources{.containers = containers_.get(), .environments = environments_.get()});
   labels_->SetRules(std::move(rules));
   ASSIGN_OR_RETURN(profiler_, Profiler::Open({.procfs = procfs_,
                                               .frequency = config_.frequency,
@@ -194,6 +204,7 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
                                                    .guest = *agent->guest_,
                                                    .labels = *agent->labels_,
                                                    .containers = agent->containers_.get(),
+                                                   .environments = agent->environments_.get(),
                                                    .clock = agent->clock_},
                                   LocalView::Facts{});
   agent->PublishFacts();
@@ -201,6 +212,7 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
   agent->consumer_ =
       agent->profiler_->Attach(*agent->shipper_, {.length = wanted.window, .aligned = true});
   RETURN_IF_ERROR(agent->profiler_->Start());
+  agent->ReadEnvironments();
   agent->Exclude();
   agent->Greet();
   return agent;
@@ -220,6 +232,15 @@ Result<void> Agent::StartServer() {
                      return HttpServer::Start(*view_, options);
                    }));
   return {};
+}
+
+void Agent::ReadEnvironments() {
+  if (environments_ == nullptr) return;
+  environments_->Start(
+      [this](const ProcessKey& process, const LabelSet& labels, const std::string& service) {
+        LabelSet named = labels_->OnService(labels, service);
+        if (named != nullptr) profiler_->ReplaceLabels(process, labels, std::move(named));
+      });
 }
 
 void Agent::Greet() const {
@@ -347,6 +368,9 @@ void Agent::Reload() {
 Result<void> Agent::TakeOver(AgentConfig next) {
   if (next.kernel_stacks != config_.kernel_stacks) {
     return Fail(ErrorCode::kUnsupported, "kernel_stacks cannot change while the agent runs");
+  }
+  if (next.otel_service_name != config_.otel_service_name) {
+    return Fail(ErrorCode::kUnsupported, "otel_service_name cannot change while the agent runs");
   }
   if (!IsSameSource(next.kubernetes, config_.kubernetes)) {
     return Fail(ErrorCode::kUnsupported,

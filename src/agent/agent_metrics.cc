@@ -162,6 +162,21 @@ void AddLeftSpools(const LeftSpools::Counters& left, MetricList& list) {
            "of what went, windows whose ticks are not all known");
 }
 
+void AddEnvironments(const AgentCounters& counters, MetricList& list) {
+  if (!counters.environments) return;
+  const EnvironmentReader::Counters& environments = *counters.environments;
+  constexpr const char* kEnvironments = "environments_total";
+  constexpr const char* kHelp =
+      "processes whose environment was to be asked for OTEL_SERVICE_NAME; outcome gone: they had "
+      "ended, refused: it may not be read, late: there was no answer in time, left_out: too many "
+      "were waiting";
+  list.Add(kEnvironments, environments.read, kHelp, {{"outcome", "read"}});
+  list.Add(kEnvironments, environments.gone, kHelp, {{"outcome", "gone"}});
+  list.Add(kEnvironments, environments.refused, kHelp, {{"outcome", "refused"}});
+  list.Add(kEnvironments, environments.late, kHelp, {{"outcome", "late"}});
+  list.Add(kEnvironments, environments.left_out, kHelp, {{"outcome", "left_out"}});
+}
+
 void AddContainers(const AgentCounters& counters, MetricList& list) {
   if (!counters.containers) return;
   const ContainerDirectory::Counters& containers = *counters.containers;
@@ -221,6 +236,7 @@ std::vector<Metric> AgentMetrics(const AgentCounters& counters) {
   for (const Destinations::State& sink : counters.sinks) AddSink(sink, list);
   AddLeftSpools(counters.left_spools, list);
   AddContainers(counters, list);
+  AddEnvironments(counters, list);
   AddGuest(counters, list);
   return std::move(list).Take();
 }

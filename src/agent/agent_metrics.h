@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agent/destinations.h"
+#include "agent/environment_reader.h"
 #include "agent/guest.h"
 #include "agent/window_shipper.h"
 #include "metadata/container_directory.h"
@@ -21,6 +22,7 @@ struct AgentCounters {
   std::vector<Destinations::State> sinks;
   LeftSpools::Counters left_spools;
   std::optional<ContainerDirectory::Counters> containers{};
+  std::optional<EnvironmentReader::Counters> environments{};
   uint64_t recent_bytes = 0;  // of windows that are kept for the page
   Guest::Status guest;
   Hertz configured;

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "export/grpc_client.h"
+#include "metadata/otel_environment.h"
 #include "metadata/relabel.h"
 #include "process/process_directory.h"
 
@@ -87,7 +88,13 @@ struct KnownProcess {
   Labels labels;  // before the rules
 };
 
-Result<KnownProcess> LookAt(const Procfs& procfs, Pid pid) {
+Labels WithEnvironment(Labels labels, const ProcessDirectory& directory) {
+  const Result<std::string> environment = directory.Environment();
+  return environment ? WithOtelServiceName(std::move(labels), OtelServiceName(*environment))
+                     : std::move(labels);
+}
+
+Result<KnownProcess> LookAt(const Procfs& procfs, const AgentConfig& config, Pid pid) {
   Result<ProcessDirectory> directory = ProcessDirectory::Open(procfs, pid);
   if (!directory && IsGone(directory.error())) {
     return Fail(ErrorCode::kNotFound, "there is no process {}", pid.value());
@@ -99,7 +106,9 @@ Result<KnownProcess> LookAt(const Procfs& procfs, Pid pid) {
   }
   const SeenProcess seen{
       .key = {pid, stat.start}, .comm = stat.comm, .directory = &*directory, .inherited = nullptr};
-  return KnownProcess{stat.comm, LabelsOf(seen, MetaLabels::kAll)};
+  Labels labels = LabelsOf(seen, MetaLabels::kAll);
+  if (config.otel_service_name) labels = WithEnvironment(std::move(labels), *directory);
+  return KnownProcess{stat.comm, std::move(labels)};
 }
 
 // A container that runs is known within this, or not at all: see ContainerDirectory::Options.
@@ -120,7 +129,7 @@ std::shared_ptr<const ContainerMetadata> AskFor(ContainerDirectory& containers,
 // What comes out, and what rules do on the way to it.
 std::string Told(const Relabeling& rules, const Labels& captured,
                  const ContainerMetadata* container, const AgentConfig& config) {
-  const Labels before = container != nullptr ? WithContainer(captured, *container) : captured;
+  const Labels before = BeforeRules(captured, container);
   std::string text = "before the rules:\n" + Listed(before);
   if (container != nullptr && OptsOut(*container)) {
     return text + "samples: none, since the pod's annotation pyrometer.io/profile is \"false\"\n";
@@ -140,7 +149,7 @@ std::string Told(const Relabeling& rules, const Labels& captured,
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& config,
                                   ContainerDirectory* containers, Pid pid) {
   ASSIGN_OR_RETURN(const Relabeling rules, Relabeling::Compile(config.relabel_configs));
-  ASSIGN_OR_RETURN(const KnownProcess process, LookAt(procfs, pid));
+  ASSIGN_OR_RETURN(const KnownProcess process, LookAt(procfs, config, pid));
   std::string text = fmt::format("process {} ({})\n", pid.value(), Printable(process.comm));
   const std::string_view id = ValueIn(process.labels, kMetaContainerId);
   std::shared_ptr<const ContainerMetadata> container;

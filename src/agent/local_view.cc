@@ -119,6 +119,9 @@ std::vector<Metric> LocalView::Metrics() {
                        .containers = parts_.containers == nullptr
                                          ? std::nullopt
                                          : std::optional(parts_.containers->counters()),
+                       .environments = parts_.environments == nullptr
+                                           ? std::nullopt
+                                           : std::optional(parts_.environments->counters()),
                        .recent_bytes = parts_.recent.bytes(),
                        .guest = parts_.guest.status(),
                        .configured = known.config.frequency,

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "agent/agent_metrics.h"
 #include "agent/destinations.h"
+#include "agent/environment_reader.h"
 #include "agent/guest.h"
 #include "agent/process_labels.h"
 #include "agent/recent_windows.h"
@@ -32,7 +33,8 @@ class LocalView final : public AgentView {
     const Destinations& destinations;
     const Guest& guest;
     ProcessLabels& labels;
-    const ContainerDirectory* containers;  // null: none
+    const ContainerDirectory* containers;   // null: none
+    const EnvironmentReader* environments;  // null: none
     const Clock& clock;
   };
   // What the agent's main thread knows, and changes at a reload.

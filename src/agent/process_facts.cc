@@ -77,8 +77,15 @@ void AddMeta(Labels& labels, const Whereabouts& where, const SeenProcess& proces
   Add(labels, kMetaSystemdUnit, where.identity.systemd_unit);
 }
 
+// What its environment names it, where no annotation does; else "".
+std::string_view OtelServiceOf(const Labels& labels, const ContainerMetadata* container) {
+  if (container != nullptr && !AnnotatedService(*container).empty()) return {};
+  return ValueIn(labels, kMetaProcessOtelServiceName);
+}
+
 // Whether its name is the program's, not its cgroup's.
 bool IsNamedByProgram(const Labels& labels, const ContainerMetadata* container) {
+  if (!OtelServiceOf(labels, container).empty()) return true;
   if (container != nullptr) return ServiceOfContainer(*container).empty();
   return ServiceOfUnit(ValueIn(labels, kSystemdUnitLabel)).empty();
 }
@@ -86,7 +93,7 @@ bool IsNamedByProgram(const Labels& labels, const ContainerMetadata* container) 
 bool DropsCgroup(const Relabeling& rules, size_t rule, const Labels& labels,
                  const ContainerMetadata* container) {
   std::vector<std::string_view> of_process = {kMetaProcessComm, kMetaProcessExecutable,
-                                              kMetaProcessPid};
+                                              kMetaProcessPid, kMetaProcessOtelServiceName};
   if (IsNamedByProgram(labels, container)) of_process.push_back(kServiceNameLabel);
   return rules.DecidesWithout(rule, of_process);
 }
@@ -128,13 +135,27 @@ Labels WithPid(Labels labels, Pid pid) {
   return labels;
 }
 
-Labels WithContainer(const Labels& labels, const ContainerMetadata& container) {
+Labels WithOtelServiceName(Labels labels, std::string_view service) {
+  std::erase_if(labels, [](const auto& l) { return l.first == kMetaProcessOtelServiceName; });
+  Add(labels, kMetaProcessOtelServiceName, service);
+  std::ranges::sort(labels);
+  return labels;
+}
+
+Labels BeforeRules(const Labels& labels, const ContainerMetadata* container) {
   std::map<std::string_view, std::string_view> by_name(labels.begin(), labels.end());
-  by_name.erase(kContainerIdLabel);
-  const Labels names = LabelsOfContainer(container, ValueIn(labels, kServiceNameLabel));
-  const Labels meta = MetaLabelsOfContainer(container);
+  Labels names;
+  Labels meta;
+  if (container != nullptr) {
+    by_name.erase(kContainerIdLabel);
+    names = LabelsOfContainer(*container, ValueIn(labels, kServiceNameLabel));
+    meta = MetaLabelsOfContainer(*container);
+  }
   for (const Labels* const added : {&names, &meta}) {
     for (const auto& [name, value] : *added) by_name.insert_or_assign(name, value);
+  }
+  if (const std::string_view service = OtelServiceOf(labels, container); !service.empty()) {
+    by_name.insert_or_assign(kServiceNameLabel, service);
   }
   return {by_name.begin(), by_name.end()};
 }
@@ -149,7 +170,7 @@ RuledLabels ApplyRules(const Relabeling& rules, const Labels& labels,
   if (container != nullptr && OptsOut(*container)) {
     return {.labels = std::nullopt, .drops_cgroup = true};
   }
-  Relabeled result = rules.Apply(container != nullptr ? WithContainer(labels, *container) : labels);
+  Relabeled result = rules.Apply(BeforeRules(labels, container));
   if (result.dropped_by) {
     return {.labels = std::nullopt,
             .drops_cgroup = DropsCgroup(rules, *result.dropped_by, labels, container)};

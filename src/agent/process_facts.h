@@ -29,6 +29,7 @@ inline constexpr std::string_view kContainerIdLabel = "container_id";
 //   __meta_process_comm        its name, as the kernel knows it: 15 bytes
 //   __meta_process_executable  the path of its program, in its own root directory
 //   __meta_process_pid
+//   __meta_process_otel_service_name  the service that its environment names; see OtelServiceName()
 inline constexpr std::string_view kMetaCgroupPath = "__meta_cgroup_path";
 inline constexpr std::string_view kMetaCgroupV2Path = "__meta_cgroup_v2_path";
 inline constexpr std::string_view kMetaContainerId = "__meta_container_id";
@@ -37,6 +38,7 @@ inline constexpr std::string_view kMetaSystemdSlice = "__meta_systemd_slice";
 inline constexpr std::string_view kMetaProcessComm = "__meta_process_comm";
 inline constexpr std::string_view kMetaProcessExecutable = "__meta_process_executable";
 inline constexpr std::string_view kMetaProcessPid = "__meta_process_pid";
+inline constexpr std::string_view kMetaProcessOtelServiceName = "__meta_process_otel_service_name";
 
 // Which of them are captured.
 enum class MetaLabels {
@@ -56,12 +58,17 @@ Labels LabelsOfName(std::string_view name, MetaLabels meta);
 // `labels` with __meta_process_pid.
 Labels WithPid(Labels labels, Pid pid);
 
+// `labels` with that name of the service and no other; "" is none.
+Labels WithOtelServiceName(Labels labels, std::string_view service);
+
 // "" if there is none.
 std::string_view ValueIn(const Labels& labels, std::string_view name);
 
-// `labels` as rules see them where `container` is known: its names in the place of container_id,
-// with service_name among them, see LabelsOfContainer(), and with its meta labels.
-Labels WithContainer(const Labels& labels, const ContainerMetadata& container);
+// `labels` as rules see them: where `container` is known, not null, with its names in the place of
+// container_id and with its meta labels. The service is the first that there is of: the name by an
+// annotation (AnnotatedService()), the one in the environment of the process, the container's
+// (ServiceOfContainer()), the one before.
+Labels BeforeRules(const Labels& labels, const ContainerMetadata* container);
 
 // True if the pod's annotation pyrometer.io/profile is "false".
 bool OptsOut(const ContainerMetadata& container);

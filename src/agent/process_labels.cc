@@ -38,12 +38,13 @@ bool MayBeDenied(std::string_view path) {
 
 }  // namespace
 
-ProcessLabels::ProcessLabels(const Limits& limits, ContainerDirectory* containers)
-    : containers_(containers),
+ProcessLabels::ProcessLabels(const Limits& limits, const Sources& sources)
+    : containers_(sources.containers),
+      environments_(sources.environments),
       kernel_(Named(kKernel)),
       other_(Named(kOther)),
       inputs_(limits.inputs, other_),
-      outcomes_(limits.sets, other_, containers) {}
+      outcomes_(limits.sets, other_, sources.containers) {}
 
 bool ProcessLabels::SetRules(Relabeling rules) {
   const absl::MutexLock lock(&mutex_);
@@ -79,7 +80,20 @@ LabelSet ProcessLabels::OnProcess(const SeenProcess& process) {
     const std::string container(ValueIn(labels, kContainerIdLabel));
     if (!container.empty()) containers_->Find(container);
   }
-  return Captured(std::move(labels));
+  if (environments_ == nullptr) return Captured(std::move(labels));
+  if (process.inherited != nullptr) {
+    const std::string_view service = ValueIn(*process.inherited, kMetaProcessOtelServiceName);
+    labels = WithOtelServiceName(std::move(labels), service);
+  }
+  LabelSet captured = Captured(std::move(labels));
+  if (process.directory != nullptr) environments_->Want(process.key, captured);
+  return captured;
+}
+
+LabelSet ProcessLabels::OnService(const LabelSet& captured, const std::string& service) {
+  if (captured == other_) return nullptr;
+  Labels labels = WithOtelServiceName(*captured, service);
+  return labels == *captured ? nullptr : Captured(std::move(labels));
 }
 
 LabelSet ProcessLabels::OfUnknown(Pid pid, std::string_view comm) {

@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "agent/environment_reader.h"
 #include "agent/label_outcomes.h"
 #include "agent/process_facts.h"
 #include "agent/shared_labels.h"
@@ -36,6 +37,9 @@ namespace pyrometer {
 // apply, together with meta labels, which only they see. Each label set is a profile of its own for
 // every server, so their number is bounded: beyond `sets` the others are one, "other".
 //
+// A service that the process's environment names for OpenTelemetry is found out a moment after the
+// process was seen; until then it has its parent's.
+//
 // What is captured of a process while it lives are the labels from before that. What becomes of
 // them is decided when a window is resolved, for each distinct set of them, or for each process if
 // the rules ask for its pid. So changed rules and names hold for every process from the next window
@@ -54,13 +58,24 @@ class ProcessLabels final : public ProcessObserver {
     size_t sets = 1000;    // that samples carry
     size_t inputs = 4000;  // captured; with rules up to some 2 KB each
   };
-  // `containers` may be null, and outlives this.
-  explicit ProcessLabels(const Limits& limits, ContainerDirectory* containers = nullptr);
+  // Both may be null: then nobody is asked for containers, or no environment is read. They outlive
+  // this.
+  struct Sources {
+    ContainerDirectory* containers = nullptr;
+    EnvironmentReader* environments = nullptr;
+  };
+  ProcessLabels(const Limits& limits, const Sources& sources);
+  explicit ProcessLabels(const Limits& limits) : ProcessLabels(limits, Sources()) {}
   ProcessLabels() : ProcessLabels(Limits{}) {}
 
   // From the next window on, also for processes that are known. True if they have to be seen again
   // for that (ProcessKnowledge::ShowAgain), as nothing was captured for rules before.
   bool SetRules(Relabeling rules);
+
+  // What takes the place of `captured`, which a process has by OnProcess(), now that its
+  // environment is known to name this service ("" for none); null if nothing does. For
+  // ProcessKnowledge::ReplaceLabels().
+  LabelSet OnService(const LabelSet& captured, const std::string& service);
 
   // What becomes of sets that OnSamples() has left on samples since their container was asked for:
   // nothing where it still is (never if it `gives_up`), null of those that are dropped. Others stay
@@ -88,6 +103,7 @@ class ProcessLabels final : public ProcessObserver {
   void ForgetUnborne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ContainerDirectory* const containers_;
+  EnvironmentReader* const environments_;
   const LabelSet kernel_;
   const LabelSet other_;
   // There are rules, or were: then processes have meta labels.

@@ -152,6 +152,7 @@ struct AgentConfig {
   std::chrono::nanoseconds window{std::chrono::seconds(10)};
   std::vector<std::pair<std::string, std::string>> labels;  // on every profile
   FilterConfig filter;
+  bool otel_service_name = true;             // is asked of processes' environment
   std::vector<RelabelRule> relabel_configs;  // each without a mistake
   ServerConfig server;
   SpoolConfig spool;

@@ -152,6 +152,7 @@ AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
   section.Read("kernel_stacks", config.kernel_stacks, Boolean());
   ReadLabels(section, config);
   ReadFilter(section.Section("filter"), config.filter);
+  section.Read("otel_service_name", config.otel_service_name, Boolean());
   config.relabel_configs = ReadRelabelConfigs(section);
   ReadServer(section.Section("server"), config.server);
   ReadSpool(section.Section("spool"), config.spool);

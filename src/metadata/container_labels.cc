@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metadata/container_labels.h"
 
+#include <initializer_list>
 #include <map>
 
 #include "base/printable.h"
@@ -13,6 +14,13 @@ constexpr size_t kSuffixLength = 5;  // of a generated name, after its '-'
 std::string TextAt(const std::map<std::string, std::string>& texts, const char* key) {
   const auto at = texts.find(key);
   return at == texts.end() ? "" : at->second;
+}
+
+std::string FirstOf(std::initializer_list<std::string> names) {
+  for (const std::string& name : names) {
+    if (!name.empty()) return name;
+  }
+  return "";
 }
 
 // The name of the ReplicaSet, or whatever it was generated from: "web-7c5b" of "web-7c5b-x2x4z".
@@ -81,17 +89,18 @@ Workload WorkloadOf(const PodMetadata& pod) {
   return {};
 }
 
+std::string AnnotatedService(const ContainerMetadata& container) {
+  const PodMetadata& pod = *container.pod;
+  return FirstOf({TextAt(pod.annotations, "pyrometer.io/service-name"),
+                  TextAt(pod.annotations, "pyroscope.io/service_name"),
+                  TextAt(container.labels, "pyrometer.io/service-name")});
+}
+
 std::string ServiceOfContainer(const ContainerMetadata& container) {
   const PodMetadata& pod = *container.pod;
-  for (const std::string& name :
-       {TextAt(pod.annotations, "pyrometer.io/service-name"),
-        TextAt(pod.annotations, "pyroscope.io/service_name"),
-        TextAt(container.labels, "pyrometer.io/service-name"),
-        TextAt(pod.labels, "app.kubernetes.io/name"), WorkloadOf(pod).name,
-        TextAt(container.labels, "com.docker.compose.service"), container.name}) {
-    if (!name.empty()) return name;
-  }
-  return "";
+  return FirstOf({AnnotatedService(container), TextAt(pod.labels, "app.kubernetes.io/name"),
+                  WorkloadOf(pod).name, TextAt(container.labels, "com.docker.compose.service"),
+                  container.name});
 }
 
 Labels LabelsOfContainer(const ContainerMetadata& container, std::string_view otherwise) {

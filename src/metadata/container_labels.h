@@ -21,10 +21,14 @@ namespace pyrometer {
 // apart.
 Workload WorkloadOf(const PodMetadata& pod);
 
-// The service that runs in `container`: the first that there is of the pod's annotations
-// pyrometer.io/service-name and pyroscope.io/service_name, the container's own label
-// pyrometer.io/service-name, the pod's label app.kubernetes.io/name, the workload's name, the
-// service in Docker's compose, the container's name; "" if there is none.
+// The service as who deployed `container` named it for profiles: the first that there is of the
+// pod's annotations pyrometer.io/service-name and pyroscope.io/service_name and the container's own
+// label pyrometer.io/service-name; "" if there is none.
+std::string AnnotatedService(const ContainerMetadata& container);
+
+// The service that runs in `container`: the first that there is of AnnotatedService(), the pod's
+// label app.kubernetes.io/name, the workload's name, the service in Docker's compose, the
+// container's name; "" if there is none.
 std::string ServiceOfContainer(const ContainerMetadata& container);
 
 // The labels of what runs in `container`, those of them that have a value, in printable characters:

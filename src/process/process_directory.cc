@@ -23,6 +23,7 @@ namespace {
 
 constexpr size_t kStatusLimit = size_t{64} << 10;
 constexpr size_t kCgroupsLimit = size_t{64} << 10;  // a dozen paths of at most 4 KiB
+constexpr size_t kEnvironmentLimit = size_t{1} << 20;
 
 Result<UniqueFd> OpenAt(int directory, const std::string& name, int flags) {
   UniqueFd fd(::openat(directory, name.c_str(), flags | O_CLOEXEC));
@@ -113,6 +114,11 @@ Result<std::string> ProcessDirectory::Executable() const {
 Result<std::string> ProcessDirectory::Cgroups() const {
   ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "cgroup", O_RDONLY));
   return ReadAll(fd.get(), kCgroupsLimit);
+}
+
+Result<std::string> ProcessDirectory::Environment() const {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "environ", O_RDONLY));
+  return ReadAll(fd.get(), kEnvironmentLimit);
 }
 
 Result<UniqueFd> ProcessDirectory::OpenMapped(const FileMapping& range) const {

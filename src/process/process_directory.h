@@ -57,6 +57,10 @@ class ProcessDirectory {
   Result<std::string> Executable() const;
   // The text of `cgroup`: a line for each hierarchy, see cgroups(7).
   Result<std::string> Cgroups() const;
+  // The text of `environ`, see proc(5): the environment with which its program began. The process
+  // can make the reading last, so this is for threads for which nobody waits. Errors: also
+  // kPermission; kExhausted if it is larger than 1 MiB.
+  Result<std::string> Environment() const;
 
   // The file mapped at exactly this range, whatever its path leads to now. O_PATH.
   Result<UniqueFd> OpenMapped(const FileMapping& range) const;

@@ -92,10 +92,9 @@ class ProcessHistory final : public ProcessKnowledge {
   Result<UniqueFd> OpenObject(ObjectId id) override;
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
   void ShowAgain() override;
+  void ReplaceLabels(const ProcessKey& key, const LabelSet& of, LabelSet by) override;
   ProcessCounters counters() const override;
 
-  // See ProcessTracker.
-  void SetLabels(const ProcessKey& process, LabelSet labels);
   // What the log should say, once; some of it if there is much.
   struct Notice {
     std::string_view what;

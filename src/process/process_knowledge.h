@@ -61,6 +61,11 @@ class ProcessKnowledge {
   // with samples of it is resolved, or when it changes: what it captures of a process has changed.
   virtual void ShowAgain() = 0;
 
+  // Gives a process the labels `by` in the place of `of`, which ProcessObserver::OnProcess()
+  // returned, for windows resolved from now on: some of what they say becomes known late. Does
+  // nothing if it has others by now, or is already forgotten.
+  virtual void ReplaceLabels(const ProcessKey& process, const LabelSet& of, LabelSet by) = 0;
+
   virtual ProcessCounters counters() const = 0;
 };
 

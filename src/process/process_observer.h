@@ -34,7 +34,7 @@ class ProcessObserver {
   // Called once for each program of a process, before a sample of it is resolved; for parents
   // before their children. A process that execs right after its fork is usually seen after the
   // exec. The labels returned are on all its samples from then on, also after its end, until it is
-  // seen again or ProcessTracker::SetLabels() replaces them.
+  // seen again or ProcessKnowledge::ReplaceLabels() does.
   virtual LabelSet OnProcess(const SeenProcess& process) = 0;
 
   // The labels of a sample whose process is not known: of the idle task, pid 0, which is

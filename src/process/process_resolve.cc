@@ -119,8 +119,9 @@ void ProcessHistory::ShowAgain() {
   processes_.ForEachLiving([](Process& process) { process.shown = false; });
 }
 
-void ProcessHistory::SetLabels(const ProcessKey& key, LabelSet labels) {
-  if (Process* const process = processes_.Find(key)) process->labels = std::move(labels);
+void ProcessHistory::ReplaceLabels(const ProcessKey& key, const LabelSet& of, LabelSet by) {
+  Process* const process = processes_.Find(key);
+  if (process != nullptr && process->labels == of) process->labels = std::move(by);
 }
 
 void ProcessHistory::ShowProcess(Process& process, const ProcessKey& key,

@@ -336,9 +336,9 @@ Result<UniqueFd> ProcessTracker::OpenRootOf(ObjectId id) {
   return state_->WithHistory([&](ProcessHistory& history) { return history.OpenRootOf(id); });
 }
 
-void ProcessTracker::SetLabels(const ProcessKey& process, LabelSet labels) {
+void ProcessTracker::ReplaceLabels(const ProcessKey& process, const LabelSet& of, LabelSet by) {
   state_->WithHistory(
-      [&](ProcessHistory& history) { history.SetLabels(process, std::move(labels)); });
+      [&](ProcessHistory& history) { history.ReplaceLabels(process, of, std::move(by)); });
 }
 
 void ProcessTracker::ShowAgain() {

@@ -72,11 +72,8 @@ class ProcessTracker final : public ProcessKnowledge {
   Result<UniqueFd> OpenObject(ObjectId id) override;
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
   void ShowAgain() override;
+  void ReplaceLabels(const ProcessKey& process, const LabelSet& of, LabelSet by) override;
   ProcessCounters counters() const override;
-
-  // Replaces the labels that ProcessObserver::OnProcess() returned, for windows resolved from now
-  // on: labels may become known late. Does nothing if the process is already forgotten.
-  void SetLabels(const ProcessKey& process, LabelSet labels);
 
  private:
   class State;

@@ -123,6 +123,12 @@ class Profiler {
   // Has the observer see every process again; see ProcessKnowledge.
   void ShowProcessesAgain() { machine_.processes.ShowAgain(); }
 
+  // Gives a process other labels than the observer has, which has learned more; see
+  // ProcessKnowledge.
+  void ReplaceLabels(const ProcessKey& process, const LabelSet& of, LabelSet by) {
+    machine_.processes.ReplaceLabels(process, of, std::move(by));
+  }
+
   // About the pids in the filter; see WindowSource.
   bool AnyWantedPid();
   void ForgetWantedPid(Pid pid);

@@ -193,8 +193,8 @@ class AgentTestCase(harness.BpfTestCase):
                 self.addCleanup(os.rmdir, directory)
         return directory
 
-    def busy(self, name="work", cgroup=None, seconds=3600):
-        """A process under this name, and in this cgroup, that uses a CPU."""
+    def busy(self, name="work", cgroup=None, seconds=3600, **environment):
+        """A process under this name, in this cgroup and with these variables, that uses a CPU."""
         link = os.path.join(self.home, name)
         if not os.path.exists(link):
             os.symlink(sys.executable, link)
@@ -202,7 +202,7 @@ class AgentTestCase(harness.BpfTestCase):
         command = [link, "-S", "-c", work]
         if cgroup is not None:
             command = ["/bin/sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, *command]
-        process = subprocess.Popen(command)
+        process = subprocess.Popen(command, env={**os.environ, **environment})
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process

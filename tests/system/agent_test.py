@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import time
@@ -248,6 +249,34 @@ class Agent(agent_harness.AgentTestCase):
         self.assertIn("renamed", services)
         for account in agent.stop().values():
             self.assertTrue(account.balances(), account)
+
+    def test_services_are_named_by_their_environment(self):
+        receiver = self.receiver("pyroscope")
+        agent = self.agent([pyroscope(receiver)])
+        named = self.busy("rho", OTEL_SERVICE_NAME="checkout")
+        self.busy("tau", OTEL_RESOURCE_ATTRIBUTES="service.version=1,service.name=the%20cart")
+        # Gone before anyone could ask them: they have their parent's.
+        parent = ["/bin/sh", "-c", 'while :; do "$0" -S -c "sum(range(1000000))"; done',
+                  os.path.join(self.home, "rho")]  # fmt: skip
+        brief = subprocess.Popen(parent, env={**os.environ, "OTEL_SERVICE_NAME": "batch"}, start_new_session=True)
+        self.addCleanup(brief.wait)
+        self.addCleanup(os.killpg, brief.pid, signal.SIGKILL)
+        self.await_ticks(receiver, 100)
+        services = self.await_services_since_now(agent, receiver)
+        self.assertLessEqual({"checkout", "the cart", "batch"}, set(services), services)
+        self.assertFalse({"rho", "tau", "sh"} & set(services), services)
+        metrics = agent.metrics()
+        self.assertGreaterEqual(metrics['pyrometer_environments_total{outcome="read"}'], 3)
+        explained = subprocess.run([harness.PYROMETER, "agent", "--explain", str(named.pid)],
+                                   capture_output=True, text=True, check=True).stdout  # fmt: skip
+        self.assertRegex(explained, r'labels of its samples:\n(.*\n)*  service_name +"checkout"')
+        agent.stop()
+
+        receiver = self.receiver("pyroscope")
+        agent = self.agent([pyroscope(receiver)], otel_service_name=False)
+        self.await_ticks(receiver, 100)
+        self.assertLessEqual({"rho", "tau"}, set(by_service(receiver.record()["samples"])))
+        agent.stop()
 
     def test_explains_the_labels_of_a_process(self):
         cgroup = self.cgroup("pyrometer-dropped-%d" % os.getpid())

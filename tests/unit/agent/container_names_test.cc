@@ -117,9 +117,11 @@ class ContainerNamesTest : public testing::Test {
   }
 
   Runtime runtime_;
+  EnvironmentReader environments_{Procfs{}};  // never started
   ContainerDirectory containers_{{.pause = std::chrono::milliseconds(1)},
                                  std::make_unique<RuntimeSource>(runtime_)};
-  ProcessLabels labels_{ProcessLabels::Limits{}, &containers_};
+  ProcessLabels labels_{ProcessLabels::Limits{},
+                        {.containers = &containers_, .environments = &environments_}};
   std::vector<LabelSet> held_;
 };
 
@@ -133,6 +135,44 @@ TEST_F(ContainerNamesTest, PutsThemInThePlaceOfTheId) {
   EXPECT_EQ(Text(Carried(stranger)), "container_id=" + Id('b') + " service_name=sh");
   const LabelSet cron = labels_.OnProcess(InCgroup("0::/system.slice/cron.service\n").Seen("cron"));
   EXPECT_EQ(Text(Carried(cron)), "service_name=cron systemd_unit=cron.service");
+}
+
+// The precedence that pyrometer.yaml documents.
+TEST_F(ContainerNamesTest, NameTheServiceAfterItsEnvironmentAndAfterAnAnnotation) {
+  const LabelSet plain = See('a');
+  EXPECT_EQ(labels_.OnService(plain, ""), nullptr) << "nothing is new";
+  const LabelSet named = labels_.OnService(plain, "cart");
+  ASSERT_NE(named, nullptr);
+  EXPECT_EQ(labels_.OnService(named, "cart"), nullptr);
+  ContainerMetadata app =
+      App({.name = "web", .name_space = "shop", .labels = {{"app.kubernetes.io/name", "web-app"}}});
+  AwaitChange({app});
+  Await('a', State::kKnown);
+  EXPECT_EQ(Text(Carried(plain)), "container=app namespace=shop pod=web service_name=web-app");
+  EXPECT_EQ(Text(Carried(named)), "container=app namespace=shop pod=web service_name=cart");
+  PodMetadata annotated = *app.pod;
+  annotated.annotations = {{"pyroscope.io/service_name", "by-annotation"}};
+  AwaitChange({App(annotated)});
+  EXPECT_EQ(Text(Carried(named)),
+            "container=app namespace=shop pod=web service_name=by-annotation");
+  SetRules({{.source_labels = {std::string(kMetaProcessOtelServiceName)},
+             .target_label = std::string(kServiceNameLabel)}});
+  EXPECT_EQ(Text(Carried(named)), "container=app namespace=shop pod=web service_name=cart");
+}
+
+TEST_F(ContainerNamesTest, LetAChildHaveItsParentsServiceUntilItsOwnIsKnown) {
+  const InCgroup process("0::/system.slice/shop.service\n");
+  const LabelSet parent = labels_.OnService(labels_.OnProcess(process.Seen("java")), "cart");
+  SeenProcess seen = process.Seen("sh");
+  seen.inherited = parent;
+  const LabelSet child = labels_.OnProcess(seen);
+  EXPECT_EQ(Text(Carried(child)), "service_name=cart systemd_unit=shop.service");
+  const LabelSet without = labels_.OnService(child, "");
+  ASSERT_NE(without, nullptr);
+  EXPECT_EQ(Text(Carried(without)), "service_name=shop systemd_unit=shop.service")
+      << "the service of systemd";
+  EXPECT_EQ(labels_.OnService(labels_.OfUnknown(Pid(7), ""), "cart"), nullptr)
+      << "of those that are not told apart";
 }
 
 TEST_F(ContainerNamesTest, AreForRulesToSee) {
@@ -226,7 +266,7 @@ TEST_F(ContainerNamesTest, LetAPodOptOutAndInAgain) {
 TEST_F(ContainerNamesTest, StayWhenTheDirectoryHasForgottenThem) {
   ContainerDirectory small({.pause = std::chrono::milliseconds(1), .most_containers = 2},
                            std::make_unique<RuntimeSource>(runtime_));
-  ProcessLabels labels(ProcessLabels::Limits{}, &small);
+  ProcessLabels labels(ProcessLabels::Limits{}, {.containers = &small});
   runtime_.Set({App()});
   const LabelSet app = labels.OnProcess(InCgroup("0::/pods/" + Id('a') + "\n").Seen("nginx"));
   std::vector<Sample> samples(1);

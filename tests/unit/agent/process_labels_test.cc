@@ -71,7 +71,7 @@ class NoContainers final : public ContainerSource {
 
 TEST(ProcessLabels, LooksUpAContainerAsSoonAsItIsSeen) {
   ContainerDirectory containers({}, std::make_unique<NoContainers>());
-  ProcessLabels labels(ProcessLabels::Limits{}, &containers);
+  ProcessLabels labels(ProcessLabels::Limits{}, {.containers = &containers});
   labels.OnProcess(InCgroup("0::/system.slice/cron.service\n").Seen("cron"));
   EXPECT_EQ(containers.counters().awaited, 0);
   labels.OnProcess(InCgroup("0::/docker/" + std::string(64, 'a') + "\n").Seen("sh"));

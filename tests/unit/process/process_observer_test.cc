@@ -167,12 +167,16 @@ TEST_F(ProcessObserverTest, TellsTheLivesOfAPidApart) {
 
 TEST_F(ProcessObserverTest, LabelsCanBeReplacedLater) {
   Scan();
-  history_.SetLabels(kKey, Label("pod"));
+  const LabelSet first = LabelsOf(kKey);
+  const LabelSet second = Label("pod");
+  history_.ReplaceLabels(kKey, first, second);
   EXPECT_EQ(ServiceOf(kKey), "pod");
   Exit(100);
-  history_.SetLabels(kKey, Label("late"));
+  history_.ReplaceLabels(kKey, second, Label("late"));
   EXPECT_EQ(ServiceOf(kKey), "late");
-  history_.SetLabels({Pid(100), StartTime(6)}, Label("another's"));
+  history_.ReplaceLabels(kKey, first, Label("of an earlier program"));
+  EXPECT_EQ(ServiceOf(kKey), "late");
+  history_.ReplaceLabels({Pid(100), StartTime(6)}, nullptr, Label("another's"));
   EXPECT_EQ(ServiceOf(kKey), "late");
 }
 

@@ -252,6 +252,8 @@ class FakeProcesses : public ProcessKnowledge {
     return Fail(ErrorCode::kNotFound, "no files here");
   }
   void ShowAgain() override { ++shown_again; }
+  void ReplaceLabels(const ProcessKey& /*process*/, const LabelSet& /*of*/,
+                     LabelSet /*by*/) override {}
   ProcessCounters counters() const override { return {}; }
 
   int shown_again = 0;

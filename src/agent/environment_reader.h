@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/file_workers.h"
+#include "base/procfs.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/labels.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+// Reads of processes' environment which service they are, for OpenTelemetry: see OtelServiceName().
+// On threads of its own and with a deadline, since a process can make the reading of its memory
+// last: those of the same user and mount namespace are left out for a while then. Nothing else of
+// an environment is kept. Thread-safe.
+class EnvironmentReader {
+ public:
+  struct Options {
+    // After a process was seen. Most that a build or a shell starts are gone by then, and what they
+    // inherit says the same.
+    std::chrono::nanoseconds delay = std::chrono::milliseconds(100);
+    std::chrono::nanoseconds limit = std::chrono::milliseconds(200);  // for one process
+    size_t most_waiting = 20'000;
+  };
+  struct Counters {
+    uint64_t read = 0;
+    uint64_t gone = 0;      // ended before
+    uint64_t refused = 0;   // may not be read, or is too large
+    uint64_t late = 0;      // did not answer in time, or one like it had not
+    uint64_t left_out = 0;  // too many were waiting
+  };
+  // What a process with these labels is, once that is known; "" if its environment says nothing.
+  using Tell = std::function<void(const ProcessKey&, const LabelSet&, const std::string& service)>;
+
+  EnvironmentReader(Procfs procfs, Options options);
+  explicit EnvironmentReader(Procfs procfs) : EnvironmentReader(std::move(procfs), Options()) {}
+  ~EnvironmentReader();
+  EnvironmentReader(const EnvironmentReader&) = delete;
+  EnvironmentReader& operator=(const EnvironmentReader&) = delete;
+
+  // Calls `tell` from now on for each process that was wanted, also before, on one thread, until
+  // Stop() returns.
+  void Start(Tell tell);
+  void Stop();
+
+  void Want(const ProcessKey& process, LabelSet labels);
+
+  Counters counters() const;
+
+ private:
+  using Answer = std::optional<Result<std::string>>;  // nothing: not in time
+  struct Wanted {
+    MonotonicTime due;
+    ProcessKey process;
+    LabelSet labels;
+  };
+
+  void Run(const Tell& tell);
+  // Waits until the first is due. False: stopping.
+  bool AwaitNext(Wanted& next);
+  Answer Ask(const ProcessKey& process);
+  void Count(const Answer& answer);
+
+  const Procfs procfs_;
+  const Options options_;
+  FileWorkers workers_;
+  mutable absl::Mutex mutex_;
+  std::deque<Wanted> waiting_ ABSL_GUARDED_BY(mutex_);
+  Counters counters_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace pyrometer
