@@ -19,6 +19,7 @@
 #include "agent/environment_reader.h"
 #include "agent/excluded_cgroups.h"
 #include "agent/guest.h"
+#include "agent/label_rules.h"
 #include "agent/local_view.h"
 #include "agent/privileges.h"
 #include "agent/process_labels.h"
@@ -146,7 +147,7 @@ Result<void> Agent::OpenProfiler() {
   RETURN_IF_ERROR(CheckPidNamespace(procfs_));
   RETURN_IF_ERROR(CheckSampleRate(procfs_, config_.frequency));
   ASSIGN_OR_RETURN(targets_, FindTargets(procfs_, config_.filter));
-  ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(config_.relabel_configs));
+  ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(RulesOf(config_)));
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
   containers_ = FollowContainers(config_.kubernetes, log_);
@@ -176,7 +177,9 @@ std::unique_ptr<WindowShipper> Agent::MakeShipper() {
     recent_->Add(window);
     destinations_->Offer(window);
   };
-  return std::make_unique<WindowShipper>(CommonLabels(config_), ship, std::move(late));
+  auto shipper = std::make_unique<WindowShipper>(CommonLabels(config_), ship, std::move(late));
+  shipper->SetLabels(CommonLabels(config_), config_.sample_labels);
+  return shipper;
 }
 
 Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentConfig config) {
@@ -374,16 +377,16 @@ Result<void> Agent::TakeOver(AgentConfig next) {
   }
   if (!IsSameSource(next.kubernetes, config_.kubernetes)) {
     return Fail(ErrorCode::kUnsupported,
-                "of kubernetes only node_name can change while the agent runs");
+                "of kubernetes only node_name and pod_labels can change while the agent runs");
   }
   RETURN_IF_ERROR(CheckSampleRate(procfs_, next.frequency));
-  ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(next.relabel_configs));
+  ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(RulesOf(next)));
   ASSIGN_OR_RETURN(Destinations::Plan sinks, destinations_->Prepare(next.sinks, DeliveryOf(next)));
   RETURN_IF_ERROR(ChangeSampling(next));
   if (labels_->SetRules(std::move(rules))) profiler_->ShowProcessesAgain();
   destinations_->Apply(std::move(sinks));
   profiler_->SetPeriod(consumer_, {.length = next.window, .aligned = true});
-  shipper_->SetLabels(CommonLabels(next));
+  shipper_->SetLabels(CommonLabels(next), next.sample_labels);
   guest_->SetLimits(GuestLimits(next));
   const ServerConfig before = std::exchange(config_, std::move(next)).server;
   const Result<void> served = ChangeServer(before);

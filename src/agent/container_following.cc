@@ -97,6 +97,7 @@ bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other) {
   const bool by_name = other.mode == KubernetesMode::kApi ||
                        (other.mode == KubernetesMode::kKubelet && other.kubelet.url.empty());
   if (!by_name) one.node_name = other.node_name;
+  one.pod_labels = other.pod_labels;
   return one == other;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/container_following.h"
+#include "agent/label_rules.h"
 #include "agent/process_facts.h"
 #include "agent/process_labels.h"
 #include "base/cgroup_namespace.h"
@@ -57,10 +58,11 @@ std::string Told(const RelabelStep::Change& change) {
                      Quoted(*change.after));
 }
 
-std::string Told(const std::vector<RelabelRule>& rules, const std::vector<RelabelStep>& steps) {
+std::string Told(const AgentConfig& config, const std::vector<RelabelStep>& steps) {
+  const std::vector<RelabelRule> rules = RulesOf(config);
   std::string text;
   for (size_t i = 0; i < steps.size(); ++i) {
-    text += fmt::format("  relabel_configs[{}]: {}\n", i, Told(rules[i], steps[i]));
+    text += fmt::format("  {}: {}\n", NameOfRule(config, i), Told(rules[i], steps[i]));
     for (const RelabelStep::Change& change : steps[i].changes) {
       text += fmt::format("    {}\n", Told(change));
     }
@@ -135,11 +137,11 @@ std::string Told(const Relabeling& rules, const Labels& captured,
     return text + "samples: none, since the pod's annotation pyrometer.io/profile is \"false\"\n";
   }
   const std::vector<RelabelStep> steps = rules.Explain(before);
-  text += "rules:\n" + Told(config.relabel_configs, steps);
+  text += "rules:\n" + Told(config, steps);
   const std::optional<Labels> after = ApplyRules(rules, captured, container).labels;
   if (!after) {
-    return text + fmt::format("samples: none, since relabel_configs[{}] drops the process\n",
-                              steps.size() - 1);
+    return text + fmt::format("samples: none, since {} drops the process\n",
+                              NameOfRule(config, steps.size() - 1));
   }
   return text + "labels of its samples:\n" + Listed(WithOwn(*after, config));
 }
@@ -148,7 +150,7 @@ std::string Told(const Relabeling& rules, const Labels& captured,
 
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& config,
                                   ContainerDirectory* containers, Pid pid) {
-  ASSIGN_OR_RETURN(const Relabeling rules, Relabeling::Compile(config.relabel_configs));
+  ASSIGN_OR_RETURN(const Relabeling rules, Relabeling::Compile(RulesOf(config)));
   ASSIGN_OR_RETURN(const KnownProcess process, LookAt(procfs, config, pid));
   std::string text = fmt::format("process {} ({})\n", pid.value(), Printable(process.comm));
   const std::string_view id = ValueIn(process.labels, kMetaContainerId);

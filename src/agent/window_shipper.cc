@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "agent/sample_labels.h"
 #include "base/clock.h"
 
 namespace pyrometer {
@@ -22,9 +23,10 @@ void CountSamples(const Profile& profile, WindowShipper::Counters& counters) {
 WindowShipper::WindowShipper(Labels labels, Ship ship, WaitingSamples::Options late)
     : ship_(std::move(ship)), waiting_(std::move(late)), labels_(std::move(labels)) {}
 
-void WindowShipper::SetLabels(Labels labels) {
+void WindowShipper::SetLabels(Labels labels, const SampleLabels& of_samples) {
   const absl::MutexLock lock(&mutex_);
   labels_ = std::move(labels);
+  of_samples_ = of_samples;
 }
 
 void WindowShipper::Consume(const Delivery& delivery) {
@@ -76,6 +78,9 @@ void WindowShipper::Finish() {
 }
 
 void WindowShipper::Send(std::vector<Profile> profiles, MonotonicTime begin) {
+  if (const SampleLabels of_samples = this->of_samples(); of_samples.Any()) {
+    profiles = SplitBySampleLabels(std::move(profiles), of_samples, kMostSplit);
+  }
   {
     const absl::MutexLock lock(&mutex_);
     latency_.built.Add(Between(begin, MonotonicNow()));
@@ -84,6 +89,11 @@ void WindowShipper::Send(std::vector<Profile> profiles, MonotonicTime begin) {
     for (const Profile& profile : profiles) CountSamples(profile, counters_);
   }
   ship_(std::make_shared<const std::vector<Profile>>(std::move(profiles)));
+}
+
+SampleLabels WindowShipper::of_samples() const {
+  const absl::MutexLock lock(&mutex_);
+  return of_samples_;
 }
 
 WindowShipper::Counters WindowShipper::counters() const {

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "agent/waiting_samples.h"
 #include "base/latency_histogram.h"
+#include "config/agent_config.h"
 #include "profile/profile_builder.h"
 #include "profiler/window_consumer.h"
 #include "pyrometer/labels.h"
@@ -53,8 +54,10 @@ class WindowShipper final : public WindowConsumer {
   // Consume is not called any more.
   void EndPeriod();
 
-  // The labels of all profiles from the next period on.
-  void SetLabels(Labels labels);
+  // The labels of all profiles from the next period on, and what of their samples makes profiles of
+  // their own, see SplitBySampleLabels(): of a period kMostSplit at most.
+  static constexpr size_t kMostSplit = 1000;
+  void SetLabels(Labels labels, const SampleLabels& of_samples = {});
 
   Counters counters() const;
   Latency latency() const;
@@ -68,6 +71,7 @@ class WindowShipper final : public WindowConsumer {
  private:
   std::vector<Profile> TakePeriod();
   void Finish();
+  SampleLabels of_samples() const;
   void Send(std::vector<Profile> profiles, MonotonicTime begin);
 
   const Ship ship_;
@@ -79,6 +83,7 @@ class WindowShipper final : public WindowConsumer {
 
   mutable absl::Mutex mutex_;
   Labels labels_ ABSL_GUARDED_BY(mutex_);
+  SampleLabels of_samples_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   Latency latency_ ABSL_GUARDED_BY(mutex_);
   std::optional<End> last_end_ ABSL_GUARDED_BY(mutex_);

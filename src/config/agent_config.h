@@ -135,10 +135,23 @@ struct KubernetesConfig {
   std::string node_name{};      // "": not known
   std::string cri_socket{};     // "": wherever one is found
   std::string docker_socket{};  // "": wherever one is found
+  // Labels of pods that become labels of profiles, by the names that LabelNameOf() makes of theirs,
+  // which are all different.
+  std::vector<std::string> pod_labels{};
   KubeletConfig kubelet{};
   ApiServerConfig api{};
 
   bool operator==(const KubernetesConfig&) const = default;
+};
+
+// What each sample has of its own, where it is to be a label of profiles.
+struct SampleLabels {
+  bool comm = false;
+  bool pid = false;
+  bool thread = false;
+
+  bool Any() const { return comm || pid || thread; }
+  bool operator==(const SampleLabels&) const = default;
 };
 
 // Where profiles go if nothing is configured: a directory of files, for the last week.
@@ -152,6 +165,7 @@ struct AgentConfig {
   std::chrono::nanoseconds window{std::chrono::seconds(10)};
   std::vector<std::pair<std::string, std::string>> labels;  // on every profile
   FilterConfig filter;
+  SampleLabels sample_labels;                // on samples' profiles
   bool otel_service_name = true;             // is asked of processes' environment
   std::vector<RelabelRule> relabel_configs;  // each without a mistake
   ServerConfig server;

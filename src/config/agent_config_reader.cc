@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/agent_config_reader.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/byte_size.h"
 #include "config/frequency.h"
 #include "config/label.h"
+#include "metadata/container_meta_labels.h"
 
 namespace pyrometer {
 namespace {
@@ -20,6 +26,8 @@ constexpr size_t kCommLength = 15;  // TASK_COMM_LEN without its null
 // Pyroscope's defaults, the lowest of the servers': a longer label would lose every profile.
 constexpr size_t kLongestLabelName = 1024;
 constexpr size_t kLongestLabelValue = 2048;
+
+constexpr size_t kMostPodLabels = 32;  // servers take some 30 labels in all
 
 void ReadLabels(ConfigSection& root, AgentConfig& config) {
   for (ConfigSection::NamedText& label : root.ReadTexts("labels")) {
@@ -121,6 +129,34 @@ void ReadApiServer(ConfigSection section, const Environment& environment, ApiSer
   section.RefuseOthers();
 }
 
+// Two that become one label of profiles would overwrite each other, and some are taken.
+void ReadPodLabels(ConfigSection& section, KubernetesConfig& kubernetes) {
+  section.ReadList("pod_labels", kubernetes.pod_labels, NonEmptyText());
+  std::set<std::string> names = {"container",    "container_id",  "namespace",
+                                 "node",         "pod",           "service_name",
+                                 "systemd_unit", "workload_kind", "workload_name"};
+  if (kubernetes.pod_labels.size() > kMostPodLabels) {
+    section.Complain("pod_labels", fmt::format("are more than {}", kMostPodLabels));
+  }
+  for (const std::string& label : kubernetes.pod_labels) {
+    const std::string name = LabelNameOf(label);
+    const Result<void> checked = CheckLabel(name, "value");
+    if (!checked || name.starts_with("__")) {
+      section.Complain("pod_labels", fmt::format("'{}' can be no label of profiles", label));
+    } else if (!names.insert(name).second) {
+      section.Complain("pod_labels", fmt::format("there is already a label '{}'", name));
+    }
+  }
+}
+
+void ReadSampleLabels(ConfigSection& root, SampleLabels& labels) {
+  std::vector<std::string> wanted;
+  root.ReadList("sample_labels", wanted,
+                OneOf<std::string>({{"comm", "comm"}, {"pid", "pid"}, {"thread", "thread"}}));
+  const auto wants = [&](const char* label) { return std::ranges::count(wanted, label) > 0; };
+  labels = {.comm = wants("comm"), .pid = wants("pid"), .thread = wants("thread")};
+}
+
 void ReadKubernetes(ConfigSection section, const Environment& environment,
                     KubernetesConfig& kubernetes) {
   section.Read("mode", kubernetes.mode, Mode());
@@ -129,6 +165,7 @@ void ReadKubernetes(ConfigSection section, const Environment& environment,
   section.Read("node_name", kubernetes.node_name, AnyText());
   section.Read("cri_socket", kubernetes.cri_socket, AbsolutePathOrNothing());
   section.Read("docker_socket", kubernetes.docker_socket, AbsolutePathOrNothing());
+  ReadPodLabels(section, kubernetes);
   ReadKubelet(section.Section("kubelet"), kubernetes.kubelet);
   ReadApiServer(section.Section("api"), environment, kubernetes.api);
   if (kubernetes.mode == KubernetesMode::kApi) {
@@ -152,6 +189,7 @@ AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
   section.Read("kernel_stacks", config.kernel_stacks, Boolean());
   ReadLabels(section, config);
   ReadFilter(section.Section("filter"), config.filter);
+  ReadSampleLabels(section, config.sample_labels);
   section.Read("otel_service_name", config.otel_service_name, Boolean());
   config.relabel_configs = ReadRelabelConfigs(section);
   ReadServer(section.Section("server"), config.server);

@@ -18,14 +18,6 @@ namespace {
 
 using Texts = std::map<std::string, std::string>;
 
-std::string AsName(std::string_view key) {
-  std::string name(key);
-  for (char& c : name) {
-    if (!absl::ascii_isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-}
-
 class MetaLabelSet {
  public:
   explicit MetaLabelSet(std::string_view prefix) : prefix_(prefix) {}
@@ -37,13 +29,13 @@ class MetaLabelSet {
   }
   // `kind`: "pod_label", "pod_annotation".
   void AddAll(std::string_view kind, const Texts& texts) {
-    for (const auto& [key, value] : texts) Add(fmt::format("{}_{}", kind, AsName(key)), value);
+    for (const auto& [key, value] : texts) Add(fmt::format("{}_{}", kind, LabelNameOf(key)), value);
   }
   // And that they are there.
   void AddAllPresent(std::string_view kind, const Texts& texts) {
     AddAll(kind, texts);
     for (const auto& text : texts) {
-      Add(fmt::format("{}present_{}", kind, AsName(text.first)), "true");
+      Add(fmt::format("{}present_{}", kind, LabelNameOf(text.first)), "true");
     }
   }
   Labels Finish() && { return {labels_.begin(), labels_.end()}; }
@@ -80,6 +72,14 @@ Labels OfDocker(const ContainerMetadata& container) {
 }
 
 }  // namespace
+
+std::string LabelNameOf(std::string_view text) {
+  std::string name(text);
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
 
 Labels MetaLabelsOfContainer(const ContainerMetadata& container) {
   return container.pod->name.empty() ? OfDocker(container) : OfPod(container);

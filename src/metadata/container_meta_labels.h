@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "metadata/container_metadata.h"
 #include "pyrometer/labels.h"
 
 namespace pyrometer {
+
+// A name of a label made of any text: everything but letters, digits and '_' is '_'.
+std::string LabelNameOf(std::string_view text);
 
 // What is known of `container`, for the rules of relabel_configs only: by name, each name once,
 // those that have a value. The names are those of Prometheus' kubernetes_sd_configs with role pod:
@@ -19,9 +25,9 @@ namespace pyrometer {
 //
 //   __meta_docker_container_id, _container_name, _container_image (ours), _container_label_NAME
 //
-// In NAME everything but letters, digits and '_' is '_'; of labels that become one so, the first by
-// name counts. The controller is WorkloadOf() the pod, so a Deployment where Prometheus has its
-// ReplicaSet. The id is the bare one, without the runtime's name.
+// NAME is LabelNameOf() it; of labels that become one so, the first by name counts. The controller
+// is WorkloadOf() the pod, so a Deployment where Prometheus has its ReplicaSet. The id is the bare
+// one, without the runtime's name.
 Labels MetaLabelsOfContainer(const ContainerMetadata& container);
 
 }  // namespace pyrometer

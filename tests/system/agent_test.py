@@ -273,10 +273,13 @@ class Agent(agent_harness.AgentTestCase):
         agent.stop()
 
         receiver = self.receiver("pyroscope")
-        agent = self.agent([pyroscope(receiver)], otel_service_name=False)
+        agent = self.agent([pyroscope(receiver)], otel_service_name=False, sample_labels=["pid"])
         self.await_ticks(receiver, 100)
-        self.assertLessEqual({"rho", "tau"}, set(by_service(receiver.record()["samples"])))
-        agent.stop()
+        self.assertTrue(all(account.balances() for account in agent.stop().values()))
+        samples = receiver.record()["samples"]
+        self.assertLessEqual({"rho", "tau"}, set(by_service(samples)))
+        self.assertTrue(all(re.search(r'\bpid="\d+"', series) for series in samples), samples)
+        self.assertTrue(any('pid="%d"' % named.pid in series for series in samples), samples)
 
     def test_explains_the_labels_of_a_process(self):
         cgroup = self.cgroup("pyrometer-dropped-%d" % os.getpid())

@@ -60,7 +60,7 @@ class OneContainer final : public ContainerSource {
   explicit OneContainer(std::string name) : name_(std::move(name)) {}
 
   Result<std::vector<ContainerMetadata>> List() override {
-    PodMetadata pod{.name = "web", .name_space = "shop"};
+    PodMetadata pod{.name = "web", .name_space = "shop", .labels = {{"app/tier", "front"}}};
     if (name_ == "out") pod.annotations = {{"pyrometer.io/profile", "false"}};
     return std::vector<ContainerMetadata>{
         {.id = kId, .name = name_, .pod = std::make_shared<const PodMetadata>(std::move(pod))}};
@@ -84,7 +84,7 @@ TEST(ExplainLabels, AsksForTheContainer) {
   ContainerDirectory containers({.pause = std::chrono::milliseconds(1)},
                                 std::make_unique<OneContainer>("app"));
   const std::string text = ExplainedIn(OneContainer::kId, &containers);
-  EXPECT_THAT(text, HasSubstr("  __meta_kubernetes_pod_container_name \"app\"\n"));
+  EXPECT_THAT(text, HasSubstr("  __meta_kubernetes_pod_container_name        \"app\"\n"));
   EXPECT_THAT(text, HasSubstr("adds team = \"shop\"\n"));
   EXPECT_THAT(text, EndsWith(R"(labels of its samples:
   container                  "app"
@@ -95,6 +95,30 @@ TEST(ExplainLabels, AsksForTheContainer) {
 )"));
   EXPECT_THAT(ExplainedIn(std::string(64, 'b'), &containers),
               HasSubstr("process 18 (x)\nits container: unknown to those who could be asked\n"));
+}
+
+TEST(ExplainLabels, TellsOfPodLabelsBeforeTheRules) {
+  ContainerDirectory containers({.pause = std::chrono::milliseconds(1)},
+                                std::make_unique<OneContainer>("app"));
+  const InCgroup process(fmt::format("0::/docker/{}\n", OneContainer::kId));
+  AgentConfig config;
+  config.kubernetes.pod_labels = {"app/tier", "absent"};
+  config.relabel_configs = {{.source_labels = {"app_tier"}, .target_label = "tier"}};
+  EXPECT_THAT(*ExplainLabels(process.procfs(), config, &containers, Pid(18)), EndsWith(R"(rules:
+  kubernetes.pod_labels[0]: replace [__meta_kubernetes_pod_label_app_tier] = "front"
+    adds app_tier = "front"
+  kubernetes.pod_labels[1]: replace [__meta_kubernetes_pod_label_absent] = ""
+    no effect
+  relabel_configs[0]: replace [app_tier] = "front"
+    adds tier = "front"
+labels of its samples:
+  app_tier                   "front"
+  container                  "app"
+  namespace                  "shop"
+  pod                        "web"
+  service_name               "app"
+  tier                       "front"
+)"));
 }
 
 TEST(ExplainLabels, SaysThatThePodOptsOut) {

@@ -88,6 +88,9 @@ limits: { cpu: 2.5%, memory: 1GiB }
 
 TEST(ParseAgentConfig, ReadsWherePodsAreFound) {
   EXPECT_EQ(Parse("").kubernetes, KubernetesConfig());
+  EXPECT_THAT(
+      Parse("kubernetes: { pod_labels: [team, app.kubernetes.io/version] }").kubernetes.pod_labels,
+      testing::ElementsAre("team", "app.kubernetes.io/version"));
   const AgentConfig config =
       Parse("kubernetes: { mode: cri, node_name: n1, cri_socket: /run/x.sock }");
   EXPECT_EQ(config.kubernetes,
