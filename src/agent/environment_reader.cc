@@ -13,7 +13,7 @@
 namespace pyrometer {
 namespace {
 
-FileWorkers::Options Workers() {
+FileWorkers::Options WorkersForEnvironments() {
   return {.threads = 2, .per_file_system = 1, .large = 1, .max_stuck = 8, .max_waiting = 4};
 }
 
@@ -45,7 +45,7 @@ Result<std::string> ReadServiceName(const ProcessDirectory& directory) {
 }  // namespace
 
 EnvironmentReader::EnvironmentReader(Procfs procfs, Options options)
-    : procfs_(std::move(procfs)), options_(options), workers_(Workers()) {}
+    : procfs_(std::move(procfs)), options_(options), workers_(WorkersForEnvironments()) {}
 
 EnvironmentReader::~EnvironmentReader() {
   Stop();
