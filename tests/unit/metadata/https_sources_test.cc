@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clients of the API server and the kubelet against a server that is as strict as these.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "metadata/container_directory.h"
+#include "metadata/kube_api_client.h"
+#include "metadata/kubelet_client.h"
+#include "strict_https_server.h"
+#include "test_certificates.h"
+#include "tests/unit/base/temporary_tree.h"
+
+namespace pyrometer {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using namespace std::chrono_literals;
+using Step = StrictHttpsServer::Step;
+
+std::string Pod(const std::string& name, const std::string& version, bool has_id = true) {
+  return fmt::format(
+      R"({{"metadata": {{"name": "{0}", "namespace": "n", "uid": "{0}", "resourceVersion": "{1}"}},)"
+      R"("status": {{"containerStatuses": [{{"name": "c", "containerID": "{2}"}}]}}}})",
+      name, version, has_id ? "containerd://" + name : "");
+}
+
+std::string Event(const std::string& type, const std::string& object) {
+  return fmt::format(R"({{"type": "{}", "object": {}}})", type, object) + "\n";
+}
+
+std::string ListOf(const std::string& items, const std::string& version,
+                   const std::string& next = "") {
+  return fmt::format(
+      R"({{"metadata": {{"resourceVersion": "{}", "continue": "{}"}}, "items": [{}]}})", version,
+      next, items);
+}
+
+class HttpsSourcesTest : public testing::Test {
+ protected:
+  HttpsSourcesTest() { SetToken("first"); }
+  ~HttpsSourcesTest() override {
+    EXPECT_THAT(server_ != nullptr ? server_->mistakes() : std::vector<std::string>(), IsEmpty());
+  }
+
+  void Serve(std::vector<Step> steps) {
+    server_ = std::make_unique<StrictHttpsServer>(ours_.cert(), ours_.key(), std::move(steps));
+  }
+  void SetToken(const std::string& token) { tree_.File("token", token + "\n"); }
+
+  HttpEndpoint Endpoint() const {
+    return {.url = server_->url(), .token_file = tree_.Path("token"), .ca_file = ours_.ca()};
+  }
+  KubeApiClient::Options Api() const {
+    return {.endpoint = Endpoint(), .node_name = "n1", .pause = 5ms, .longest_pause = 20ms};
+  }
+
+  // The ids, or the error, once there are so many or one that says this.
+  static std::string Await(ContainerSource& source, const std::string& wanted) {
+    std::string text;
+    for (int i = 0; i < 1000 && text != wanted; ++i) {
+      const auto list = source.List();
+      text = list ? "" : list.error().message();
+      if (list) {
+        for (const ContainerMetadata& container : *list) text += container.id + " ";
+      }
+      if (text != wanted) std::this_thread::sleep_for(10ms);
+    }
+    return text;
+  }
+
+  TemporaryTree tree_;
+  TestCertificates ours_{tree_.Path(), "ours"};
+  std::unique_ptr<StrictHttpsServer> server_;
+};
+
+TEST_F(HttpsSourcesTest, ListsFiveThousandPodsOnceAndWatchesThem) {
+  constexpr int kPods = 5000;
+  constexpr int kPage = 500;
+  std::vector<Step> steps;
+  for (int first = 0; first < kPods; first += kPage) {
+    std::string items;
+    for (int i = first; i < first + kPage; ++i) {
+      items += (items.empty() ? "" : ",") + Pod(fmt::format("p{}", i), "1");
+    }
+    const int next = first + kPage;
+    steps.push_back({.body = ListOf(items, next < kPods ? "" : "9",
+                                    next < kPods ? fmt::format("t{}", next / kPage) : "")});
+  }
+  Serve(steps);
+  KubeApiClient client(Api());
+  EXPECT_THAT(server_->Await(11),
+              "list 0, list continue t1, list continue t2, list continue t3, list continue t4, "
+              "list continue t5, list continue t6, list continue t7, list continue t8, "
+              "list continue t9, watch 9");
+  const auto list = client.List();
+  ASSERT_TRUE(list.has_value());
+  EXPECT_THAT(*list, SizeIs(kPods));
+}
+
+TEST_F(HttpsSourcesTest, GoesOnWithTheTokenThatIsThereByThen) {
+  Serve({{.body = ListOf(Pod("a", "1"), "1")},
+         {.body = Event("BOOKMARK", R"({"metadata": {"resourceVersion": "4"}})")},
+         {.body = Event("ADDED", Pod("b", "5"))}});
+  server_->SetToken("second");
+  KubeApiClient client(Api());
+  server_->Await(2);
+  EXPECT_THAT(server_->asked().front().what, "401");
+  SetToken("second");
+  EXPECT_EQ(Await(client, "a b "), "a b ");
+  EXPECT_THAT(server_->AwaitLast("watch 5"), EndsWith("401, list 0, watch 1, watch 4, watch 5"));
+}
+
+TEST_F(HttpsSourcesTest, WaitsAsLongAsTheServerWants) {
+  Serve({{.body = ListOf("", "1")},
+         {.status = 429, .body = "slow down", .retry_after = "1"},
+         {.body = Event("ADDED", Pod("a", "2"))}});
+  KubeApiClient client(Api());
+  EXPECT_EQ(server_->Await(4), "list 0, watch 1, watch 1, watch 2");
+  const auto asked = server_->asked();
+  EXPECT_GE(asked[2].when - asked[1].when, 1s);
+}
+
+TEST_F(HttpsSourcesTest, TakesWhatTricklesAndGoesOnAfterACut) {
+  Serve({{.body = ListOf("", "1"), .pause = 1ms, .piece = 7},
+         {.body = Event("ADDED", Pod("a", "2")) + R"({"type": "MODI)",
+          .pause = 1ms,
+          .piece = 11,
+          .cut = true},
+         {.status = 500, .body = "broken"},
+         {.status = 410, .body = "too old"},
+         {.body = ListOf(Pod("a", "6") + "," + Pod("b", "6"), "6")},
+         {.body = Event("DELETED", Pod("a", "7"))}});
+  KubeApiClient client(Api());
+  EXPECT_EQ(server_->Await(7), "list 0, watch 1, watch 2, watch 2, list , watch 6, watch 7");
+  EXPECT_EQ(Await(client, "b "), "b ");
+}
+
+TEST_F(HttpsSourcesTest, LearnsOfAContainerWhoseIdComesSecondsLater) {
+  const std::string late = Event("MODIFIED", Pod("a", "3"));
+  Serve({{.body = ListOf("", "1")},
+         {.body = Event("ADDED", Pod("a", "2", false)) + std::string(20, '\n') + late,
+          .pause = 100ms,
+          .piece = Event("ADDED", Pod("a", "2", false)).size() / 10}});
+  ContainerDirectory containers({.pause = 50ms, .longest_pause = 100ms},
+                                std::make_unique<KubeApiClient>(Api()));
+  EXPECT_NE(containers.Find("a").state, ContainerDirectory::Answer::State::kKnown);
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (containers.Find("a").metadata == nullptr && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(5ms);
+  }
+  ASSERT_NE(containers.Find("a").metadata, nullptr);
+  EXPECT_EQ(containers.Find("a").metadata->pod->name, "a");
+  EXPECT_THAT(server_->Await(3), "list 0, watch 1, watch 3") << "no polling meanwhile";
+}
+
+TEST_F(HttpsSourcesTest, TrustsNobodyElse) {
+  const TestCertificates theirs(tree_.Path(), "theirs");
+  Serve({{.body = ListOf(Pod("a", "1"), "1")}});
+  HttpEndpoint endpoint = Endpoint();
+  endpoint.ca_file = theirs.ca();
+  KubeletClient stranger(endpoint);
+  EXPECT_THAT(stranger.List().error().message(), HasSubstr("certificate"));
+  StrictHttpsServer elsewhere(ours_.other_cert(), ours_.other_key(), {});
+  endpoint = Endpoint();
+  endpoint.url = elsewhere.url();
+  KubeletClient misled(endpoint);
+  EXPECT_THAT(misled.List().error().message(), HasSubstr("127.0.0.1"));
+  EXPECT_THAT(elsewhere.asked(), IsEmpty()) << "nobody gets the token who is not the host";
+  EXPECT_THAT(server_->asked(), IsEmpty());
+}
+
+TEST_F(HttpsSourcesTest, TrustsTheAuthorityThatIsThereByThen) {
+  const TestCertificates theirs(tree_.Path(), "theirs");
+  Serve({{.body = ListOf(Pod("a", "1"), "1")}});
+  HttpEndpoint endpoint = Endpoint();
+  endpoint.ca_file = tree_.Path("ca");
+  std::filesystem::copy_file(theirs.ca(), endpoint.ca_file);
+  KubeletClient client(endpoint);
+  EXPECT_FALSE(client.List().has_value());
+  std::filesystem::copy_file(ours_.ca(), endpoint.ca_file,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(Await(client, "a "), "a ");
+}
+
+TEST_F(HttpsSourcesTest, AsksTheKubeletWithTheTokenThatIsThereByThen) {
+  Serve({{.status = 500, .body = "broken"}, {.body = ListOf(Pod("a", "1"), "")}});
+  server_->SetToken("second");
+  KubeletClient client(Endpoint());
+  EXPECT_EQ(client.List().error().code(), ErrorCode::kPermission);
+  SetToken("second");
+  EXPECT_THAT(client.List().error().message(), HasSubstr("500"));
+  EXPECT_EQ(Await(client, "a "), "a ");
+  EXPECT_EQ(server_->Await(3), "401, pods, pods");
+}
+
+TEST_F(HttpsSourcesTest, DoesNotWaitForWhoNeverAnswers) {
+  Serve({});
+  const HttpGetter getter(Endpoint());
+  const Result<HttpResponse> response = getter.Get("/pods", {.timeout = 200ms});
+  ASSERT_FALSE(response.has_value());
+  EXPECT_EQ(response.error().code(), ErrorCode::kIo);
+}
+
+// An answer that comes one byte at a time is no answer either.
+TEST_F(HttpsSourcesTest, DoesNotWaitForWhoTricklesForEver) {
+  Serve({{.body = std::string(100'000, ' '), .pause = 10ms, .piece = 1}});
+  const HttpGetter getter(Endpoint());
+  EXPECT_FALSE(getter.Get("/pods", {.timeout = 300ms}).has_value());
+}
+
+}  // namespace
+}  // namespace pyrometer
