@@ -34,16 +34,24 @@ struct Deflater::Stream {
 
 namespace {
 
-std::string DeflateSmall(Deflater::Format format, std::string_view plain) {
+using Compressor = std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)>;
+
+// A compressor is 0.7 MB: making one for each profile would cost more than what it is for.
+libdeflate_compressor* OwnCompressor() {
   constexpr int kLevel = 6;  // zlib's default too
-  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> compressor(
-      libdeflate_alloc_compressor(kLevel), &libdeflate_free_compressor);
+  thread_local const Compressor compressor(libdeflate_alloc_compressor(kLevel),
+                                           &libdeflate_free_compressor);
   if (compressor == nullptr) throw std::bad_alloc();
+  return compressor.get();
+}
+
+std::string DeflateSmall(Deflater::Format format, std::string_view plain) {
+  libdeflate_compressor* const compressor = OwnCompressor();
   const bool gzip = format == Deflater::Format::kGzip;
   const auto bound = gzip ? libdeflate_gzip_compress_bound : libdeflate_zlib_compress_bound;
   const auto compress = gzip ? libdeflate_gzip_compress : libdeflate_zlib_compress;
-  std::string out(bound(compressor.get(), plain.size()), '\0');
-  out.resize(compress(compressor.get(), plain.data(), plain.size(), out.data(), out.size()));
+  std::string out(bound(compressor, plain.size()), '\0');
+  out.resize(compress(compressor, plain.data(), plain.size(), out.data(), out.size()));
   out.shrink_to_fit();  // it may wait for a server
   return out;
 }
