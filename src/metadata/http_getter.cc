@@ -175,11 +175,11 @@ Result<HttpResponse> HttpGetter::Get(const std::string& path, Limits limits,
 }
 
 Error ErrorOf(const HttpResponse& response, std::string_view what) {
-  constexpr int kUnauthorized = 401;
   constexpr int kForbidden = 403;
-  const bool refused = response.status == kUnauthorized || response.status == kForbidden;
-  return Fail(refused ? ErrorCode::kPermission : ErrorCode::kIo, "{}: HTTP status {}: {}", what,
-              response.status, Printable(Trim(response.body), kLongestWords));
+  // Not with 401: the token may be one that was replaced a moment ago.
+  return Fail(response.status == kForbidden ? ErrorCode::kPermission : ErrorCode::kIo,
+              "{}: HTTP status {}: {}", what, response.status,
+              Printable(Trim(response.body), kLongestWords));
 }
 
 std::string InQuery(std::string_view text) {

@@ -58,7 +58,8 @@ class HttpGetter {
   std::atomic<bool> cancelled_ = false;
 };
 
-// The error that an answer other than 200 is; `what` begins its message.
+// The error that an answer other than 200 is, kPermission for 403 and else kIo; `what` begins its
+// message.
 Error ErrorOf(const HttpResponse& response, std::string_view what);
 
 // A text as a part of a query.
