@@ -132,7 +132,7 @@ TEST_F(EnvironmentReaderTest, DoesNotWaitForOneThatDoesNotAnswer) {
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   tree.File("proc/18/environ", "OTEL_SERVICE_NAME=cart");
   {
-    EnvironmentReader reader(tree.AsProcfs(), {.delay = 0ms, .limit = 50ms});
+    EnvironmentReader reader(tree.AsProcfs(), {.delay = 0ms, .limit = 1s});
     reader.Want({Pid(17), StartTime(5)}, labels_);
     reader.Want({Pid(18), StartTime(5)}, labels_);
     Start(reader);
