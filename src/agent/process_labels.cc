@@ -83,7 +83,7 @@ LabelSet ProcessLabels::OnProcess(const SeenProcess& process) {
   if (environments_ == nullptr) return Captured(std::move(labels));
   if (process.inherited != nullptr) {
     const std::string_view service = ValueIn(*process.inherited, kMetaProcessOtelServiceName);
-    labels = WithOtelServiceName(std::move(labels), service);
+    if (!service.empty()) labels = WithOtelServiceName(std::move(labels), service);
   }
   LabelSet captured = Captured(std::move(labels));
   if (process.directory != nullptr) environments_->Want(process.key, captured);

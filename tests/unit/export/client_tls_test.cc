@@ -15,8 +15,8 @@
 #include "export/parca_sink.h"
 #include "export/pyroscope_sink.h"
 #include "proto/parca.grpc.pb.h"
+#include "tests/unit/base/test_certificates.h"
 #include "tests/unit/export/grpc_server.h"
-#include "tests/unit/export/test_certificates.h"
 #include "tests/unit/profile/made_profile.h"
 
 namespace pyrometer {

@@ -14,9 +14,10 @@
 #include "metadata/container_directory.h"
 #include "metadata/kube_api_client.h"
 #include "metadata/kubelet_client.h"
+#include "pod_texts.h"
 #include "strict_https_server.h"
-#include "test_certificates.h"
 #include "tests/unit/base/temporary_tree.h"
+#include "tests/unit/base/test_certificates.h"
 
 namespace pyrometer {
 namespace {
@@ -28,38 +29,27 @@ using testing::SizeIs;
 using namespace std::chrono_literals;
 using Step = StrictHttpsServer::Step;
 
-std::string Pod(const std::string& name, const std::string& version, bool has_id = true) {
-  return fmt::format(
-      R"({{"metadata": {{"name": "{0}", "namespace": "n", "uid": "{0}", "resourceVersion": "{1}"}},)"
-      R"("status": {{"containerStatuses": [{{"name": "c", "containerID": "{2}"}}]}}}})",
-      name, version, has_id ? "containerd://" + name : "");
-}
-
-std::string Event(const std::string& type, const std::string& object) {
-  return fmt::format(R"({{"type": "{}", "object": {}}})", type, object) + "\n";
-}
-
-std::string ListOf(const std::string& items, const std::string& version,
-                   const std::string& next = "") {
-  return fmt::format(
-      R"({{"metadata": {{"resourceVersion": "{}", "continue": "{}"}}, "items": [{}]}})", version,
-      next, items);
-}
-
 class HttpsSourcesTest : public testing::Test {
  protected:
-  HttpsSourcesTest() { SetToken("first"); }
+  HttpsSourcesTest() {
+    SetToken("first");
+    MakeAuthority(tree_, "ours");
+    MakeCertificate(tree_, "ours", "server", "IP:127.0.0.1");
+  }
   ~HttpsSourcesTest() override {
     EXPECT_THAT(server_ != nullptr ? server_->mistakes() : std::vector<std::string>(), IsEmpty());
   }
 
   void Serve(std::vector<Step> steps) {
-    server_ = std::make_unique<StrictHttpsServer>(ours_.cert(), ours_.key(), std::move(steps));
+    server_ = std::make_unique<StrictHttpsServer>(tree_.Path("server.crt"),
+                                                  tree_.Path("server.key"), std::move(steps));
   }
   void SetToken(const std::string& token) { tree_.File("token", token + "\n"); }
 
   HttpEndpoint Endpoint() const {
-    return {.url = server_->url(), .token_file = tree_.Path("token"), .ca_file = ours_.ca()};
+    return {.url = server_->url(),
+            .token_file = tree_.Path("token"),
+            .ca_file = tree_.Path("ours.crt")};
   }
   KubeApiClient::Options Api() const {
     return {.endpoint = Endpoint(), .node_name = "n1", .pause = 5ms, .longest_pause = 20ms};
@@ -80,7 +70,6 @@ class HttpsSourcesTest : public testing::Test {
   }
 
   TemporaryTree tree_;
-  TestCertificates ours_{tree_.Path(), "ours"};
   std::unique_ptr<StrictHttpsServer> server_;
 };
 
@@ -91,11 +80,11 @@ TEST_F(HttpsSourcesTest, ListsFiveThousandPodsOnceAndWatchesThem) {
   for (int first = 0; first < kPods; first += kPage) {
     std::string items;
     for (int i = first; i < first + kPage; ++i) {
-      items += (items.empty() ? "" : ",") + Pod(fmt::format("p{}", i), "1");
+      items += (items.empty() ? "" : ",") + PodText(fmt::format("p{}", i), "1");
     }
     const int next = first + kPage;
-    steps.push_back({.body = ListOf(items, next < kPods ? "" : "9",
-                                    next < kPods ? fmt::format("t{}", next / kPage) : "")});
+    steps.push_back({.body = ListText(items, next < kPods ? "" : "9",
+                                      next < kPods ? fmt::format("t{}", next / kPage) : "")});
   }
   Serve(steps);
   KubeApiClient client(Api());
@@ -109,9 +98,9 @@ TEST_F(HttpsSourcesTest, ListsFiveThousandPodsOnceAndWatchesThem) {
 }
 
 TEST_F(HttpsSourcesTest, GoesOnWithTheTokenThatIsThereByThen) {
-  Serve({{.body = ListOf(Pod("a", "1"), "1")},
-         {.body = Event("BOOKMARK", R"({"metadata": {"resourceVersion": "4"}})")},
-         {.body = Event("ADDED", Pod("b", "5"))}});
+  Serve({{.body = ListText(PodText("a", "1"), "1")},
+         {.body = BookmarkText("4")},
+         {.body = EventText("ADDED", PodText("b", "5"))}});
   server_->SetToken("second");
   KubeApiClient client(Api());
   server_->Await(2);
@@ -122,9 +111,9 @@ TEST_F(HttpsSourcesTest, GoesOnWithTheTokenThatIsThereByThen) {
 }
 
 TEST_F(HttpsSourcesTest, WaitsAsLongAsTheServerWants) {
-  Serve({{.body = ListOf("", "1")},
+  Serve({{.body = ListText("", "1")},
          {.status = 429, .body = "slow down", .retry_after = "1"},
-         {.body = Event("ADDED", Pod("a", "2"))}});
+         {.body = EventText("ADDED", PodText("a", "2"))}});
   KubeApiClient client(Api());
   EXPECT_EQ(server_->Await(4), "list 0, watch 1, watch 1, watch 2");
   const auto asked = server_->asked();
@@ -132,26 +121,26 @@ TEST_F(HttpsSourcesTest, WaitsAsLongAsTheServerWants) {
 }
 
 TEST_F(HttpsSourcesTest, TakesWhatTricklesAndGoesOnAfterACut) {
-  Serve({{.body = ListOf("", "1"), .pause = 1ms, .piece = 7},
-         {.body = Event("ADDED", Pod("a", "2")) + R"({"type": "MODI)",
+  Serve({{.body = ListText("", "1"), .pause = 1ms, .piece = 7},
+         {.body = EventText("ADDED", PodText("a", "2")) + R"({"type": "MODI)",
           .pause = 1ms,
           .piece = 11,
           .cut = true},
          {.status = 500, .body = "broken"},
          {.status = 410, .body = "too old"},
-         {.body = ListOf(Pod("a", "6") + "," + Pod("b", "6"), "6")},
-         {.body = Event("DELETED", Pod("a", "7"))}});
+         {.body = ListText(PodText("a", "6") + "," + PodText("b", "6"), "6")},
+         {.body = EventText("DELETED", PodText("a", "7"))}});
   KubeApiClient client(Api());
   EXPECT_EQ(server_->Await(7), "list 0, watch 1, watch 2, watch 2, list , watch 6, watch 7");
   EXPECT_EQ(Await(client, "b "), "b ");
 }
 
 TEST_F(HttpsSourcesTest, LearnsOfAContainerWhoseIdComesSecondsLater) {
-  const std::string late = Event("MODIFIED", Pod("a", "3"));
-  Serve({{.body = ListOf("", "1")},
-         {.body = Event("ADDED", Pod("a", "2", false)) + std::string(20, '\n') + late,
+  const std::string late = EventText("MODIFIED", PodText("a", "3"));
+  Serve({{.body = ListText("", "1")},
+         {.body = EventText("ADDED", PodText("a", "2", false)) + std::string(20, '\n') + late,
           .pause = 100ms,
-          .piece = Event("ADDED", Pod("a", "2", false)).size() / 10}});
+          .piece = EventText("ADDED", PodText("a", "2", false)).size() / 10}});
   ContainerDirectory containers({.pause = 50ms, .longest_pause = 100ms},
                                 std::make_unique<KubeApiClient>(Api()));
   EXPECT_NE(containers.Find("a").state, ContainerDirectory::Answer::State::kKnown);
@@ -165,13 +154,14 @@ TEST_F(HttpsSourcesTest, LearnsOfAContainerWhoseIdComesSecondsLater) {
 }
 
 TEST_F(HttpsSourcesTest, TrustsNobodyElse) {
-  const TestCertificates theirs(tree_.Path(), "theirs");
-  Serve({{.body = ListOf(Pod("a", "1"), "1")}});
+  MakeAuthority(tree_, "theirs");
+  Serve({{.body = ListText(PodText("a", "1"), "1")}});
   HttpEndpoint endpoint = Endpoint();
-  endpoint.ca_file = theirs.ca();
+  endpoint.ca_file = tree_.Path("theirs.crt");
   KubeletClient stranger(endpoint);
   EXPECT_THAT(stranger.List().error().message(), HasSubstr("certificate"));
-  StrictHttpsServer elsewhere(ours_.other_cert(), ours_.other_key(), {});
+  MakeCertificate(tree_, "ours", "elsewhere", "DNS:elsewhere.test");
+  StrictHttpsServer elsewhere(tree_.Path("elsewhere.crt"), tree_.Path("elsewhere.key"), {});
   endpoint = Endpoint();
   endpoint.url = elsewhere.url();
   KubeletClient misled(endpoint);
@@ -181,20 +171,20 @@ TEST_F(HttpsSourcesTest, TrustsNobodyElse) {
 }
 
 TEST_F(HttpsSourcesTest, TrustsTheAuthorityThatIsThereByThen) {
-  const TestCertificates theirs(tree_.Path(), "theirs");
-  Serve({{.body = ListOf(Pod("a", "1"), "1")}});
+  MakeAuthority(tree_, "theirs");
+  Serve({{.body = ListText(PodText("a", "1"), "1")}});
   HttpEndpoint endpoint = Endpoint();
   endpoint.ca_file = tree_.Path("ca");
-  std::filesystem::copy_file(theirs.ca(), endpoint.ca_file);
+  std::filesystem::copy_file(tree_.Path("theirs.crt"), endpoint.ca_file);
   KubeletClient client(endpoint);
   EXPECT_FALSE(client.List().has_value());
-  std::filesystem::copy_file(ours_.ca(), endpoint.ca_file,
+  std::filesystem::copy_file(tree_.Path("ours.crt"), endpoint.ca_file,
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_EQ(Await(client, "a "), "a ");
 }
 
 TEST_F(HttpsSourcesTest, AsksTheKubeletWithTheTokenThatIsThereByThen) {
-  Serve({{.status = 500, .body = "broken"}, {.body = ListOf(Pod("a", "1"), "")}});
+  Serve({{.status = 500, .body = "broken"}, {.body = ListText(PodText("a", "1"), "")}});
   server_->SetToken("second");
   KubeletClient client(Endpoint());
   const auto refused = client.List();

@@ -13,26 +13,12 @@
 
 #include "local_server.h"
 #include "metadata/container_directory.h"
+#include "pod_texts.h"
 
 namespace pyrometer {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::string Pod(const std::string& name, const std::string& version) {
-  return fmt::format(
-      R"({{"metadata": {{"name": "{0}", "namespace": "n", "uid": "{0}", "resourceVersion": "{1}"}},)"
-      R"("status": {{"containerStatuses": [{{"name": "c", "containerID": "x://{0}"}}]}}}})",
-      name, version);
-}
-
-std::string Event(const std::string& type, const std::string& object) {
-  return fmt::format(R"({{"type": "{}", "object": {}}})", type, object) + "\n";
-}
-
-std::string Bookmark(const std::string& version) {
-  return Event("BOOKMARK", R"({"metadata": {"resourceVersion": ")" + version + "\"}}");
-}
 
 struct Step {
   int status = 200;
@@ -94,13 +80,6 @@ KubeApiClient::Options OptionsOf(const Script& script) {
       .endpoint = {.url = script.url()}, .node_name = "n1", .pause = 5ms, .longest_pause = 20ms};
 }
 
-std::string ListOf(const std::string& items, const std::string& version,
-                   const std::string& next = "") {
-  return fmt::format(
-      R"({{"metadata": {{"resourceVersion": "{}", "continue": "{}"}}, "items": [{}]}})", version,
-      next, items);
-}
-
 using Texts = std::vector<std::string>;
 
 Texts IdsOf(KubeApiClient& client) {
@@ -112,21 +91,21 @@ Texts IdsOf(KubeApiClient& client) {
 }
 
 TEST(KubeApiClient, ListsOnceAndWatchesFromThere) {
-  Script script(
-      {{200, ListOf(Pod("a", "1"), "", "x/y")},
-       {200, ListOf(Pod("b", "2"), "5")},
-       {200, Event("ADDED", Pod("c", "6")) + Bookmark("8") + Event("DELETED", Pod("a", "9"))}});
+  Script script({{200, ListText(PodText("a", "1"), "", "x/y")},
+                 {200, ListText(PodText("b", "2"), "5")},
+                 {200, EventText("ADDED", PodText("c", "6")) + BookmarkText("8") +
+                           EventText("DELETED", PodText("a", "9"))}});
   KubeApiClient client(OptionsOf(script));
   EXPECT_EQ(script.AwaitAll(), (Texts{"list 0", "list  continue x/y", "watch 5", "watch 9"}));
   EXPECT_EQ(IdsOf(client), (Texts{"b", "c"}));
 }
 
 TEST(KubeApiClient, ListsAgainOnlyWhenTheServerHasForgotten) {
-  Script script({{200, ListOf(Pod("a", "1"), "1")},
+  Script script({{200, ListText(PodText("a", "1"), "1")},
                  {410, ""},
-                 {200, ListOf(Pod("b", "2"), "2")},
-                 {200, Event("ERROR", R"({"code": 410})")},
-                 {200, ListOf(Pod("c", "3"), "3")}});
+                 {200, ListText(PodText("b", "2"), "2")},
+                 {200, EventText("ERROR", R"({"code": 410})")},
+                 {200, ListText(PodText("c", "3"), "3")}});
   KubeApiClient client(OptionsOf(script));
   EXPECT_EQ(script.AwaitAll(),
             (Texts{"list 0", "watch 1", "list ", "watch 2", "list ", "watch 3"}));
@@ -134,10 +113,10 @@ TEST(KubeApiClient, ListsAgainOnlyWhenTheServerHasForgotten) {
 }
 
 TEST(KubeApiClient, GoesOnFromWhereAWatchWasCut) {
-  Script script({{200, ListOf("", "1")},
-                 {200, Event("ADDED", Pod("a", "2")) + R"({"type": "ADD)"},
+  Script script({{200, ListText("", "1")},
+                 {200, EventText("ADDED", PodText("a", "2")) + R"({"type": "ADD)"},
                  {401, ""},
-                 {200, Bookmark("3")}});
+                 {200, BookmarkText("3")}});
   KubeApiClient client(OptionsOf(script));
   EXPECT_EQ(script.AwaitAll(), (Texts{"list 0", "watch 1", "watch 2", "watch 2", "watch 3"}));
   EXPECT_EQ(IdsOf(client), (Texts{"a"}));
@@ -145,13 +124,13 @@ TEST(KubeApiClient, GoesOnFromWhereAWatchWasCut) {
 
 // Lists between the watches succeed, which would be enough if it were not for what comes after.
 TEST(KubeApiClient, TellsThatTheWatchFailsAgainAndAgain) {
-  Script script({{200, ListOf(Pod("a", "1"), "1")},
+  Script script({{200, ListText(PodText("a", "1"), "1")},
                  {500, "broken"},
                  {500, "broken"},
                  {500, "broken"},
-                 {200, ListOf(Pod("a", "1"), "1")},
+                 {200, ListText(PodText("a", "1"), "1")},
                  {500, "broken"},
-                 {200, Bookmark("2")}});
+                 {200, BookmarkText("2")}});
   KubeApiClient::Options options = OptionsOf(script);
   options.pause = options.longest_pause = 100ms;
   KubeApiClient client(options);
@@ -168,10 +147,11 @@ TEST(KubeApiClient, TellsThatTheWatchFailsAgainAndAgain) {
 }
 
 TEST(KubeApiClient, TakesNoMorePodsThanANodeHas) {
-  const std::string three = Pod("a", "1") + "," + Pod("b", "1") + "," + Pod("c", "1");
-  Script script({{200, ListOf(three, "1")},
-                 {200, ListOf(Pod("a", "1"), "1")},
-                 {200, Event("ADDED", Pod("b", "2")) + Event("ADDED", Pod("c", "3"))}});
+  const std::string three = PodText("a", "1") + "," + PodText("b", "1") + "," + PodText("c", "1");
+  Script script(
+      {{200, ListText(three, "1")},
+       {200, ListText(PodText("a", "1"), "1")},
+       {200, EventText("ADDED", PodText("b", "2")) + EventText("ADDED", PodText("c", "3"))}});
   KubeApiClient::Options options = OptionsOf(script);
   options.most_pods = 2;
   KubeApiClient client(options);
@@ -180,7 +160,7 @@ TEST(KubeApiClient, TakesNoMorePodsThanANodeHas) {
 }
 
 TEST(KubeApiClient, SaysWhyItHasNothingYet) {
-  Script script({{403, "forbidden"}, {200, ListOf(Pod("a", "1"), "1")}});
+  Script script({{403, "forbidden"}, {200, ListText(PodText("a", "1"), "1")}});
   KubeApiClient::Options options = OptionsOf(script);
   options.pause = options.longest_pause = 500ms;
   KubeApiClient client(options);
@@ -192,7 +172,8 @@ TEST(KubeApiClient, SaysWhyItHasNothingYet) {
 }
 
 TEST(KubeApiClient, TellsTheDirectoryOfAContainerThatComesLate) {
-  Script script({{200, ListOf("", "1")}, {500, ""}, {200, Event("ADDED", Pod("late", "2"))}});
+  Script script(
+      {{200, ListText("", "1")}, {500, ""}, {200, EventText("ADDED", PodText("late", "2"))}});
   KubeApiClient::Options options = OptionsOf(script);
   options.pause = options.longest_pause = 200ms;
   ContainerDirectory directory({.pause = 10ms, .most_misses = 1},
