@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/container_following.h"
 
+#include <unistd.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,11 +14,13 @@
 #include "metadata/first_source.h"
 #include "metadata/kube_api_client.h"
 #include "metadata/kubelet_client.h"
+#include "metadata/late_source.h"
 
 namespace pyrometer {
 namespace {
 
 constexpr std::string_view kListing = "listing containers";
+constexpr const char* kWithoutEffect = "has no effect with this kubernetes.mode";
 
 // That no container runtime is here is news only to those who asked for one.
 bool IsNews(const Error& error, KubernetesMode mode) {
@@ -58,6 +62,21 @@ std::unique_ptr<ContainerSource> ApiServer(const KubernetesConfig& config) {
                              .node_name = config.node_name});
 }
 
+// The API server comes last: a pod has it everywhere, but each agent's watch is a load on the
+// cluster. Not the kubelet: most sign their certificates themselves, and a token is not for just
+// anyone.
+std::unique_ptr<ContainerSource> WhateverIsThere(const KubernetesConfig& config) {
+  std::vector<std::unique_ptr<ContainerSource>> sources;
+  sources.push_back(Cri(config));
+  sources.push_back(Docker(config));
+  const std::string& token = config.api.token_file;
+  const bool has_token = token.empty() || ::access(token.c_str(), R_OK) == 0;
+  if (!config.api.url.empty() && has_token) {
+    sources.push_back(std::make_unique<LateSource>([config] { return ApiServer(config); }));
+  }
+  return std::make_unique<FirstSource>(std::move(sources));
+}
+
 std::unique_ptr<ContainerSource> SourceOf(const KubernetesConfig& config) {
   switch (config.mode) {
     case KubernetesMode::kCri:
@@ -72,14 +91,19 @@ std::unique_ptr<ContainerSource> SourceOf(const KubernetesConfig& config) {
     case KubernetesMode::kOff:
       break;
   }
-  return std::make_unique<FirstSource>(Cri(config), Docker(config));
+  return WhateverIsThere(config);
 }
 
 }  // namespace
 
 std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config, Log& log) {
+  for (const std::string& key : config.without_effect) log.Warn(key, kWithoutEffect);
   if (config.mode == KubernetesMode::kOff) return nullptr;
   ContainerDirectory::Options options;
+  // What these tell of a container comes some seconds after its start.
+  const bool is_slow =
+      config.mode == KubernetesMode::kKubelet || config.mode == KubernetesMode::kApi;
+  if (is_slow) options.most_misses = 10;
   options.told = [&log, mode = config.mode](const Error* error) {
     if (error == nullptr) {
       log.Tell(kListing, "works");
@@ -93,8 +117,9 @@ std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& con
 }
 
 bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other) {
-  // The kubelet's name is the node's, where it has no other.
-  const bool by_name = other.mode == KubernetesMode::kApi ||
+  // The kubelet's name is the node's, where it has no other; the API server is asked for a node's.
+  one.without_effect = other.without_effect;
+  const bool by_name = !other.api.url.empty() ||
                        (other.mode == KubernetesMode::kKubelet && other.kubelet.url.empty());
   if (!by_name) one.node_name = other.node_name;
   one.pod_labels = other.pod_labels;

@@ -10,8 +10,9 @@
 namespace pyrometer {
 
 // The containers of this machine, with a thread that has no capabilities; null if `config` wants
-// none. `log` is told when they cannot be listed; with mode `auto` not of a machine that has no
-// container runtime. REQUIRES: GrpcClient::ConfigureLibrary() was called.
+// none. `log` is told which keys have no effect, and when they cannot be listed; with mode `auto`
+// not of a machine that has no container runtime. REQUIRES: GrpcClient::ConfigureLibrary() was
+// called.
 std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config, Log& log);
 
 // Whether both mean the same source of containers, asked in the same way.

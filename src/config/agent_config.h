@@ -104,7 +104,7 @@ struct LimitsConfig {
 };
 
 enum class KubernetesMode {
-  kAuto,     // kCri where there is such a container runtime, else kDocker
+  kAuto,     // kCri where there is such a container runtime, else kDocker, in a pod else kApi
   kCri,      // asks the node's container runtime
   kKubelet,  // asks the node's kubelet
   kApi,      // follows the node's pods by the API server; needs node_name
@@ -122,7 +122,7 @@ struct KubeletConfig {
 };
 
 struct ApiServerConfig {
-  std::string url{};  // never "" with mode kApi
+  std::string url{};  // "": is not asked; never with mode kApi, always with others but kAuto
   std::string token_file{"/var/run/secrets/kubernetes.io/serviceaccount/token"};  // "": none
   std::string ca_file{"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"};
 
@@ -140,6 +140,7 @@ struct KubernetesConfig {
   std::vector<std::string> pod_labels{};
   KubeletConfig kubelet{};
   ApiServerConfig api{};
+  std::vector<std::string> without_effect{};  // keys that were given, though `mode` does not look
 
   bool operator==(const KubernetesConfig&) const = default;
 };

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/byte_size.h"
@@ -157,6 +158,23 @@ void ReadSampleLabels(ConfigSection& root, SampleLabels& labels) {
   labels = {.comm = wants("comm"), .pid = wants("pid"), .thread = wants("thread")};
 }
 
+// Keys that are given, and that this mode does not look at.
+std::vector<std::string> WithoutEffect(const ConfigSection& section,
+                                       const KubernetesConfig& kubernetes) {
+  using enum KubernetesMode;
+  const KubernetesMode mode = kubernetes.mode;
+  const std::pair<const char*, bool> keys[] = {
+      {"cri_socket", mode == kCri || mode == kAuto},
+      {"docker_socket", mode == kDocker || mode == kAuto},
+      {"kubelet", mode == kKubelet},
+      {"api", mode == kApi || (mode == kAuto && !kubernetes.node_name.empty())}};
+  std::vector<std::string> keys_without;
+  for (const auto& [key, has_effect] : keys) {
+    if (!has_effect && section.Has(key)) keys_without.push_back(std::string("kubernetes.") + key);
+  }
+  return keys_without;
+}
+
 void ReadKubernetes(ConfigSection section, const Environment& environment,
                     KubernetesConfig& kubernetes) {
   section.Read("mode", kubernetes.mode, Mode());
@@ -171,9 +189,11 @@ void ReadKubernetes(ConfigSection section, const Environment& environment,
   if (kubernetes.mode == KubernetesMode::kApi) {
     if (kubernetes.node_name.empty()) section.Complain("node_name", "is needed with mode api");
     if (kubernetes.api.url.empty()) section.Complain("api", "needs a url outside of a cluster");
-  } else {
+  } else if (kubernetes.mode != KubernetesMode::kAuto || kubernetes.node_name.empty() ||
+             kubernetes.api.url.empty()) {
     kubernetes.api = {};
   }
+  kubernetes.without_effect = WithoutEffect(section, kubernetes);
   const Result<void> node = CheckLabel("node", kubernetes.node_name);
   if (!kubernetes.node_name.empty() && !node) section.Complain("node_name", node.error().message());
   section.RefuseOthers();

@@ -94,7 +94,10 @@ std::string SourceText(const KubernetesConfig& kubernetes) {
     case KubernetesMode::kCri:
       break;
   }
-  return "labels of pods from the container runtime" + At(kubernetes.cri_socket);
+  const std::string runtime =
+      "labels of pods from the container runtime" + At(kubernetes.cri_socket);
+  return kubernetes.api.url.empty() ? runtime
+                                    : runtime + ", else the API server at " + kubernetes.api.url;
 }
 
 std::string PodsText(const KubernetesConfig& kubernetes) {
@@ -118,6 +121,9 @@ std::string Describe(const AgentConfig& config) {
   }
   if (!labels.empty()) text += Line("labels", fmt::format("{}", fmt::join(labels, " ")));
   text += Line("pods", PodsText(config.kubernetes));
+  for (const std::string& key : config.kubernetes.without_effect) {
+    text += Line("warning", key + " has no effect with this kubernetes.mode");
+  }
   if (!config.relabel_configs.empty()) {
     text += Line("rules", fmt::format("{}, which --explain PID shows at work",
                                       config.relabel_configs.size()));

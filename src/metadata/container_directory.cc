@@ -113,7 +113,12 @@ bool ContainerDirectory::AwaitWork() {
   const absl::MutexLock lock(&mutex_);
   const auto has_work = [this]()
                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wanted_ || stopping_; };
-  mutex_.Await(absl::Condition(&has_work));
+  if (later_) {
+    const auto pause = std::max(std::chrono::nanoseconds(0), Between(MonotonicNow(), *later_));
+    mutex_.AwaitWithTimeout(absl::Condition(&has_work), absl::FromChrono(pause));
+  } else {
+    mutex_.Await(absl::Condition(&has_work));
+  }
   for (MonotonicTime now = MonotonicNow(); now < next_ && !stopping_; now = MonotonicNow()) {
     const auto is_sooner = [this, before = next_]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return stopping_ || next_ < before;
@@ -129,6 +134,7 @@ void ContainerDirectory::Take(std::vector<ContainerMetadata> list, MonotonicTime
   failures_ = 0;
   hopeless_ = false;
   next_ = After(now, options_.pause);
+  later_.reset();
   for (ContainerMetadata& container : list) {
     Entry& entry =
         entries_.try_emplace(container.id, Entry{.first_use = now, .last_use = now}).first->second;
@@ -140,9 +146,21 @@ void ContainerDirectory::Take(std::vector<ContainerMetadata> list, MonotonicTime
   }
   for (auto& [id, entry] : entries_) {
     if (entry.metadata == nullptr && entry.first_use <= begun) ++entry.misses;
-    if (IsAwaited(entry)) wanted_ = true;
+    if (IsAwaited(entry)) {
+      wanted_ = true;
+    } else if (entry.metadata == nullptr) {
+      AskLater(entry, now);
+    }
   }
   Forget(now);
+}
+
+void ContainerDirectory::AskLater(const Entry& entry, MonotonicTime now) {
+  constexpr int kLeastPauses = 4;
+  const std::chrono::nanoseconds age = Between(entry.first_use, now);
+  if (age >= options_.longest_delay) return;
+  const MonotonicTime due = After(now, std::max(age, kLeastPauses * options_.pause));
+  later_ = later_ ? std::min(*later_, due) : due;
 }
 
 void ContainerDirectory::TakeFailure(const Error& error) {

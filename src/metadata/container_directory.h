@@ -34,6 +34,9 @@ class ContainerDirectory {
     // A container is listed only once the runtime has made it, which may be after its first
     // process; one that so many listings lack is none of that runtime.
     uint32_t most_misses = 3;
+    // It is asked for nevertheless until it is so old, with pauses as long as its age: the kubelet
+    // tells of a container only once its pod's status has been made anew.
+    std::chrono::nanoseconds longest_delay{std::chrono::minutes(5)};
     // So many listings in a row may fail before nothing is expected of the source any more.
     uint32_t most_failures = 3;
     // A container that is neither listed nor asked for is remembered for so long.
@@ -101,6 +104,8 @@ class ContainerDirectory {
   void TakeFailure(const Error& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsAwaited(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has `entry`, which so many listings lack, be asked for once more, unless it is too old.
+  void AskLater(const Entry& entry, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::unique_ptr<ContainerSource> source_;
@@ -113,8 +118,9 @@ class ContainerDirectory {
   bool hopeless_ ABSL_GUARDED_BY(mutex_) = false;  // until a listing succeeds
   uint64_t listings_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failed_ ABSL_GUARDED_BY(mutex_) = 0;
-  MonotonicTime next_ ABSL_GUARDED_BY(mutex_);  // no listing before
-  std::jthread thread_;                         // the last: it uses all of the above
+  MonotonicTime next_ ABSL_GUARDED_BY(mutex_);                  // no listing before
+  std::optional<MonotonicTime> later_ ABSL_GUARDED_BY(mutex_);  // a listing nobody has to want
+  std::jthread thread_;  // the last: it uses all of the above
 };
 
 }  // namespace pyrometer

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,26 +11,33 @@
 
 namespace pyrometer {
 
-// Two sources as one: what the first does not do, since there is none or it speaks another
-// protocol, the second does. So a machine with Docker, whose containerd does not speak CRI, has its
-// names.
+// Several sources as one: what one does not do, since there is none, it may not be asked or it
+// speaks another protocol, the next does. So a machine with Docker, whose containerd does not speak
+// CRI, has its names. One that is there and fails is waited for.
 class FirstSource final : public ContainerSource {
  public:
-  FirstSource(std::unique_ptr<ContainerSource> first, std::unique_ptr<ContainerSource> second)
-      : first_(std::move(first)), second_(std::move(second)) {}
+  // REQUIRES: one at least.
+  explicit FirstSource(std::vector<std::unique_ptr<ContainerSource>> sources)
+      : sources_(std::move(sources)) {}
 
-  // The first's error, unless the second says more than that there is none.
+  // The error is the first that says more than that there is none, if there is such a one.
   Result<std::vector<ContainerMetadata>> List() override {
-    Result<std::vector<ContainerMetadata>> list = first_->List();
-    if (list || !IsAbsence(list.error())) return list;
-    Result<std::vector<ContainerMetadata>> other = second_->List();
-    if (other || !IsAbsence(other.error())) return other;
-    return list;
+    std::optional<Error> error;
+    for (const auto& source : sources_) {
+      Result<std::vector<ContainerMetadata>> list = source->List();
+      const bool is_refused = !list && list.error().code() == ErrorCode::kPermission;
+      if (list || !(is_refused || IsAbsence(list.error()))) return list;
+      if (!error || (is_refused && IsAbsence(*error))) error = std::move(list).error();
+    }
+    return *std::move(error);
   }
 
   void Cancel() override {
-    first_->Cancel();
-    second_->Cancel();
+    for (const auto& source : sources_) source->Cancel();
+  }
+
+  void TellChanges(const std::function<void()>& changed) override {
+    for (const auto& source : sources_) source->TellChanges(changed);
   }
 
  private:
@@ -36,8 +45,7 @@ class FirstSource final : public ContainerSource {
     return error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kUnsupported;
   }
 
-  const std::unique_ptr<ContainerSource> first_;
-  const std::unique_ptr<ContainerSource> second_;
+  const std::vector<std::unique_ptr<ContainerSource>> sources_;
 };
 
 }  // namespace pyrometer

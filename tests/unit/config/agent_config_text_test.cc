@@ -63,7 +63,11 @@ TEST(Describe, TellsWherePodsAreFound) {
               HasSubstr("labels of pods from the kubelet at https://n:1\n"));
   EXPECT_THAT(DescriptionOf("kubernetes: {mode: docker}"),
               HasSubstr("labels of containers from Docker or podman, where there is one\n"));
+  EXPECT_THAT(DescriptionOf("kubernetes: {node_name: n1, api: {url: 'https://a:1'}}"),
+              HasSubstr("where there is one, else the API server at https://a:1, node=n1\n"));
   EXPECT_THAT(DescriptionOf("kubernetes: {mode: off}"), HasSubstr("pods      no labels of pods\n"));
+  EXPECT_THAT(DescriptionOf("kubernetes: {mode: off, kubelet: {url: 'https://n:1'}}"),
+              HasSubstr("kubernetes.kubelet has no effect with this kubernetes.mode\n"));
 }
 
 TEST(Describe, SaysSoIfNothingIsSent) {

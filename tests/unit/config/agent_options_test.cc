@@ -104,8 +104,40 @@ TEST(ParseAgentConfig, ReadsWherePodsAreFound) {
                               .kubelet = {.url = "https://n:1",
                                           .token_file = "",
                                           .ca_file = "/ca",
-                                          .insecure_skip_verify = true}}));
+                                          .insecure_skip_verify = true},
+                              .without_effect = {"kubernetes.docker_socket"}}));
   EXPECT_EQ(Parse("kubernetes: { mode: off }").kubernetes.mode, KubernetesMode::kOff);
+}
+
+TEST(ParseAgentConfig, TakesTheApiServerOfAPodInModeAuto) {
+  const auto read = [](std::string_view text) {
+    return ParseAgentConfig(text, "p.yaml",
+                            [](const std::string& name) {
+                              return name == "KUBERNETES_SERVICE_HOST"
+                                         ? std::optional<std::string>("10.0.0.1")
+                                         : std::nullopt;
+                            })
+        ->kubernetes;
+  };
+  EXPECT_EQ(read("kubernetes: {node_name: n1}").api.url, "https://10.0.0.1:443");
+  EXPECT_EQ(read("").api, ApiServerConfig()) << "of which node is not known";
+  EXPECT_EQ(read("kubernetes: {mode: cri, node_name: n1}").api, ApiServerConfig());
+}
+
+TEST(ParseAgentConfig, TellsWhichKeysOfPodsHaveNoEffect) {
+  using Texts = std::vector<std::string>;
+  const auto keys = [](const std::string& kubernetes) {
+    return Parse("kubernetes: {" + kubernetes + "}").kubernetes.without_effect;
+  };
+  const std::string all =
+      "node_name: n, cri_socket: /c, docker_socket: /d, "
+      "api: {url: 'https://a'}, kubelet: {url: 'https://k'}";
+  EXPECT_EQ(keys(all), Texts{"kubernetes.kubelet"});
+  EXPECT_EQ(keys("mode: cri, " + all),
+            (Texts{"kubernetes.docker_socket", "kubernetes.kubelet", "kubernetes.api"}));
+  EXPECT_EQ(keys("mode: api, " + all),
+            (Texts{"kubernetes.cri_socket", "kubernetes.docker_socket", "kubernetes.kubelet"}));
+  EXPECT_EQ(keys("api: {url: 'https://a'}"), Texts{"kubernetes.api"}) << "without node_name";
 }
 
 TEST(ParseAgentConfig, TakesTheNodesNameFromTheEnvironment) {

@@ -108,6 +108,7 @@ class ContainerDirectoryTest : public testing::Test {
     ContainerDirectory::Options options;
     options.pause = 1ms;
     options.longest_pause = 5ms;
+    options.longest_delay = 0ms;
     if (change) change(options);
     directory_.emplace(options, std::make_unique<ScriptedSource>(script_));
   }
@@ -194,6 +195,15 @@ TEST_F(ContainerDirectoryTest, LearnsLaterWhatItHadGivenUp) {
   StateOf("b");
   Await("b", State::kKnown);
   EXPECT_EQ(StateOf("a"), State::kKnown);
+}
+
+TEST_F(ContainerDirectoryTest, AsksByItselfForWhatIsListedLate) {
+  script_.Answer(
+      {Containers({}), Containers({}), Containers({}), Containers({}), Containers({"a"})});
+  Start([](auto& options) { options.longest_delay = 1h; });
+  StateOf("a");
+  Await("a", State::kKnown);
+  EXPECT_EQ(script_.begun(), 5);
 }
 
 class NoRuntime : public ContainerDirectoryTest, public testing::WithParamInterface<ErrorCode> {};

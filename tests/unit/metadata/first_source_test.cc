@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metadata/first_source.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+namespace pyrometer {
+namespace {
+
+// One that fails, or has a container of its name.
+class Source final : public ContainerSource {
+ public:
+  Source(std::string name, std::optional<ErrorCode> failure)
+      : name_(std::move(name)), failure_(failure) {}
+  Result<std::vector<ContainerMetadata>> List() override {
+    if (failure_) return Error(*failure_, name_ + " fails");
+    return std::vector<ContainerMetadata>{{.id = name_}};
+  }
+  void Cancel() override {}
+
+ private:
+  const std::string name_;
+  const std::optional<ErrorCode> failure_;
+};
+
+// The id of the container listed, or the error, of three sources.
+std::string Listed(std::optional<ErrorCode> one, std::optional<ErrorCode> two,
+                   std::optional<ErrorCode> three) {
+  std::vector<std::unique_ptr<ContainerSource>> sources;
+  sources.push_back(std::make_unique<Source>("one", one));
+  sources.push_back(std::make_unique<Source>("two", two));
+  sources.push_back(std::make_unique<Source>("three", three));
+  const auto list = FirstSource(std::move(sources)).List();
+  return list ? list->at(0).id : list.error().message();
+}
+
+TEST(FirstSource, IsTheFirstThatIsThereAndMayBeAsked) {
+  using enum ErrorCode;
+  EXPECT_EQ(Listed({}, {}, {}), "one");
+  EXPECT_EQ(Listed(kNotFound, {}, {}), "two");
+  EXPECT_EQ(Listed(kPermission, {}, {}), "two");
+  EXPECT_EQ(Listed(kUnsupported, kPermission, {}), "three");
+  EXPECT_EQ(Listed(kNotFound, kIo, {}), "two fails") << "it is there, and may work again";
+}
+
+TEST(FirstSource, TellsOfTheFirstThatIsThereIfNoneMayBeAsked) {
+  using enum ErrorCode;
+  EXPECT_EQ(Listed(kNotFound, kPermission, kNotFound), "two fails");
+  EXPECT_EQ(Listed(kPermission, kPermission, kPermission), "one fails");
+  EXPECT_EQ(Listed(kPermission, kNotFound, kUnsupported), "one fails");
+  EXPECT_EQ(Listed(kNotFound, kUnsupported, kNotFound), "one fails");
+}
+
+}  // namespace
+}  // namespace pyrometer
