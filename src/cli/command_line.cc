@@ -152,8 +152,14 @@ void Grammar::AddTargets() {
       ->type_name("PATH")
       ->group(kTargets);
   AddValue(*record_, "--container", to.containers,
-           "Everything in this container: its id, or the first 12 or more digits of it")
-      ->type_name("ID")
+           "Everything in this container: its id, the first 12 or more digits of it, or its name")
+      ->type_name("ID|NAME")
+      ->group(kTargets);
+  AddValue(*record_, "--pod", to.pods, "Everything in this pod")
+      ->type_name("NAME")
+      ->group(kTargets);
+  AddValue(*record_, "--namespace", to.namespaces, "Everything in the pods of this namespace")
+      ->type_name("NAME")
       ->group(kTargets);
 }
 

@@ -20,6 +20,11 @@ Which processes:
   Without a target: every process of the machine, and the kernel. With several targets, whatever
   matches any of them is sampled. A COMMAND is recorded with all its descendants; it cannot be
   combined with other targets. It begins at the first word that is not an option, or after --.
+  --pod, --namespace and --container NAME narrow each other: what matches one of each is sampled,
+  and so are containers that begin while it records (within 2 s). For names the container runtime
+  is asked: by CRI at CONTAINER_RUNTIME_ENDPOINT, or where runtimes usually listen; where there is
+  none, Docker or podman, at DOCKER_HOST or likewise. Samples of containers have the labels
+  namespace, pod, container and service_name in pprof, or else container_id.
 
 When it ends:
   After --duration, at Ctrl-C (or SIGTERM), when the COMMAND ends, or when all processes given by
@@ -55,6 +60,7 @@ Examples:
   pyrometer record -p 4711,4712 -F 499 -d 10s -o db.html
   pyrometer record --comm nginx --comm php-fpm -d 30s -o web.folded
   pyrometer record --container 3f4c5d6e7f80 --label service=checkout -d 30s -o checkout.pb.gz
+  pyrometer record --namespace shop --pod web-0 -d 30s -o web.html
   pyrometer record --cgroup system.slice/postgresql.service -d 30s -o pg.html
   pyrometer record -o sort.html -- sort -R /usr/share/dict/words
   pyrometer record -d 10s --format folded | flamegraph.pl > cpu.svg)";

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "config/container_id.h"
 #include "config/duration.h"
@@ -41,6 +42,35 @@ Result<StatsFormat> ParseStatsFormat(std::string_view text) {
   return Fail(ErrorCode::kInvalid, "'{}' is not a format of --stats; choose text or json", text);
 }
 
+Result<void> AddNames(const char* option, const std::vector<std::string>& names,
+                      std::vector<std::string>& to) {
+  for (const std::string& name : names) {
+    if (!IsContainerName(name)) {
+      return Fail(ErrorCode::kInvalid, "'{}' cannot be the name given to {}", Printable(name),
+                  option);
+    }
+    AddOnce(to, name);
+  }
+  return {};
+}
+
+// What looks like an id is one: no runtime is asked for it.
+Result<void> SetContainers(const RecordOptions& options, RecordConfig& config) {
+  ContainerNames& names = config.container_names;
+  for (const std::string& text : options.containers) {
+    Result<std::string> id = ParseContainerId(text);
+    if (id) {
+      AddOnce(config.containers, *std::move(id));
+    } else if (IsContainerName(text)) {
+      AddOnce(names.containers, text);
+    } else {
+      return std::move(id).error();
+    }
+  }
+  RETURN_IF_ERROR(AddNames("--pod", options.pods, names.pods));
+  return AddNames("--namespace", options.namespaces, names.namespaces);
+}
+
 Result<void> SetTargets(const RecordOptions& options, RecordConfig& config) {
   for (const std::string& list : options.pids) {
     for (const std::string_view text : Split(list, ',')) {
@@ -56,21 +86,19 @@ Result<void> SetTargets(const RecordOptions& options, RecordConfig& config) {
     if (cgroup.empty()) return Fail(ErrorCode::kInvalid, "the path given to --cgroup is empty");
     AddOnce(config.cgroups, cgroup);
   }
-  for (const std::string& text : options.containers) {
-    ASSIGN_OR_RETURN(std::string id, ParseContainerId(text));
-    AddOnce(config.containers, std::move(id));
-  }
-  return {};
+  return SetContainers(options, config);
 }
 
 Result<void> CheckTargets(const RecordConfig& config) {
   const bool has_targets = !config.pids.empty() || !config.comms.empty() ||
-                           !config.cgroups.empty() || !config.containers.empty();
+                           !config.cgroups.empty() || !config.containers.empty() ||
+                           !config.container_names.empty();
   if (config.command.empty() || !has_targets) return {};
-  return Fail(ErrorCode::kInvalid,
-              "a command ('{}') cannot be combined with --pid, --comm, --cgroup or --container; "
-              "record one or the other",
-              config.command.front());
+  return Fail(
+      ErrorCode::kInvalid,
+      "a command ('{}') cannot be combined with --pid, --comm, --cgroup, --container, --pod "
+      "or --namespace; record one or the other",
+      config.command.front());
 }
 
 }  // namespace

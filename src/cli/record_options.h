@@ -16,6 +16,8 @@ struct RecordOptions {
   std::vector<std::string> comms;
   std::vector<std::string> cgroups;
   std::vector<std::string> containers;
+  std::vector<std::string> pods;
+  std::vector<std::string> namespaces;
   std::optional<std::string> duration;
   std::optional<std::string> frequency;
   std::optional<std::string> unwind_memory;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kLongestContainerId = 64;
 constexpr size_t kEcsTaskDigits = 32;
+constexpr size_t kLongestName = 253;
 
 bool IsLowerHex(std::string_view text) {
   return std::ranges::all_of(
@@ -35,11 +36,17 @@ Result<std::string> ParseContainerId(std::string_view text) {
       id.size() >= kShortestContainerId && id.size() <= kLongestContainerId && IsLowerHex(id);
   if (!is_hex && !IsEcsId(id)) {
     return Fail(ErrorCode::kInvalid,
-                "'{}' is not a container id; give its {} hex digits, or at least the first {} "
-                "(only the runtime knows names: docker inspect -f '{{{{.Id}}}}' NAME)",
+                "'{}' is no container's id or name; give the {} hex digits of its id, at least "
+                "the first {} of them, or its name",
                 text, kLongestContainerId, kShortestContainerId);
   }
   return std::string(id);
+}
+
+bool IsContainerName(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestName && std::ranges::all_of(text, [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
 }
 
 }  // namespace pyrometer

@@ -16,4 +16,8 @@ inline constexpr size_t kShortestContainerId = 12;
 // is removed. Errors: kInvalid.
 Result<std::string> ParseContainerId(std::string_view text);
 
+// Whether a container, pod or namespace may be called so: letters, digits, '.', '_' and '-', at
+// most 253 of them, as Kubernetes (RFC 1123) and Docker have it.
+bool IsContainerName(std::string_view text);
+
 }  // namespace pyrometer

@@ -21,6 +21,16 @@ struct OutputFile {
   OutputFormat format = OutputFormat::kPprof;
 };
 
+// Containers by what Kubernetes, or else their runtime, calls them: those that match one of each
+// list that is not empty.
+struct ContainerNames {
+  std::vector<std::string> containers{};
+  std::vector<std::string> pods{};
+  std::vector<std::string> namespaces{};
+
+  bool empty() const { return containers.empty() && pods.empty() && namespaces.empty(); }
+};
+
 // What to record; made by src/cli from the command line of `pyrometer record`.
 struct RecordConfig {
   // Targets: samples are taken of what matches any. Without targets and command: the whole machine.
@@ -28,6 +38,7 @@ struct RecordConfig {
   std::vector<std::string> comms;    // process or thread names
   std::vector<std::string> cgroups;  // paths, absolute or below the cgroup mount; with descendants
   std::vector<std::string> containers;  // ids or unique prefixes of at least 12 hex digits
+  ContainerNames container_names;       // also those that start later
 
   // The recording ends after this, or at Ctrl-C or the command's end. Nothing: no limit.
   std::optional<std::chrono::nanoseconds> duration;

@@ -177,4 +177,33 @@ Result<CgroupTarget> FindContainer(const Procfs& procfs, const std::string& id) 
               id, Places(mounts));
 }
 
+Result<std::map<std::string, CgroupTarget>> ListContainerCgroups(const Procfs& procfs) {
+  ASSIGN_OR_RETURN(const std::vector<CgroupMount> mounts, ReadCgroupMounts(procfs));
+  std::map<std::string, CgroupTarget> targets;
+  for (const CgroupMount& mount : mounts) {
+    for (const auto& [id, path] : CollectContainers(mount.path, "", mounts)) {
+      // One that has just ended, or whose hierarchy the kernel side cannot query, is no target.
+      Result<CgroupTarget> target = TargetAt(path, mount);
+      if (target) targets.emplace(id, *std::move(target));
+    }
+    if (!targets.empty()) break;
+  }
+  return targets;
+}
+
+std::optional<CgroupTarget> PodCgroupOf(const CgroupTarget& container, std::string_view pod_uid) {
+  if (pod_uid.empty()) return std::nullopt;
+  const fs::path parent = fs::path(container.path).parent_path();
+  // "kubepods-burstable-pod<uid>.slice" with '_' for '-' by systemd's driver, else "pod<uid>".
+  std::string name = parent.filename().string();
+  std::ranges::replace(name, '_', '-');
+  if (name.find("pod" + std::string(pod_uid)) == std::string::npos) return std::nullopt;
+  struct stat status {};
+  if (::stat(parent.c_str(), &status) != 0) return std::nullopt;
+  CgroupTarget pod = container;
+  pod.path = parent.string();
+  pod.id = status.st_ino;
+  return pod;
+}
+
 }  // namespace pyrometer

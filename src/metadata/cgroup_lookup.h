@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +32,14 @@ Result<CgroupTarget> FindCgroup(const Procfs& procfs, const std::string& path);
 // The outermost cgroup of the container with this id, or prefix of an id. Errors: kNotFound;
 // kInvalid for a prefix that several containers share; kUnsupported as above.
 Result<CgroupTarget> FindContainer(const Procfs& procfs, const std::string& id);
+
+// The outermost cgroups of all containers, by container id, in the first hierarchy that has any and
+// can be used as a filter. Errors: if the mounts cannot be read.
+Result<std::map<std::string, CgroupTarget>> ListContainerCgroups(const Procfs& procfs);
+
+// The cgroup of the pod with this UID, if it is the one right above `container`: containers of the
+// pod that start later lie below it as well. Nothing if the pod has no cgroup there.
+std::optional<CgroupTarget> PodCgroupOf(const CgroupTarget& container, std::string_view pod_uid);
 
 // The container id in the last component of a cgroup path, as any runtime writes it:
 // "docker-<id>.scope", "cri-containerd-<id>.scope", "<id>", "x.slice:cri-containerd:<id>"; "" if

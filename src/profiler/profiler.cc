@@ -137,6 +137,12 @@ void Profiler::ForgetWantedPid(Pid pid) {
   Do([&] { machine_.windows.ForgetWantedPid(pid); });
 }
 
+Result<void> Profiler::WantCgroup(uint64_t cgroup) {
+  Result<void> wanted;
+  Do([&] { wanted = machine_.windows.WantCgroup(cgroup); });
+  return wanted;
+}
+
 void Profiler::RunSampling(const std::stop_token& stop) {
   ::pthread_setname_np(::pthread_self(), "sampling");
   std::unique_lock lock(mutex_);

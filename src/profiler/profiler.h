@@ -132,6 +132,8 @@ class Profiler {
   // About the pids in the filter; see WindowSource.
   bool AnyWantedPid();
   void ForgetWantedPid(Pid pid);
+  // Samples this cgroup as well, where the filter has others; see WindowSource.
+  Result<void> WantCgroup(uint64_t cgroup);
 
   // Gives up what is kept only because making it again takes time: unwind tables and symbol tables
   // that the kernel side or a window does not use now.

@@ -39,6 +39,8 @@ Result<void> CheckPid(const Procfs& procfs, Pid pid) {
   return {};
 }
 
+}  // namespace
+
 Result<void> AddCgroup(const CgroupTarget& cgroup, SampleFilter& filter) {
   const std::string_view controller =
       cgroup.v2 ? std::string_view() : Split(cgroup.controller, ',').front();
@@ -58,15 +60,14 @@ Result<void> AddCgroup(const CgroupTarget& cgroup, SampleFilter& filter) {
   return {};
 }
 
-}  // namespace
-
 bool IsAlive(const Procfs& procfs, Pid pid) {
   const Result<std::string> state = StatusField(procfs, pid, "State");
   if (!state) return state.error().code() != ErrorCode::kNotFound;
   return !state->starts_with('Z') && !state->starts_with('X');
 }
 
-Result<SampleFilter> FindTargets(const Procfs& procfs, const RecordConfig& config) {
+Result<SampleFilter> FindTargets(const Procfs& procfs, const RecordConfig& config,
+                                 std::span<const CgroupTarget> named) {
   RETURN_IF_ERROR(CheckPidNamespace(procfs));
   SampleFilter filter;
   for (const Pid pid : config.pids) {
@@ -82,6 +83,7 @@ Result<SampleFilter> FindTargets(const Procfs& procfs, const RecordConfig& confi
     ASSIGN_OR_RETURN(const CgroupTarget cgroup, FindContainer(procfs, id));
     RETURN_IF_ERROR(AddCgroup(cgroup, filter));
   }
+  for (const CgroupTarget& cgroup : named) RETURN_IF_ERROR(AddCgroup(cgroup, filter));
   return filter;
 }
 

@@ -14,10 +14,14 @@
 #include "base/file.h"
 #include "base/file_process.h"
 #include "base/stop_signals.h"
+#include "config/environment.h"
 #include "profile/profile_builder.h"
 #include "profiler/profiler.h"
 #include "record/accounting_line.h"
 #include "record/child_command.h"
+#include "record/container_follower.h"
+#include "record/container_naming.h"
+#include "record/container_runtime.h"
 #include "record/outputs.h"
 #include "record/progress_line.h"
 #include "record/record_target.h"
@@ -35,6 +39,12 @@ constexpr std::chrono::seconds kWindow{5};
 constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(250);
 // How long after the last tick unwinding and naming may take; the rest goes into the profile as is.
 constexpr std::chrono::seconds kTimeToFinish{10};
+// How long after that names of containers that have just begun are waited for.
+constexpr std::chrono::seconds kTimeToNameContainers{2};
+
+std::unique_ptr<ContainerSource> Containers() {
+  return LocalContainerRuntime(ProcessEnvironment());
+}
 
 // Adds the windows up to one profile.
 class ProfileAdder : public WindowConsumer {
@@ -62,7 +72,8 @@ class ProfileAdder : public WindowConsumer {
 struct Recorded {
   Profile profile;
   ProfilerStats stats;
-  bool complete = true;  // all was unwound and named in time
+  bool complete = true;              // all was unwound and named in time
+  std::optional<Error> following{};  // of containers by name, which failed
 };
 
 // From the first tick to the last: what begins a recording, and what ends it.
@@ -80,15 +91,22 @@ class Recording {
  private:
   explicit Recording(const RecordConfig& config) : config_(config), adder_(config) {}
 
+  Result<SampleFilter> FindFilter(const Procfs& procfs);
+  void FollowContainers();
   void Wait(const StopSignals& signals, const std::optional<ChildCommand>& command);
   std::optional<std::chrono::nanoseconds> TimeLeft() const;
 
   const RecordConfig& config_;
-  ProfileAdder adder_;  // outlives the profiler, which it is attached to
+  // These outlive the profiler, which uses them.
+  ProfileAdder adder_;
+  ContainerNaming naming_{Containers};
   std::unique_ptr<Profiler> profiler_;
+  SampleFilter filter_;
+  std::unique_ptr<ContainerFollower> follower_;  // null: nobody is to be followed by name
   bool only_pids_ = false;
   bool interrupted_ = false;  // by a signal
   bool complete_ = true;      // all was unwound and named in time
+  std::optional<Error> following_;
   Clock::time_point started_;
 };
 
@@ -96,19 +114,20 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
                                                       std::optional<ChildCommand>& command) {
   const Procfs procfs;
   RETURN_IF_ERROR(CheckSampleRate(procfs, config.frequency));
-  ASSIGN_OR_RETURN(SampleFilter filter, FindTargets(procfs, config));
+  // While there is one thread.
+  ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
   std::unique_ptr<Recording> recording(new Recording(config));
+  ASSIGN_OR_RETURN(SampleFilter filter, recording->FindFilter(procfs));
   recording->only_pids_ =
       !filter.pids.empty() && filter.comms.empty() && filter.cgroups.empty() && !command;
   if (command) filter.pids.push_back(command->pid());
-  // While there is one thread.
-  ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
   ASSIGN_OR_RETURN(recording->profiler_, Profiler::Open({.procfs = procfs,
                                                          .frequency = config.frequency,
                                                          .kernel_stacks = config.kernel_stacks,
                                                          .filter = std::move(filter),
                                                          .table_budget = config.unwind_memory,
                                                          .longest_window = kWindow,
+                                                         .observer = &recording->naming_,
                                                          .files = std::move(files)}));
   for (const Pid pid : config.pids) {
     // Gone between the check and the moment from which exits are seen.
@@ -118,11 +137,33 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
   return recording;
 }
 
+Result<SampleFilter> Recording::FindFilter(const Procfs& procfs) {
+  std::vector<CgroupTarget> named;
+  if (!config_.container_names.empty()) {
+    follower_ = std::make_unique<ContainerFollower>(procfs, config_.container_names, Containers());
+    ASSIGN_OR_RETURN(named, follower_->Find());
+  }
+  ASSIGN_OR_RETURN(filter_, FindTargets(procfs, config_, named));
+  return filter_;
+}
+
+// Of cgroups of another hierarchy the kernel side would take the wrong ones.
+void Recording::FollowContainers() {
+  if (follower_ == nullptr) return;
+  follower_->Start([this](const CgroupTarget& cgroup) -> Result<void> {
+    SampleFilter same = filter_;
+    RETURN_IF_ERROR(AddCgroup(cgroup, same));
+    return profiler_->WantCgroup(cgroup.id);
+  });
+}
+
 Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildCommand>& command) {
   started_ = Clock::now();
   RETURN_IF_ERROR(profiler_->Start());
   if (command) RETURN_IF_ERROR(command->Release());
+  FollowContainers();
   Wait(signals, command);
+  if (follower_ != nullptr) following_ = follower_->End();
   // A signal that ends the recording ends the command; from a terminal it got the same signal.
   if (interrupted_ && command) command->Terminate();
   if (interrupted_) signals.Take();
@@ -161,7 +202,12 @@ Recorded Recording::Finish() && {
   const ProfilerStats stats = profiler_->stats();
   profiler_.reset();  // and with it the thread on which windows are added up
   const bool complete = complete_ && stats.cold.given_up == 0;
-  return {.profile = std::move(adder_).Finish(), .stats = stats, .complete = complete};
+  Profile profile = std::move(adder_).Finish();
+  naming_.Name(profile, kTimeToNameContainers);
+  return {.profile = std::move(profile),
+          .stats = stats,
+          .complete = complete,
+          .following = std::move(following_)};
 }
 
 // Explains disappointing numbers in the accounting line.
@@ -182,11 +228,16 @@ Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signa
   ASSIGN_OR_RETURN(Outputs outputs, Outputs::Open(config.outputs));
   ASSIGN_OR_RETURN(std::unique_ptr<Recording> recording, Recording::Prepare(config, command));
   RETURN_IF_ERROR(recording->Run(signals, command));
-  const auto [profile, stats, complete] = std::move(*recording).Finish();
+  const auto [profile, stats, complete, following] = std::move(*recording).Finish();
   Result<void> written = outputs.Write(profile);
   WriteMessage(STDERR_FILENO, AccountingLine(profile) + "\n");
   if (config.stats) WriteMessage(STDERR_FILENO, StatsReport(stats, *config.stats));
   PrintNotes(profile.accounting, stats.sampler.missed_children);
+  if (following) {
+    WriteMessage(STDERR_FILENO,
+                 fmt::format("pyrometer: containers that began later may be missing: {}\n",
+                             following->message()));
+  }
   if (!complete) {
     WriteMessage(STDERR_FILENO,
                  fmt::format("pyrometer: not everything could be unwound and named within {} s of "

@@ -66,6 +66,10 @@ class WindowSource {
   // For a pid that turns out to have exited already.
   virtual void ForgetWantedPid(Pid pid) = 0;
 
+  // Adds a cgroup of the same hierarchy to a filter that has cgroups; others stay as they are.
+  // Errors: kExhausted.
+  virtual Result<void> WantCgroup(uint64_t cgroup) = 0;
+
   // Since Start. Any thread.
   virtual Accounting accounting() const = 0;
 };

@@ -144,6 +144,14 @@ bool FilterGenerations::AnyWantedPid() const {
   return bpf_map_get_next_key(bpf_map__fd(skeleton_.maps.wanted_pids), nullptr, &first) == 0;
 }
 
+Result<void> FilterGenerations::WantCgroup(uint64_t cgroup) {
+  if (current_.has_cgroups()) RETURN_IF_ERROR(cgroups_.Add(&cgroup, current_.number));
+  if (prepared_ && prepared_->has_cgroups()) {
+    RETURN_IF_ERROR(cgroups_.Add(&cgroup, prepared_->number));
+  }
+  return {};
+}
+
 void FilterGenerations::ForgetPid(Pid pid) {
   const uint32_t key = pid.value();
   bpf_map_delete_elem(bpf_map__fd(skeleton_.maps.wanted_pids), &key);

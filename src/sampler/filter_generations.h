@@ -43,12 +43,17 @@ class FilterGenerations {
   bool AnyWantedPid() const;
   void ForgetPid(Pid pid);
 
+  // Adds a cgroup of the same hierarchy to the filter in force, and to a prepared one, if these
+  // have cgroups. Errors: kExhausted.
+  Result<void> WantCgroup(uint64_t cgroup);
+
  private:
   struct Generation {
     uint32_t number = 0;
     uint32_t flags = 0;  // PYRO_ACTIVE_PIDS, ...
     uint32_t Bits() const { return number << PYRO_ACTIVE_GENERATION_SHIFT | flags; }
     bool has_pids() const { return (flags & PYRO_ACTIVE_PIDS) != 0; }
+    bool has_cgroups() const { return (flags & PYRO_ACTIVE_CGROUPS) != 0; }
   };
 
   Result<void> WaitAndSweep();

@@ -59,6 +59,7 @@ class SampleWindows : public WindowSource {
   void Allow(uint64_t cgroup) override { denied_.Allow(cgroup); }
   bool AnyWantedPid() const override { return filters_.AnyWantedPid(); }
   void ForgetWantedPid(Pid pid) override { filters_.ForgetPid(pid); }
+  Result<void> WantCgroup(uint64_t cgroup) override { return filters_.WantCgroup(cgroup); }
   Accounting accounting() const override;
 
   // The CPU time that ticks have taken.

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import threading
+import unittest.mock
 
 import pprof_reader
 import pyrometer_harness as harness
@@ -286,6 +287,75 @@ class Containers(ContainersTestCase):
         self.assertGreater(count_where(samples, lambda s: True), 50)
         self.assertEqual({sample.comm for sample in samples}, {"own"})
         self.assertEqual({sample.labels["namespace"] for sample in samples}, {"shop"})
+
+
+class RecordByName(ContainersTestCase):
+    def setUp(self):
+        super().setUp()
+        endpoint = {"CONTAINER_RUNTIME_ENDPOINT": "unix://" + self.runtime.socket}
+        self.enterContext(unittest.mock.patch.dict(os.environ, endpoint))
+
+    def work_in(self, containers, seconds=0.3):
+        for container in containers:
+            self.await_work(container, seconds)
+
+    def test_samples_are_of_what_has_these_names_and_say_so(self):
+        web, database = self.pod("web-0", "shop"), self.pod("db-0", "shop", handler="own-cgroups")
+        running = {name: self.start(pod, name, "0") for name, pod in (
+            ("own", web), ("label", web), ("before", database), ("annotation", self.pod("web-0", "test")))}  # fmt: skip
+        for options, expected in (
+            (["--pod", "web-0"], {"own", "label", "annotation"}),
+            (["--pod", "web-0", "--namespace", "shop"], {"own", "label"}),
+            (["--namespace", "shop", "--container", "own-c", "--container", "before-c"], {"own", "before"}),
+            (["--container", running["label"][:12], "--pod", "db-0"], {"label", "before"}),
+        ):
+            with self.subTest(options):
+                recorder = self.start_recording(*options)
+                self.work_in(running[name] for name in expected)
+                recording = recorder.interrupt().finish()
+                self.assertEqual({sample.comm for sample in recording.samples}, expected)
+                for sample in recording.samples:
+                    pod, namespace = {"before": ("db-0", "shop"), "annotation": ("web-0", "test")}.get(
+                        sample.comm, ("web-0", "shop"))  # fmt: skip
+                    found = {name: sample.labels.get(name) for name in ("pod", "namespace", "container")}
+                    self.assertEqual(found, {"pod": pod, "namespace": namespace,
+                                             "container": sample.comm + "-c"})  # fmt: skip
+
+    def test_containers_that_begin_later_belong_to_it(self):
+        web = self.pod("web-0", "shop")
+        first = self.start(web, "own", "0")
+        recorder = self.start_recording("--namespace", "shop")
+        # At once, since it begins below the cgroup of its pod: it is gone after 0.3 s.
+        self.await_exit(self.start(web, "brief", "300"))
+        new = self.start(self.pod("web-1", "shop"), "label", "0")
+        other = self.start(self.pod("web-0", "test"), "annotation", "0")
+        self.work_in([first, new, other], seconds=3)
+        recording = recorder.interrupt().finish()
+        comms = {sample.comm for sample in recording.samples}
+        self.assertLessEqual({"own", "brief", "label"}, comms)
+        self.assertNotIn("annotation", comms)
+        self.assertGreater(count_where(recording.of_comm("brief"), lambda s: s.calls("short_work")), 150)
+        self.assertGreater(count_where(recording.of_comm("label"), lambda s: True), 300)
+        self.assertEqual({sample.labels["pod"] for sample in recording.of_comm("label")}, {"web-1"})
+
+    def test_a_name_that_nothing_has_is_refused_with_what_there_is(self):
+        self.start(self.pod("web-0", "shop"), "own", "0")
+        result = harness.refused("record", "--pod", "web-1", "--duration", "1s")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("--pod web-1: no such container runs on this machine; did you mean 'web-0'?", result.stderr)
+        with unittest.mock.patch.dict(os.environ, CONTAINER_RUNTIME_ENDPOINT="/nowhere", DOCKER_HOST="/nowhere"):
+            result = harness.refused("record", "--pod", "web-0", "--duration", "1s")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("asking for containers by name: ", result.stderr)
+
+    def test_a_recording_of_everything_names_containers(self):
+        container = self.start(self.pod("web-0", "shop"), "own", "0")
+        recorder = self.start_recording()
+        self.work_in([container])
+        recording = recorder.interrupt().finish()
+        self.assertEqual({sample.labels.get("pod") for sample in recording.of_comm("own")}, {"web-0"})
+        others = [sample for sample in recording.samples if sample.comm.startswith("pyrometer")]
+        self.assertFalse([sample for sample in others if "pod" in sample.labels])
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
   EXPECT_THAT(config.comms, ElementsAre("nginx"));
   EXPECT_THAT(config.cgroups, ElementsAre("/a"));
   EXPECT_THAT(config.containers, ElementsAre("0123456789ab"));
+  EXPECT_TRUE(config.container_names.empty());
   EXPECT_THAT(config.pids, ElementsAre(Pid(7)));
   EXPECT_EQ(config.duration, std::chrono::seconds(90));
   EXPECT_EQ(config.frequency.value, 499U);
@@ -62,6 +63,16 @@ TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
   EXPECT_THAT(config.labels, ElementsAre(std::pair<std::string, std::string>("service", "x")));
   EXPECT_FALSE(config.kernel_stacks);
   EXPECT_TRUE(config.quiet);
+}
+
+TEST(ParseCommandLine, TellsNamesOfContainersFromIds) {
+  const RecordConfig config =
+      ParseRecord({"--container", "web", "--container", "docker://0123456789ab", "--container",
+                   "web", "--pod", "web-0", "--namespace", "shop", "--pod", "web-1"});
+  EXPECT_THAT(config.containers, ElementsAre("0123456789ab"));
+  EXPECT_THAT(config.container_names.containers, ElementsAre("web"));
+  EXPECT_THAT(config.container_names.pods, ElementsAre("web-0", "web-1"));
+  EXPECT_THAT(config.container_names.namespaces, ElementsAre("shop"));
 }
 
 TEST(ParseCommandLine, ReadsShortOptions) {
@@ -157,7 +168,10 @@ TEST(ParseCommandLine, RefusesWrongUsageInOneLine) {
       {{"record", "--pid", ""}, "'' is not a process id"},
       {{"record", "--comm", ""}, "--comm is empty"},
       {{"record", "--cgroup", ""}, "--cgroup is empty"},
-      {{"record", "--container", "my-nginx"}, "'my-nginx' is not a container id"},
+      {{"record", "--container", "my nginx"}, "'my nginx' is no container's id or name"},
+      {{"record", "--container", "docker://my-nginx"}, "is no container's id or name"},
+      {{"record", "--pod", "a/b"}, "'a/b' cannot be the name given to --pod"},
+      {{"record", "--namespace", ""}, "'' cannot be the name given to --namespace"},
       {{"record", "--frequency", "0"}, "1 to 10000"},
       {{"record", "--frequency", "100000"}, "1 to 10000"},
       {{"record", "--frequency", "fast"}, "1 to 10000"},
@@ -176,6 +190,7 @@ TEST(ParseCommandLine, RefusesWrongUsageInOneLine) {
       {{"record", "--comm", "x", "y"}, "cannot be combined with"},
       {{"record", "--cgroup", "/x", "--", "y"}, "cannot be combined with"},
       {{"record", "--container", "0123456789ab", "--", "y"}, "cannot be combined with"},
+      {{"record", "--pod", "web", "--", "y"}, "cannot be combined with"},
   };
   for (const auto& [words, reason] : cases) {
     const Result<ParsedCommand> parsed = Parse(words);

@@ -217,5 +217,36 @@ TEST(CgroupLookupLive, GivesTheIdThatTheKernelUses) {
   }
 }
 
+TEST_F(CgroupLookup, ListsContainersOfTheFirstHierarchyThatHasAny) {
+  Cgroup("cpu/kubepods/" + kIdA + "/init.scope");
+  Cgroup("cpu/kubepods/" + kIdB);
+  Cgroup("blkio/docker/" + kEcsId);
+  const auto cgroups = ListContainerCgroups(tree_.AsProcfs());
+  ASSERT_TRUE(cgroups.has_value());
+  ASSERT_EQ(cgroups->size(), 2U);
+  EXPECT_EQ(cgroups->at(kIdA).path, Mount("cpu/kubepods/" + kIdA));
+  EXPECT_EQ(cgroups->at(kIdB).controller, "cpu");
+}
+
+TEST_F(CgroupLookup, ListsNoContainersOfAHierarchyThatCannotBeUsed) {
+  Cgroup("systemd/docker/" + kIdA);
+  EXPECT_TRUE(ListContainerCgroups(tree_.AsProcfs())->empty());
+}
+
+TEST_F(CgroupLookup, KnowsThePodsCgroupByItsUid) {
+  const std::string uid = "0b59-ab";
+  const auto pod_of = [&](const std::string& container) {
+    Cgroup("unified/" + container);
+    const auto pod = PodCgroupOf(*Find(container), uid);
+    return pod ? pod->path.substr(Mount("unified/").size()) : "";
+  };
+  EXPECT_EQ(pod_of("kubepods/burstable/pod0b59-ab/" + kIdA), "kubepods/burstable/pod0b59-ab");
+  EXPECT_EQ(pod_of("kubepods-pod0b59_ab.slice/cri-containerd-" + kIdA + ".scope"),
+            "kubepods-pod0b59_ab.slice");
+  EXPECT_EQ(pod_of("kubepods/pod0b59/" + kIdA), "") << "another pod's";
+  EXPECT_EQ(pod_of("pod0b59-ab/nested/" + kIdA), "") << "not right above";
+  EXPECT_FALSE(PodCgroupOf(*Find("kubepods/pod0b59/" + kIdA), ""));
+}
+
 }  // namespace
 }  // namespace pyrometer

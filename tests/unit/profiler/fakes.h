@@ -122,6 +122,7 @@ class FakeWindows : public WindowSource {
   void Allow(uint64_t cgroup) override { std::erase(denied, cgroup); }
   bool AnyWantedPid() const override { return true; }
   void ForgetWantedPid(Pid /*pid*/) override {}
+  Result<void> WantCgroup(uint64_t /*cgroup*/) override { return {}; }
   Accounting accounting() const override {
     const std::lock_guard lock(mutex_);
     Accounting all;
