@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/file_process.h"
+#include "base/pid_namespace.h"
 #include "base/stop_signals.h"
 #include "config/environment.h"
 #include "profile/profile_builder.h"
@@ -114,6 +115,8 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
                                                       std::optional<ChildCommand>& command) {
   const Procfs procfs;
   RETURN_IF_ERROR(CheckSampleRate(procfs, config.frequency));
+  // First: where this fails a process may have neither threads nor children.
+  RETURN_IF_ERROR(CheckPidNamespace(procfs));
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
   std::unique_ptr<Recording> recording(new Recording(config));
