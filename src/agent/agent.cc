@@ -22,6 +22,7 @@
 #include "agent/label_rules.h"
 #include "agent/local_view.h"
 #include "agent/privileges.h"
+#include "agent/process_explainer.h"
 #include "agent/process_labels.h"
 #include "agent/recent_windows.h"
 #include "agent/service_manager.h"
@@ -132,6 +133,7 @@ class Agent {
   std::unique_ptr<Guest> guest_;
   std::unique_ptr<Profiler> profiler_;
   ConsumerId consumer_ = 0;
+  std::unique_ptr<ProcessExplainer> explainer_;
   std::unique_ptr<LocalView> view_;
   std::unique_ptr<HttpServer> server_;
   Targets targets_;
@@ -199,6 +201,8 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
   ASSIGN_OR_RETURN(Destinations::Plan sinks,
                    agent->destinations_->Prepare(wanted.sinks, DeliveryOf(wanted)));
   agent->destinations_->Apply(std::move(sinks));
+  agent->explainer_ = std::make_unique<ProcessExplainer>(agent->procfs_, agent->containers_.get(),
+                                                         agent->environments_.get());
   agent->view_ =
       std::make_unique<LocalView>(LocalView::Parts{.profiler = *agent->profiler_,
                                                    .shipper = *agent->shipper_,
@@ -208,6 +212,7 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
                                                    .labels = *agent->labels_,
                                                    .containers = agent->containers_.get(),
                                                    .environments = agent->environments_.get(),
+                                                   .explainer = *agent->explainer_,
                                                    .clock = agent->clock_},
                                   LocalView::Facts{});
   agent->PublishFacts();

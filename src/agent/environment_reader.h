@@ -57,10 +57,13 @@ class EnvironmentReader {
 
   void Want(const ProcessKey& process, LabelSet labels);
 
+  // What its environment names now; nothing: it was not read in time. Not counted.
+  using Answer = std::optional<Result<std::string>>;
+  Answer Ask(const ProcessKey& process);
+
   Counters counters() const;
 
  private:
-  using Answer = std::optional<Result<std::string>>;  // nothing: not in time
   struct Wanted {
     MonotonicTime due;
     ProcessKey process;
@@ -70,7 +73,6 @@ class EnvironmentReader {
   void Run(const Tell& tell);
   // Waits until the first is due. False: stopping.
   bool AwaitNext(Wanted& next);
-  Answer Ask(const ProcessKey& process);
   void Count(const Answer& answer);
 
   const Procfs procfs_;

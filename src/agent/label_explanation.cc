@@ -21,7 +21,6 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "export/grpc_client.h"
-#include "metadata/otel_environment.h"
 #include "metadata/relabel.h"
 #include "process/process_directory.h"
 
@@ -90,13 +89,7 @@ struct KnownProcess {
   Labels labels;  // before the rules
 };
 
-Labels WithEnvironment(Labels labels, const ProcessDirectory& directory) {
-  const Result<std::string> environment = directory.Environment();
-  return environment ? WithOtelServiceName(std::move(labels), OtelServiceName(*environment))
-                     : std::move(labels);
-}
-
-Result<KnownProcess> LookAt(const Procfs& procfs, const AgentConfig& config, Pid pid) {
+Result<KnownProcess> LookAt(const Procfs& procfs, EnvironmentReader* environments, Pid pid) {
   Result<ProcessDirectory> directory = ProcessDirectory::Open(procfs, pid);
   if (!directory && IsGone(directory.error())) {
     return Fail(ErrorCode::kNotFound, "there is no process {}", pid.value());
@@ -109,7 +102,10 @@ Result<KnownProcess> LookAt(const Procfs& procfs, const AgentConfig& config, Pid
   const SeenProcess seen{
       .key = {pid, stat.start}, .comm = stat.comm, .directory = &*directory, .inherited = nullptr};
   Labels labels = LabelsOf(seen, MetaLabels::kAll);
-  if (config.otel_service_name) labels = WithEnvironment(std::move(labels), *directory);
+  if (environments != nullptr) {
+    const EnvironmentReader::Answer service = environments->Ask(seen.key);
+    if (service && *service) labels = WithOtelServiceName(std::move(labels), **service);
+  }
   return KnownProcess{stat.comm, std::move(labels)};
 }
 
@@ -149,16 +145,16 @@ std::string Told(const Relabeling& rules, const Labels& captured,
 }  // namespace
 
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& config,
-                                  ContainerDirectory* containers, Pid pid) {
+                                  const ExplanationSources& sources, Pid pid) {
   ASSIGN_OR_RETURN(const Relabeling rules, Relabeling::Compile(RulesOf(config)));
-  ASSIGN_OR_RETURN(const KnownProcess process, LookAt(procfs, config, pid));
+  ASSIGN_OR_RETURN(const KnownProcess process, LookAt(procfs, sources.environments, pid));
   std::string text = fmt::format("process {} ({})\n", pid.value(), Printable(process.comm));
   const std::string_view id = ValueIn(process.labels, kMetaContainerId);
   std::shared_ptr<const ContainerMetadata> container;
-  if (!id.empty() && containers == nullptr) {
+  if (!id.empty() && sources.containers == nullptr) {
     text += "its container: nobody is asked for it, since kubernetes.mode is off\n";
   } else if (!id.empty()) {
-    container = AskFor(*containers, id);
+    container = AskFor(*sources.containers, id);
     if (container == nullptr) text += "its container: unknown to those who could be asked\n";
   }
   return text + Told(rules, WithPid(process.labels, pid), container.get(), config);
@@ -172,7 +168,10 @@ Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& opti
   const Clock clock;
   Log log(clock);
   const std::unique_ptr<ContainerDirectory> containers = FollowContainers(config.kubernetes, log);
-  return ExplainLabels(procfs, config, containers.get(), pid);
+  std::optional<EnvironmentReader> environments;
+  if (config.otel_service_name) environments.emplace(procfs);
+  return ExplainLabels(procfs, config, {containers.get(), environments ? &*environments : nullptr},
+                       pid);
 }
 
 }  // namespace pyrometer

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "agent/environment_reader.h"
 #include "base/procfs.h"
 #include "config/agent_options.h"
 #include "metadata/container_directory.h"
@@ -19,8 +20,14 @@ namespace pyrometer {
 // kNotFound if there is no such process; kPermission.
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options, Pid pid);
 
-// The same by a configuration that is read, and what `containers` knows; null: nothing.
+// Who is asked; null: nobody.
+struct ExplanationSources {
+  ContainerDirectory* containers = nullptr;
+  EnvironmentReader* environments = nullptr;
+};
+
+// The same by a configuration that is read.
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& config,
-                                  ContainerDirectory* containers, Pid pid);
+                                  const ExplanationSources& sources, Pid pid);
 
 }  // namespace pyrometer

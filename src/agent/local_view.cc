@@ -22,6 +22,9 @@ namespace {
 // for symbols, and time for a machine that is overloaded.
 constexpr std::chrono::seconds kPatience{60};
 
+// Values of labels to choose from are those of the last windows.
+constexpr std::chrono::minutes kChoices{5};
+
 std::string HostName() {
   utsname names{};
   return ::uname(&names) == 0 ? names.nodename : "";
@@ -168,6 +171,7 @@ AgentStatus LocalView::Status() {
     status.sinks.push_back(StatusOf(sink, now));
   }
   status.cost = CostOf(parts_.guest.status(), known.config.limits);
+  status.choices = parts_.recent.Choices(now - kChoices);
   status.warnings = WhyNotHealthy();
   if (parts_.guest.status().over_cpu) {
     status.warnings.push_back(
@@ -203,9 +207,23 @@ std::vector<std::string> LocalView::WhyNotReady() {
   return reasons;
 }
 
-Result<std::string> LocalView::FlameGraph(std::chrono::seconds span) {
-  const Profile profile = parts_.recent.Since(parts_.clock.WallNow() - span);
-  return EncodeHtml(profile, {.title = "CPU profile", .host = HostName()});
+Result<std::string> LocalView::FlameGraph(const ProfileQuery& query) {
+  RecentWindows::Keep keep;
+  if (!query.Everything()) {
+    keep = [&](const ProfileSample& sample, const Labels& common) {
+      return Matches(query, sample, common);
+    };
+  }
+  const auto recent = parts_.recent.Since(parts_.clock.WallNow() - query.duration, keep);
+  return EncodeHtml(recent.profile, {.title = "CPU profile",
+                                     .host = HostName(),
+                                     .filter = InWords(query),
+                                     .of = recent.samples,
+                                     .lowest = recent.lowest});
+}
+
+Result<std::string> LocalView::Explain(Pid pid) {
+  return parts_.explainer.Explain(facts().config, pid);
 }
 
 Result<std::string> LocalView::CollectProfile(const ProfileQuery& query,

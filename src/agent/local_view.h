@@ -12,6 +12,7 @@
 #include "agent/destinations.h"
 #include "agent/environment_reader.h"
 #include "agent/guest.h"
+#include "agent/process_explainer.h"
 #include "agent/process_labels.h"
 #include "agent/recent_windows.h"
 #include "agent/window_shipper.h"
@@ -35,6 +36,7 @@ class LocalView final : public AgentView {
     ProcessLabels& labels;
     const ContainerDirectory* containers;   // null: none
     const EnvironmentReader* environments;  // null: none
+    ProcessExplainer& explainer;
     const Clock& clock;
   };
   // What the agent's main thread knows, and changes at a reload.
@@ -59,7 +61,8 @@ class LocalView final : public AgentView {
   AgentStatus Status() override;
   std::vector<std::string> WhyNotHealthy() override;
   std::vector<std::string> WhyNotReady() override;
-  Result<std::string> FlameGraph(std::chrono::seconds span) override;
+  Result<std::string> FlameGraph(const ProfileQuery& query) override;
+  Result<std::string> Explain(Pid pid) override;
   Result<std::string> CollectProfile(const ProfileQuery& query,
                                      const std::stop_token& stop) override;
 

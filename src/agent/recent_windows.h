@@ -5,13 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/window_shipper.h"
+#include "pyrometer/labels.h"
 #include "pyrometer/profile.h"
+#include "server/agent_status.h"
 
 namespace pyrometer {
 
@@ -25,9 +28,20 @@ class RecentWindows {
 
   void Add(ShippedWindow window);
 
-  // All samples of the windows that began at or after `since`, as one profile, which may be empty.
-  // Samples that are equal are not added up: that is left to the encoder.
-  Profile Since(std::chrono::system_clock::time_point since) const;
+  // Whether a sample of a profile with these labels is wanted.
+  using Keep = std::function<bool(const ProfileSample& sample, const Labels& common)>;
+  struct Recent {
+    // May be empty. Samples that are equal are not added up: that is left to the encoder.
+    Profile profile;
+    uint64_t samples = 0;  // in all, wanted or not
+    Hertz lowest;          // of the windows' frequencies; Profile::frequency is the last one's
+  };
+
+  // The windows that began at or after `since`. Null keeps all samples.
+  Recent Since(std::chrono::system_clock::time_point since, const Keep& keep = nullptr) const;
+
+  // The labels in which the samples of these windows differ, those of Kubernetes first.
+  std::vector<LabelChoice> Choices(std::chrono::system_clock::time_point since) const;
 
   size_t bytes() const;
 
@@ -38,8 +52,10 @@ class RecentWindows {
   struct Kept {
     ShippedWindow window;
     std::chrono::system_clock::time_point begin;
-    size_t bytes = 0;  // without locations
+    size_t bytes = 0;               // without locations
+    std::vector<uint64_t> samples;  // of each profile
   };
+  std::vector<Kept> WindowsSince(std::chrono::system_clock::time_point since) const;
   // A location counts once, however many windows have it.
   void Count(const std::vector<Profile>& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Uncount(const std::vector<Profile>& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

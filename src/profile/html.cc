@@ -131,6 +131,10 @@ std::string Facts(const Profile& profile, const ShownStacks& shown, const HtmlOp
                 {"cut", CutFacts(profile)},
                 {"processes", ProcessFacts(profile)},
                 {"frames", FrameFacts(shown.frames())}};
+  if (!options.filter.empty()) {
+    facts["filter"] = {{"words", Printable(options.filter)}, {"of", options.of}};
+  }
+  if (options.lowest.value != 0) facts["lowestHertz"] = options.lowest.value;
   if (profile.accounting.Ticks() > 0) facts["accounting"] = AccountingFacts(profile.accounting);
   return facts.dump();
 }

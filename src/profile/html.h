@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "pyrometer/profile.h"
@@ -9,7 +10,10 @@ namespace pyrometer {
 
 struct HtmlOptions {
   std::string title = "CPU profile";
-  std::string host;  // where it was recorded; "": not shown
+  std::string host{};    // where it was recorded; "": not shown
+  std::string filter{};  // which samples these are, in words; "": all
+  uint64_t of = 0;       // of so many samples; with `filter`
+  Hertz lowest{};        // frequency, if it was not always the profile's; 0: it was
 };
 
 // Encodes `profile` as one self-contained page: a flame graph from the root and one from the leaf,

@@ -65,6 +65,22 @@ constexpr std::string_view Name(SinkStatus::State state) {
   return "failing";
 }
 
+// A label of the samples of the last windows, by which they can be chosen.
+struct LabelChoice {
+  struct Value {
+    std::string value;
+    uint64_t samples = 0;
+  };
+
+  std::string name;
+  std::vector<Value> values;  // the most frequent first
+  size_t left_out = 0;        // further values
+
+  // Of so many labels at most, and of each so many values.
+  static constexpr size_t kMostLabels = 8;
+  static constexpr size_t kMostValues = 100;
+};
+
 // What the agent itself costs.
 struct CostStatus {
   double cpu_cores = 0;  // of late: 0.01 is a hundredth of one CPU
@@ -81,6 +97,7 @@ struct AgentStatus {
   SamplingStatus sampling;
   std::vector<SinkStatus> sinks;
   CostStatus cost;
+  std::vector<LabelChoice> choices;
   // What is wrong beyond what the numbers above say, and what to do about it, in plain words.
   std::vector<std::string> warnings;
 };

@@ -26,9 +26,14 @@ class AgentView {
   virtual std::vector<std::string> WhyNotHealthy() = 0;
   // Why it does not deliver what it is for: not sampling, no window finished yet.
   virtual std::vector<std::string> WhyNotReady() = 0;
-  // `record`'s page with the flame graph of the last windows that cover `span`, or of all there
-  // are. Errors: any; the client reads the message.
-  virtual Result<std::string> FlameGraph(std::chrono::seconds span) = 0;
+  // `record`'s page with the flame graph of the last windows that cover `query.duration`, or of all
+  // there are, with the samples that match `query`. Errors: any; the client reads the message.
+  virtual Result<std::string> FlameGraph(const ProfileQuery& query) = 0;
+
+  // Why the samples of a process have their labels, in lines of text: what is known of it, and what
+  // each rule does. Waits some seconds at most. Errors: kNotFound if there is no such process;
+  // kExhausted if too many ask; any other; the client reads the message.
+  virtual Result<std::string> Explain(Pid pid) = 0;
 
   // A profile of the next `query.duration`, which need not be aligned to the agent's windows:
   // gzip-compressed pprof, with the samples that match `query`, its time and its duration. Several

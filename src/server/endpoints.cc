@@ -82,6 +82,7 @@ Reply Endpoints::AnswerAdmitted(const Call& call) {
     return {.body = StatusJson(Status()), .type = "application/json"};
   }
   if (call.path == "/flamegraph") return FlameGraph(call);
+  if (call.path == "/explain") return Explain(call);
   if (call.path == "/metrics") return Metrics();
   if (call.path == "/debug/pprof" || call.path == "/debug/pprof/") {
     return {.body = std::string(kProfileIndex)};
@@ -115,13 +116,13 @@ AgentStatus Endpoints::Status() {
 }
 
 Reply Endpoints::FlameGraph(const Call& call) {
-  const Result<std::chrono::seconds> span = ParseFlameGraphSpan(call.parameters);
-  if (!span) return Refusal(400, span.error().message());
+  const Result<ProfileQuery> query = ParseFlameGraphQuery(call.parameters);
+  if (!query) return Refusal(400, query.error().message());
   // Making one takes a CPU for up to a second, which is not to be multiplied by impatient reloads.
   constexpr uint32_t kAtOnce = 2;
   const Place place(flame_graphs_, kAtOnce);
   if (!place.granted()) return Refusal(503, "Other flame graphs are being made; try again.");
-  Result<std::string> page = agent_.FlameGraph(*span);
+  Result<std::string> page = agent_.FlameGraph(*query);
   if (!page) return Refusal(500, page.error().message());
   // Names of profiled programs are in it, so it is a stranger to the status page, wherever it is
   // opened. What else it may do, its own policy says.
@@ -130,6 +131,22 @@ Reply Endpoints::FlameGraph(const Call& call) {
           .headers = {{"Content-Security-Policy",
                        "sandbox allow-scripts; connect-src 'none'; form-action 'none'; "
                        "frame-ancestors 'self'"}}};
+}
+
+Reply Endpoints::Explain(const Call& call) {
+  const Result<Pid> pid = ParsePid(call.parameters);
+  if (!pid) return Refusal(400, pid.error().message());
+  const Result<std::string> told = agent_.Explain(*pid);
+  if (!told && told.error().code() == ErrorCode::kNotFound) {
+    return Refusal(404, told.error().message());
+  }
+  if (!told && told.error().code() == ErrorCode::kExhausted) {
+    return Refusal(503, told.error().message());
+  }
+  if (!told) return Refusal(500, told.error().message());
+  return {.body = ExplanationPage(*pid, *told),
+          .type = "text/html; charset=utf-8",
+          .headers = {{"Content-Security-Policy", StatusPagePolicy()}}};
 }
 
 Reply Endpoints::Profile(const Call& call) {

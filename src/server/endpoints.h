@@ -56,6 +56,7 @@ class Endpoints {
   Reply Page();
   AgentStatus Status();
   Reply FlameGraph(const Call& call);
+  Reply Explain(const Call& call);
   Reply Profile(const Call& call);
 
   AgentView& agent_;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/profile_query.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -31,14 +34,18 @@ Result<std::chrono::seconds> ParseSeconds(std::string_view text, std::chrono::se
   return std::chrono::seconds(*number);
 }
 
+Result<Pid> ParsePid(std::string_view text) {
+  const std::optional<uint32_t> pid = ParseNumber(text);
+  if (!pid || *pid == 0) {
+    return Fail(ErrorCode::kInvalid, "pid={}: must be a process id", Printable(text, kShownBytes));
+  }
+  return Pid(*pid);
+}
+
 Result<void> AddCondition(const std::string& name, const std::string& value, ProfileQuery& query) {
   if (name == "pid") {
-    const std::optional<uint32_t> pid = ParseNumber(value);
-    if (!pid || *pid == 0) {
-      return Fail(ErrorCode::kInvalid, "pid={}: must be a process id",
-                  Printable(value, kShownBytes));
-    }
-    query.pids.emplace_back(*pid);
+    ASSIGN_OR_RETURN(const Pid pid, ParsePid(value));
+    query.pids.push_back(pid);
   } else if (name == "comm") {
     if (value.empty()) return Fail(ErrorCode::kInvalid, "comm=: must be a process's name");
     query.comms.push_back(value);
@@ -102,29 +109,57 @@ QueryParameters ParseQuery(std::string_view target) {
   return parameters;
 }
 
-Result<ProfileQuery> ParseProfileQuery(const QueryParameters& parameters) {
+namespace {
+
+Result<ProfileQuery> Parse(const QueryParameters& parameters, std::chrono::seconds usual,
+                           std::chrono::seconds most) {
   if (parameters.size() > kMaxConditions) {
     return Fail(ErrorCode::kInvalid, "more than {} parameters", kMaxConditions);
   }
   ProfileQuery query;
+  query.duration = usual;
   bool has_seconds = false;
   for (const auto& [name, value] : parameters) {
     if (name != "seconds") {
       RETURN_IF_ERROR(AddCondition(name, value, query));
     } else if (!has_seconds) {
-      ASSIGN_OR_RETURN(query.duration, ParseSeconds(value, kMaxProfileDuration));
+      ASSIGN_OR_RETURN(query.duration, ParseSeconds(value, most));
       has_seconds = true;
     }
   }
   return query;
 }
 
-Result<std::chrono::seconds> ParseFlameGraphSpan(const QueryParameters& parameters) {
-  constexpr std::chrono::seconds kUsual{300};
-  for (const auto& [name, value] : parameters) {
-    if (name == "seconds") return ParseSeconds(value, kMaxFlameGraphSpan);
+}  // namespace
+
+Result<ProfileQuery> ParseProfileQuery(const QueryParameters& parameters) {
+  return Parse(parameters, std::chrono::seconds(30), kMaxProfileDuration);
+}
+
+Result<ProfileQuery> ParseFlameGraphQuery(QueryParameters parameters) {
+  std::erase_if(parameters, [](const auto& p) { return p.first != "seconds" && p.second.empty(); });
+  return Parse(parameters, std::chrono::seconds(300), kMaxFlameGraphSpan);
+}
+
+Result<Pid> ParsePid(const QueryParameters& parameters) {
+  const auto pid = std::ranges::find(parameters, "pid", &QueryParameters::value_type::first);
+  return ParsePid(std::string_view(pid == parameters.end() ? "" : pid->second));
+}
+
+std::string InWords(const ProfileQuery& query) {
+  std::vector<std::string> words;
+  for (const auto& [name, values] : query.labels) {
+    words.push_back(fmt::format("{}={}", name, fmt::join(values, " or ")));
   }
-  return kUsual;
+  if (!query.comms.empty()) {
+    words.push_back(fmt::format("process {}", fmt::join(query.comms, " or ")));
+  }
+  if (!query.pids.empty()) {
+    std::vector<uint32_t> pids;
+    for (const Pid pid : query.pids) pids.push_back(pid.value());
+    words.push_back(fmt::format("pid {}", fmt::join(pids, " or ")));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 bool Matches(const ProfileQuery& query, const ProfileSample& sample, const Labels& common) {

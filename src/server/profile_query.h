@@ -21,7 +21,8 @@ using QueryParameters = std::vector<std::pair<std::string, std::string>>;
 // the first `=` to the next `&`, so a label needs no escapes; %41 and + are decoded.
 QueryParameters ParseQuery(std::string_view target);
 
-// What a client of /debug/pprof/profile wants. Of each kind that is not empty, a sample must match
+// What a client of /debug/pprof/profile wants, or one of /flamegraph, for which `duration` reaches
+// back from now. Of each kind that is not empty, a sample must match
 // one; labels of different names are of different kinds.
 struct ProfileQuery {
   std::chrono::seconds duration{30};
@@ -40,8 +41,16 @@ inline constexpr std::chrono::seconds kMaxFlameGraphSpan{3600};
 // Go's own profiler. Errors: kInvalid.
 Result<ProfileQuery> ParseProfileQuery(const QueryParameters& parameters);
 
-// Reads the `seconds=N` (1 to 3600, 300 if there is none) of /flamegraph. Errors: kInvalid.
-Result<std::chrono::seconds> ParseFlameGraphSpan(const QueryParameters& parameters);
+// The same for /flamegraph: `seconds` from 1 to 3600, 300 if there is none. A parameter without a
+// value is as if it was not there, as forms send them. Errors: kInvalid.
+Result<ProfileQuery> ParseFlameGraphQuery(QueryParameters parameters);
+
+// Reads the `pid=N` of /explain. Errors: kInvalid.
+Result<Pid> ParsePid(const QueryParameters& parameters);
+
+// Which samples `query` wants, for people: "namespace=shop or test, pod=web-0, process nginx". ""
+// if all.
+std::string InWords(const ProfileQuery& query);
 
 // Whether the query wants `sample` of a profile with the labels `common`.
 bool Matches(const ProfileQuery& query, const ProfileSample& sample, const Labels& common);

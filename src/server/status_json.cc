@@ -82,6 +82,20 @@ json CostJson(const CostStatus& cost) {
           {"memory_limit_bytes", cost.memory_limit}};
 }
 
+json ChoicesJson(const std::vector<LabelChoice>& choices) {
+  json list = json::array();
+  for (const LabelChoice& choice : choices) {
+    json values = json::array();
+    for (const LabelChoice::Value& value : choice.values) {
+      values.push_back({{"value", Printable(value.value)}, {"samples", value.samples}});
+    }
+    list.push_back({{"label", Printable(choice.name)},
+                    {"values", std::move(values)},
+                    {"values_left_out", choice.left_out}});
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string StatusJson(const AgentStatus& status) {
@@ -95,7 +109,8 @@ std::string StatusJson(const AgentStatus& status) {
                     {"warnings", TextsJson(WarningsOf(status))},
                     {"sampling", SamplingJson(status.sampling)},
                     {"sinks", std::move(sinks)},
-                    {"cost", CostJson(status.cost)}};
+                    {"cost", CostJson(status.cost)},
+                    {"recent_labels", ChoicesJson(status.choices)}};
   return all.dump() + "\n";
 }
 

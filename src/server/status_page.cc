@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/printable.h"
+#include "base/text.h"
 #include "server/page_assets.h"
 #include "server/shown_numbers.h"
 #include "server/status_warnings.h"
@@ -171,7 +172,10 @@ std::string Sinks(const std::vector<SinkStatus>& sinks) {
       "<th class=\"number\">bytes</th><th class=\"number\">retried</th>"
       "<th class=\"number\">rejected</th></tr></thead><tbody>\n";
   for (const SinkStatus& sink : sinks) html += SinkRow(sink);
-  return html + "</tbody></table></section>\n";
+  return html +
+         "</tbody></table>\n<p class=\"note\">Queued in memory, spooled to disk, sent and rejected "
+         "are "
+         "numbers of profiles; retried, of attempts.</p></section>\n";
 }
 
 std::string Cost(const CostStatus& cost) {
@@ -185,20 +189,59 @@ std::string Cost(const CostStatus& cost) {
   return html + "</dl></section>\n";
 }
 
-constexpr std::string_view kFlames =
-    R"(<section><div class="spans"><h2>Where the CPU time went</h2>
-<a href="/flamegraph?seconds=60" target="flames">last minute</a>
-<a href="/flamegraph?seconds=300" target="flames" aria-current="true">5 minutes</a>
-<a href="/flamegraph?seconds=900" target="flames">15 minutes</a>
-<a href="/flamegraph?seconds=300" id="alone" target="_blank" rel="noopener">open in a tab</a></div>
+constexpr size_t kShownValue = 60;  // bytes; whole ones may be wider than the page
+
+std::string ChoiceOf(const LabelChoice& label) {
+  const std::string name = Escape(label.name);
+  std::string html = fmt::format(
+      "<label data-name=\"{0}\">{0} <select name=\"label\"><option value=\"\">any</option>", name);
+  for (const LabelChoice::Value& value : label.values) {
+    html += fmt::format("<option value=\"{}={}\">{}</option>", name, Escape(value.value),
+                        EscapeHtml(Printable(value.value, kShownValue)));
+  }
+  if (label.left_out > 0) {
+    html += fmt::format("<option disabled>and {} more</option>", ShownCount(label.left_out));
+  }
+  return html + "</select></label>\n";
+}
+
+std::string Flames(const std::vector<LabelChoice>& labels) {
+  std::string html =
+      "<section><form id=\"which\" action=\"/flamegraph\" target=\"flames\">"
+      "<h2>Where the CPU time went</h2>\n"
+      "<label>in the last <select name=\"seconds\"><option value=\"60\">minute</option>"
+      "<option value=\"300\" selected>5 minutes</option><option value=\"900\">15 minutes</option>"
+      "<option value=\"3600\">hour</option></select></label>\n";
+  for (const LabelChoice& label : labels) html += ChoiceOf(label);
+  return html +
+         R"(<button>Show</button>
+<a href="/flamegraph?seconds=300" id="alone" target="_blank" rel="noopener">open in a tab</a></form>
 <iframe name="flames" src="/flamegraph?seconds=300" sandbox="allow-scripts" title="Flame graph of the last windows"></iframe>
 </section>
+)";
+}
+
+constexpr std::string_view kExplain =
+    R"(<section><form action="/explain"><h2>Why a process has its labels</h2>
+<label>process id <input name="pid" inputmode="numeric" pattern="[0-9]+" required size="8"></label>
+<button>Explain</button></form></section>
 )";
 
 constexpr std::string_view kFooter =
     R"(<footer>For machines: <a href="/metrics">metrics</a>, <a href="/api/status">this page as JSON</a>,
 <a href="/debug/pprof/">profiles</a>, <a href="/healthz">health</a>, <a href="/readyz">readiness</a>.</footer>
 )";
+
+// `title` is HTML.
+std::string PageBegin(std::string_view title) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n"
+      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<header><h1>{0}</h1></header>\n"
+      "<main>\n",
+      title, kPageStyle);
+}
 
 std::string HashSource(std::string_view text) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
@@ -211,28 +254,31 @@ std::string HashSource(std::string_view text) {
 }  // namespace
 
 std::string StatusPage(const AgentStatus& status) {
-  const std::string title = "Pyrometer on " + Escape(status.host);
-  std::string html =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n";
-  html += "<title>" + title + "</title>\n<style>" + std::string(kPageStyle) +
-          "</style>\n</head>\n<body>\n<header><h1>" + title + "</h1></header>\n<main>\n";
+  std::string html = PageBegin("Pyrometer on " + Escape(status.host));
   html += "<section id=\"silence\" class=\"warnings\" role=\"alert\" hidden></section>\n";
   html += "<div id=\"live\">\n" + Warnings(status) + "<div class=\"pair\">\n" + Sampling(status) +
           Ticks(status.sampling) + "</div>\n" + Sinks(status.sinks) + Cost(status.cost) +
           "</div>\n";
-  html += kFlames;
+  html += Flames(status.choices);
+  html += kExplain;
   html += "</main>\n";
   html += kFooter;
   html += "<script>" + std::string(kPageScript) + "</script>\n</body>\n</html>\n";
   return html;
 }
 
+std::string ExplanationPage(Pid pid, std::string_view told) {
+  std::string html = PageBegin(fmt::format("Labels of process {}", pid.value()));
+  html += "<section><pre>";
+  for (const std::string_view line : Split(Trim(told), '\n')) html += Escape(line) + "\n";
+  return html + "</pre></section>\n</main>\n<footer><a href=\"/\">The agent's page</a></footer>\n" +
+         "</body>\n</html>\n";
+}
+
 std::string StatusPagePolicy() {
   return fmt::format(
       "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; frame-src 'self'; "
-      "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      "img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
       HashSource(kPageScript), HashSource(kPageStyle));
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
+#include "pyrometer/ids.h"
 #include "server/agent_status.h"
 
 namespace pyrometer {
@@ -12,7 +14,10 @@ namespace pyrometer {
 // that works without scripts. Every string in `status` is shown as text, whatever it contains.
 std::string StatusPage(const AgentStatus& status);
 
-// The value of the Content-Security-Policy header for the page: only its own script and style, by
+// Why the samples of a process have their labels, as a page of the same style: `told`, in lines.
+std::string ExplanationPage(Pid pid, std::string_view told);
+
+// The value of the Content-Security-Policy header for both pages: only its own script and style, by
 // their hashes, and requests to where it came from.
 std::string StatusPagePolicy();
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent delivers to every kind of sink, and what arrives is what was sampled, to the tick."""
 
+import base64
 import collections
 import datetime
 import glob
@@ -11,6 +12,7 @@ import signal
 import socket
 import subprocess
 import time
+import zlib
 
 import agent_harness
 import pprof_reader
@@ -120,6 +122,35 @@ class Agent(agent_harness.AgentTestCase):
         self.assertIn(b"pyroscope", agent.get("/")[1])
         self.assertIn(b"<html", agent.get("/flamegraph?seconds=60")[1])
         self.assertEqual(json.loads(agent.get("/api/status")[1])["sinks"][0]["name"], "pyroscope")
+
+    def flame_graph(self, agent, query):
+        """The facts of a flame graph's page."""
+        status, page = agent.get("/flamegraph?" + query)
+        self.assertEqual(status, 200)
+        data = zlib.decompress(base64.b64decode(re.search(rb'<script id="profile"[^>]*>([^<]+)<', page)[1]))
+        size = int.from_bytes(data[:4], "little")
+        return json.loads(data[4:4 + size])
+
+    def test_the_page_chooses_by_label_and_explains_a_process(self):
+        receiver = self.receiver("pyroscope")
+        chosen = self.busy("alpha", OTEL_SERVICE_NAME="checkout")
+        self.busy("beta")
+        agent = self.agent([pyroscope(receiver)])
+        self.await_ticks(receiver, 300)
+        everything = self.flame_graph(agent, "seconds=60&label=")
+        self.assertLessEqual({"alpha", "beta"}, set(everything["processes"]))
+        self.assertNotIn("filter", everything)
+        only = self.flame_graph(agent, "seconds=60&label=service_name=checkout")
+        self.assertEqual(only["processes"], {"alpha": {"pid": chosen.pid}})
+        self.assertEqual(only["filter"]["words"], "service_name=checkout")
+        self.assertGreater(only["filter"]["of"], 200)
+        self.assertEqual(self.flame_graph(agent, "label=service_name=nobody")["processes"], {})
+        choices = {choice["label"]: [value["value"] for value in choice["values"]]
+                   for choice in json.loads(agent.get("/api/status")[1])["recent_labels"]}  # fmt: skip
+        self.assertLessEqual({"checkout", "beta"}, set(choices["service_name"]))
+        _, page = agent.get("/explain?pid=%d" % chosen.pid)
+        for line in ("__meta_process_otel_service_name &quot;checkout&quot;", "__meta_process_executable"):
+            self.assertIn(line, re.sub(" +", " ", page.decode()))
 
     def await_what_was_sampled(self, agent, sink):
         """Returns when all windows of up to now, a second each, have come to this sink."""

@@ -13,7 +13,12 @@ function fillHeader(facts, tree) {
   if (facts.host) add('Host', facts.host);
   add('Recorded', `${new Date(facts.start).toISOString().slice(0, 19).replace('T', ' ')} UTC`);
   add('Duration', `${facts.seconds.toFixed(1)} s`);
-  add('Frequency', `${facts.hertz} Hz`);
+  const lowest = facts.lowestHertz ?? facts.hertz;
+  add('Frequency', `${lowest < facts.hertz ? `${lowest} to ` : ''}${facts.hertz} Hz`);
+  if (facts.filter) {
+    add('Only', `${facts.filter.words} (${percent(tree.samples, facts.filter.of)} of ` +
+        `${decimal.format(facts.filter.of)} samples)`);
+  }
   add('Samples', decimal.format(tree.samples));
   add('CPU time', `${facts.cpuSeconds.toFixed(1)} s`);
   add('Stacks cut', cut === 0 ? 'none' :

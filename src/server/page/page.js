@@ -5,6 +5,7 @@
 const PERIOD = 5000;
 const live = document.getElementById('live');
 const silence = document.getElementById('silence');
+const which = document.getElementById('which');
 let timer = 0;
 
 function isBeingRead() {
@@ -18,6 +19,7 @@ async function refresh() {
   const page = new DOMParser().parseFromString(await response.text(), 'text/html');
   const fresh = page.getElementById('live');
   if (fresh && !isBeingRead()) live.replaceChildren(...fresh.childNodes);
+  renewChoices(page);
 }
 
 async function turn() {
@@ -38,11 +40,29 @@ function schedule() {
 
 document.addEventListener('visibilitychange', () => { if (document.hidden) schedule(); else turn(); });
 
-for (const link of document.querySelectorAll('.spans a[target=flames]')) {
-  link.addEventListener('click', () => {
-    document.querySelector('.spans a[aria-current]')?.removeAttribute('aria-current');
-    link.setAttribute('aria-current', 'true');
-    document.getElementById('alone').href = link.href;
-  });
+// Labels and their values come and go with what runs; what was chosen stays.
+function renewChoices(page) {
+  if (which.contains(document.activeElement)) return;
+  for (const fresh of page.querySelectorAll('#which label[data-name]')) {
+    const old = [...which.querySelectorAll('label[data-name]')].find(
+        (label) => label.dataset.name === fresh.dataset.name);
+    if (!old) {
+      which.querySelector('button').before(fresh);
+      continue;
+    }
+    const [now, then] = [fresh.querySelector('select'), old.querySelector('select')];
+    const chosen = then.selectedOptions[0];
+    then.replaceChildren(...now.options);
+    if (![...then.options].some((option) => option.value === chosen.value)) then.append(chosen);
+    then.value = chosen.value;
+  }
 }
+
+which.querySelector('button').hidden = true;
+which.addEventListener('change', () => {
+  const chosen = [...new FormData(which)].filter(([, value]) => value !== '');
+  document.getElementById('alone').href = '/flamegraph?' + new URLSearchParams(chosen);
+  which.requestSubmit();
+  document.activeElement.blur();
+});
 schedule();

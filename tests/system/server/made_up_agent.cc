@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // made_up_agent FLAMEGRAPH.html: the agent's server with an agent that is made up. Prints its
 // address, and lives until standard input ends. Each line of input is the state it is in from then
-// on, "well" or "ill"; the answer is how many seconds of flame graph were asked for last.
+// on, "well" or "ill"; the answer is which flame graph was asked for last: "60 pod=web-0".
 #include <atomic>
 #include <iostream>
+#include <mutex>
 #include <string>
 
 #include "base/file.h"
@@ -79,6 +80,11 @@ AgentStatus Well() {
                      .cuts = {{"truncated", 1200}, {"no unwind information", 80'012}}};
   status.sampling.ticks.lost[Accounting::kStackMapFull] = 912;
   status.sinks = {Working(), Files()};
+  status.choices = {
+      {.name = "namespace", .values = {{"shop", 900}, {"kube-system", 120}}, .left_out = 0},
+      {.name = "pod",
+       .values = {{"web-7c5b8d9f6-x2x4z", 700}, {"db-0", 200}, {"\"><b>pod</b>", 12}},
+       .left_out = 1234}};
   status.cost = {.cpu_cores = 0.0043,
                  .cpu_limit = 0.64,
                  .resident_bytes = uint64_t{61} << 20,
@@ -110,9 +116,13 @@ class MadeUpAgent : public AgentView {
   AgentStatus Status() override { return is_ill ? Ill() : Well(); }
   std::vector<std::string> WhyNotHealthy() override { return {}; }
   std::vector<std::string> WhyNotReady() override { return {}; }
-  Result<std::string> FlameGraph(seconds span) override {
-    last_span = span.count();
+  Result<std::string> FlameGraph(const ProfileQuery& query) override {
+    const std::lock_guard lock(mutex_);
+    last_query_ = std::to_string(query.duration.count()) + " " + InWords(query);
     return page_;
+  }
+  Result<std::string> Explain(Pid pid) override {
+    return "process " + std::to_string(pid.value()) + "\nlabels of its samples:\n  pod \"<b>\"\n";
   }
   Result<std::string> CollectProfile(const ProfileQuery& /*query*/,
                                      const std::stop_token& /*stop*/) override {
@@ -120,10 +130,16 @@ class MadeUpAgent : public AgentView {
   }
 
   std::atomic<bool> is_ill = false;
-  std::atomic<int64_t> last_span = 0;
+
+  std::string last_query() {
+    const std::lock_guard lock(mutex_);
+    return last_query_;
+  }
 
  private:
   const std::string page_;
+  std::mutex mutex_;
+  std::string last_query_;
 };
 
 int Run(const std::string& page_file) {
@@ -141,7 +157,7 @@ int Run(const std::string& page_file) {
   std::cout << (*server)->address() << std::endl;
   for (std::string state; std::getline(std::cin, state);) {
     agent.is_ill = state == "ill";
-    std::cout << agent.last_span << std::endl;
+    std::cout << agent.last_query() << std::endl;
   }
   return 0;
 }

@@ -38,7 +38,7 @@ class StatusPageTest(unittest.TestCase):
         self.assertEqual(self.browser.errors, [])
 
     def become(self, state):
-        """-> how many seconds of flame graph were asked for last"""
+        """-> which flame graph was asked for last: "60 pod=web-0\""""
         self.agent.stdin.write(state + "\n")
         self.agent.stdin.flush()
         return self.agent.stdout.readline().strip()
@@ -144,16 +144,44 @@ class StatusPageTest(unittest.TestCase):
         self.assertGreater(
             self.browser.evaluate("document.querySelectorAll('#flame g.frame').length"), 20)
 
-    def test_another_span_is_a_click_away(self):
-        self.open()
+    def choose(self, select, value):
+        self.browser.evaluate("(() => { const s = document.querySelector(%s); s.value = %s; s.dispatchEvent("
+                              "new Event('change', {bubbles: true})); })()" % (
+                                  json.dumps("#which " + select), json.dumps(value)))  # fmt: skip
+
+    def await_asked(self, query):
         deadline = time.monotonic() + 60
-        self.browser.evaluate("document.querySelector('.spans a[href$=\"=900\"]').click()")
-        self.browser.wait_for("document.querySelector('.spans a[aria-current]').textContent === "
-                              "'15 minutes'")
-        while self.become("well") != "900":  # until it was asked for
-            self.assertLess(time.monotonic(), deadline)
-        self.assertTrue(self.browser.evaluate("document.getElementById('alone').href")
-                        .endswith("=900"))
+        while (asked := self.become("well")) != query:
+            self.assertLess(time.monotonic(), deadline, asked)
+
+    def test_another_span_or_label_is_a_click_away(self):
+        self.open()
+        self.await_asked("300")
+        self.choose("select[name=seconds]", "900")
+        self.await_asked("900")
+        self.choose("label[data-name=pod] select", "pod=db-0")
+        self.choose("label[data-name=namespace] select", "namespace=shop")
+        self.await_asked("900 namespace=shop, pod=db-0")
+        alone = self.browser.evaluate("document.getElementById('alone').href")
+        self.assertTrue(alone.endswith("?seconds=900&label=namespace%3Dshop&label=pod%3Ddb-0"), alone)
+        self.choose("label[data-name=pod] select", 'pod="><b>pod</b>')
+        self.await_asked('900 namespace=shop, pod="><b>pod</b>')
+        self.look("filtered")
+        # What was chosen stays, though the page asks for itself.
+        self.become("ill")
+        self.browser.wait_for(f"{LIVE}.includes('Needs attention')")
+        self.assertEqual(self.browser.evaluate("new URLSearchParams(new FormData(which)).toString()"),
+                         "seconds=900&label=namespace%3Dshop&label=pod%3D%22%3E%3Cb%3Epod%3C%2Fb%3E")
+        self.assertIn("and 1,234 more", self.browser.evaluate("which.innerText"))
+
+    def test_the_labels_of_a_process_are_explained(self):
+        self.open()
+        self.browser.evaluate("(() => { const form = document.querySelector('form[action=\"/explain\"]'); "
+                              "form.pid.value = '4711'; form.requestSubmit(); })()")
+        self.browser.wait_for("document.title === 'Labels of process 4711' && document.readyState === 'complete'")
+        self.assertEqual(self.browser.evaluate("document.querySelector('pre').innerText.trim()"),
+                         'process 4711\nlabels of its samples:\n  pod "<b>"')
+        self.look("explanation")
 
     def test_works_without_scripts(self):
         self.become("ill")
@@ -165,6 +193,10 @@ class StatusPageTest(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline)
         self.assertIn("Needs attention", self.text())
         self.assertIn("412,345,678", self.text())
+        self.browser.evaluate("(() => { document.querySelector('label[data-name=namespace] select').value = "
+                              "'namespace=shop'; document.querySelector('#which button').click(); })()")
+        while self.become("ill") != "300 namespace=shop":
+            self.assertLess(time.monotonic(), deadline)
 
     def test_fits_a_phone(self):
         self.become("ill")

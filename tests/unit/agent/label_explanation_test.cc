@@ -26,7 +26,7 @@ TEST(ExplainLabels, TellsWhatEachRuleDoes) {
       {.target_label = "service_name", .replacement = "web"},
       {.action = RelabelAction::kDrop, .source_labels = {"zone"}, .regex = "no"},
       {.action = RelabelAction::kLabelDrop, .regex = "systemd_unit"}};
-  const Result<std::string> text = ExplainLabels(process.procfs(), config, nullptr, Pid(18));
+  const Result<std::string> text = ExplainLabels(process.procfs(), config, {}, Pid(18));
   ASSERT_TRUE(text.has_value()) << text.error().message();
   EXPECT_EQ(*text, R"(process 18 (x)
 before the rules:
@@ -77,7 +77,7 @@ std::string ExplainedIn(std::string_view container, ContainerDirectory* containe
   const InCgroup process(fmt::format("0::/docker/{}\n", container));
   AgentConfig config;
   config.relabel_configs = {{.source_labels = {"namespace"}, .target_label = "team"}};
-  return *ExplainLabels(process.procfs(), config, containers, Pid(18));
+  return *ExplainLabels(process.procfs(), config, {.containers = containers}, Pid(18));
 }
 
 TEST(ExplainLabels, AsksForTheContainer) {
@@ -104,7 +104,8 @@ TEST(ExplainLabels, TellsOfPodLabelsBeforeTheRules) {
   AgentConfig config;
   config.kubernetes.pod_labels = {"app/tier", "absent"};
   config.relabel_configs = {{.source_labels = {"app_tier"}, .target_label = "tier"}};
-  EXPECT_THAT(*ExplainLabels(process.procfs(), config, &containers, Pid(18)), EndsWith(R"(rules:
+  EXPECT_THAT(*ExplainLabels(process.procfs(), config, {.containers = &containers}, Pid(18)),
+              EndsWith(R"(rules:
   kubernetes.pod_labels[0]: replace [__meta_kubernetes_pod_label_app_tier] = "front"
     adds app_tier = "front"
   kubernetes.pod_labels[1]: replace [__meta_kubernetes_pod_label_absent] = ""
@@ -141,7 +142,7 @@ TEST(ExplainLabels, TellsWhichRuleDropsTheProcess) {
       {.target_label = "a", .replacement = "b"},
       {.action = RelabelAction::kDrop, .source_labels = {"__meta_process_pid"}, .regex = "1."},
       {.target_label = "never", .replacement = "x"}};
-  const Result<std::string> text = ExplainLabels(process.procfs(), config, nullptr, Pid(18));
+  const Result<std::string> text = ExplainLabels(process.procfs(), config, {}, Pid(18));
   ASSERT_TRUE(text.has_value());
   EXPECT_THAT(*text, HasSubstr("drop [__meta_process_pid] = \"18\"\n    drops the process\n"));
   EXPECT_THAT(*text, EndsWith("samples: none, since relabel_configs[1] drops the process\n"));
@@ -149,7 +150,7 @@ TEST(ExplainLabels, TellsWhichRuleDropsTheProcess) {
 
 TEST(ExplainLabels, SaysSoIfThereIsNoSuchProcess) {
   const InCgroup process("0::/a\n");
-  const Result<std::string> text = ExplainLabels(process.procfs(), AgentConfig(), nullptr, Pid(19));
+  const Result<std::string> text = ExplainLabels(process.procfs(), AgentConfig(), {}, Pid(19));
   ASSERT_FALSE(text.has_value());
   EXPECT_EQ(text.error().code(), ErrorCode::kNotFound);
   EXPECT_EQ(text.error().message(), "there is no process 19");
@@ -160,7 +161,7 @@ TEST(ExplainLabels, CallsKernelThreadsKernel) {
   tree.File(
       "proc/17/stat",
       "17 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0\n");
-  const Result<std::string> text = ExplainLabels(tree.AsProcfs(), AgentConfig(), nullptr, Pid(17));
+  const Result<std::string> text = ExplainLabels(tree.AsProcfs(), AgentConfig(), {}, Pid(17));
   ASSERT_TRUE(text.has_value());
   EXPECT_THAT(*text, HasSubstr("rules:\n  none\n"));
   EXPECT_THAT(*text, EndsWith("labels of its samples:\n  service_name               \"kernel\"\n"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/recent_windows.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +44,7 @@ uint64_t SamplesOf(const Profile& profile) {
 TEST(RecentWindows, JoinsTheWindowsSinceAMoment) {
   RecentWindows windows(1 << 20);
   for (int second = 1; second <= 4; ++second) windows.Add(Second(second));
-  const Profile profile = windows.Since(At(3));
+  const Profile profile = windows.Since(At(3)).profile;
   EXPECT_EQ(SamplesOf(profile), 6);
   EXPECT_EQ(profile.begin, At(3));
   EXPECT_EQ(profile.end, At(5));
@@ -54,7 +55,7 @@ TEST(RecentWindows, JoinsTheWindowsSinceAMoment) {
 TEST(RecentWindows, KeepsEachSampleUnderItsName) {
   RecentWindows windows(1 << 20);
   windows.Add(Second(1));
-  const Profile profile = windows.Since(At(0));
+  const Profile profile = windows.Since(At(0)).profile;
   std::set<std::string> pairs;
   for (const ProfileSample& sample : profile.samples) {
     pairs.insert(sample.comm + " " + profile.locations.at(sample.stack.at(0))->lines[0].function);
@@ -88,7 +89,7 @@ TEST(RecentWindows, DropsTheOldestBeyondItsBudget) {
   one.Add(Second(1));
   RecentWindows windows(one.bytes() * 3);
   for (int second = 1; second <= 10; ++second) windows.Add(Second(second));
-  EXPECT_EQ(windows.Since(At(0)).begin, At(8));
+  EXPECT_EQ(windows.Since(At(0)).profile.begin, At(8));
   EXPECT_LE(windows.bytes(), one.bytes() * 3);
 }
 
@@ -97,18 +98,89 @@ TEST(RecentWindows, DropsWhatNobodyCanAskForAnyMore) {
   windows.Add(Second(0));
   windows.Add(Second(100));
   windows.Add(Second(3650));
-  EXPECT_EQ(windows.Since(At(0)).begin, At(100));
+  EXPECT_EQ(windows.Since(At(0)).profile.begin, At(100));
 }
 
 TEST(RecentWindows, KeepsOnlyTheLatestWhenMemoryIsShort) {
   RecentWindows windows(1 << 20);
   for (int second = 1; second <= 5; ++second) windows.Add(Second(second));
   windows.Shed();
-  EXPECT_EQ(SamplesOf(windows.Since(At(0))), 3);
+  EXPECT_EQ(SamplesOf(windows.Since(At(0)).profile), 3);
 }
 
 TEST(RecentWindows, IsEmptyAtFirst) {
-  EXPECT_TRUE(RecentWindows(1 << 20).Since(At(0)).samples.empty());
+  EXPECT_TRUE(RecentWindows(1 << 20).Since(At(0)).profile.samples.empty());
+}
+
+TEST(RecentWindows, KeepsWhatIsAskedForAndSaysOfHowMuch) {
+  RecentWindows windows(1 << 20);
+  for (int second = 1; second <= 4; ++second) windows.Add(Second(second));
+  const auto recent = windows.Since(At(3), [](const ProfileSample&, const Labels& common) {
+    return common.at(0).second == "redis";
+  });
+  EXPECT_EQ(SamplesOf(recent.profile), 4);
+  EXPECT_EQ(recent.samples, 6);
+  EXPECT_EQ(recent.profile.duration, seconds(2));
+  EXPECT_EQ(recent.profile.begin, At(3));
+  for (const ProfileSample& sample : recent.profile.samples) EXPECT_EQ(sample.comm, "redis");
+  const auto none = windows.Since(At(3), [](const auto&, const auto&) { return false; });
+  EXPECT_TRUE(none.profile.samples.empty());
+  EXPECT_TRUE(none.profile.locations.empty());
+  EXPECT_EQ(none.samples, 6);
+}
+
+ShippedWindow Labelled(const std::vector<std::pair<Labels, uint64_t>>& profiles,
+                       Hertz frequency = {99}) {
+  std::vector<Profile> window;
+  for (const auto& [labels, samples] : profiles) {
+    Profile& profile = window.emplace_back();
+    profile.frequency = frequency;
+    profile.labels = labels;
+    profile.samples.emplace_back().count = samples;
+  }
+  return std::make_shared<const std::vector<Profile>>(std::move(window));
+}
+
+TEST(RecentWindows, TellTheLowestFrequency) {
+  RecentWindows windows(1 << 20);
+  for (const uint32_t hertz : {99U, 49U, 75U}) windows.Add(Labelled({{{}, 1}}, {hertz}));
+  const auto recent = windows.Since({});
+  EXPECT_EQ(recent.lowest.value, 49);
+  EXPECT_EQ(recent.profile.frequency.value, 75);
+}
+
+TEST(RecentWindows, OfferTheLabelsInWhichSamplesDiffer) {
+  RecentWindows windows(1 << 20);
+  windows.Add(Labelled({{{{"node", "n"}, {"pod", "web"}, {"team", "blue"}}, 5},
+                        {{{"node", "n"}, {"pod", "db"}}, 7}}));
+  windows.Add(Labelled({{{{"node", "n"}, {"pod", "web"}, {"team", "blue"}}, 3}}));
+  const std::vector<LabelChoice> choices = windows.Choices({});
+  ASSERT_EQ(choices.size(), 2U) << "all have the same node";
+  EXPECT_EQ(choices[0].name, "pod");
+  ASSERT_EQ(choices[0].values.size(), 2U);
+  EXPECT_EQ(choices[0].values[0].value, "web");
+  EXPECT_EQ(choices[0].values[0].samples, 8);
+  EXPECT_EQ(choices[0].values[1].value, "db");
+  EXPECT_EQ(choices[1].name, "team") << "not all have one";
+}
+
+TEST(RecentWindows, OfferFewOfManyLabelsAndValues) {
+  RecentWindows windows(1 << 24);
+  std::vector<std::pair<Labels, uint64_t>> profiles;
+  for (int i = 0; i < 150; ++i) {
+    Labels labels;
+    for (int name = 0; name < 12; ++name)
+      labels.emplace_back(fmt::format("l{:02}", name), fmt::to_string(i));
+    labels.emplace_back("namespace", fmt::to_string(i));
+    profiles.emplace_back(std::move(labels), 1);
+  }
+  windows.Add(Labelled(profiles));
+  const std::vector<LabelChoice> choices = windows.Choices({});
+  ASSERT_EQ(choices.size(), LabelChoice::kMostLabels);
+  EXPECT_EQ(choices[0].name, "namespace");
+  EXPECT_EQ(choices[1].name, "l00");
+  EXPECT_EQ(choices[0].values.size(), LabelChoice::kMostValues);
+  EXPECT_EQ(choices[0].left_out, 50);
 }
 
 }  // namespace

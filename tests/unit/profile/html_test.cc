@@ -73,6 +73,12 @@ TEST(EncodeHtml, TellsTheAccountingAndWhatWasCut) {
   accounting.lost[Accounting::kStackMapFull] = 2;
   made.profile().accounting = accounting;
   const std::string facts = DecodePayload(EncodeHtml(made.profile(), {.host = "db-1"})).facts;
+  EXPECT_THAT(facts, testing::Not(testing::HasSubstr("\"filter\"")));
+  const std::string filtered =
+      DecodePayload(EncodeHtml(made.profile(), {.filter = "pod=web", .of = 70, .lowest = {49}}))
+          .facts;
+  EXPECT_THAT(filtered, testing::HasSubstr("\"filter\":{\"of\":70,\"words\":\"pod=web\"}"));
+  EXPECT_THAT(filtered, testing::HasSubstr("\"lowestHertz\":49"));
   EXPECT_THAT(facts, HasSubstr(R"("ticks":12)"));
   EXPECT_THAT(facts, HasSubstr(R"("reasons":{"stack_map_full":2})"));
   EXPECT_THAT(facts, HasSubstr(R"("cut":{"truncated":4})"));

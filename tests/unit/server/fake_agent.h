@@ -17,8 +17,14 @@ class FakeAgent : public AgentView {
   AgentStatus Status() override { return status; }
   std::vector<std::string> WhyNotHealthy() override { return not_healthy; }
   std::vector<std::string> WhyNotReady() override { return not_ready; }
-  Result<std::string> FlameGraph(std::chrono::seconds span) override {
-    return "<!DOCTYPE html><title>flames of " + std::to_string(span.count()) + " s</title>";
+  Result<std::string> FlameGraph(const ProfileQuery& query) override {
+    return "<!DOCTYPE html><title>flames of " + std::to_string(query.duration.count()) + " s of " +
+           InWords(query) + "</title>";
+  }
+  Result<std::string> Explain(Pid pid) override {
+    if (pid.value() == 404) return Fail(ErrorCode::kNotFound, "there is no process 404");
+    if (pid.value() == 503) return Fail(ErrorCode::kExhausted, "too many ask");
+    return "process " + std::to_string(pid.value()) + "\n  pod \"<b>\"\n";
   }
 
   Result<std::string> CollectProfile(const ProfileQuery& query,

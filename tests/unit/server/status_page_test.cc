@@ -77,6 +77,7 @@ TEST(StatusPage, ShowsEveryStringAsText) {
                      .address = kHostile,
                      .dropped_samples = {{kHostile, 1}},
                      .last_error = kHostile};
+  status.choices = {{.name = kHostile, .values = {{kHostile, 1}}, .left_out = 1}};
   status.warnings = {kHostile};
   const std::string page = StatusPage(status);
   EXPECT_THAT(page, Not(HasSubstr("<script>'")));
@@ -88,6 +89,22 @@ TEST(StatusPage, IsWholeBeforeAnythingWasSampled) {
   const std::string page = StatusPage({});
   EXPECT_THAT(page, AllOf(HasSubstr("none yet"), HasSubstr("0 (0.0 %)"),
                           HasSubstr("Profiles go nowhere."), Not(HasSubstr("nan"))));
+}
+
+TEST(StatusPage, OffersTheValuesOfLabels) {
+  AgentStatus status = SomeStatus();
+  status.choices = {
+      {.name = "pod", .values = {{"web-0", 7}, {std::string(70, 'x'), 2}}, .left_out = 1234}};
+  const std::string page = StatusPage(status);
+  EXPECT_THAT(page, HasSubstr("<option value=\"pod=web-0\">web-0</option>"));
+  EXPECT_THAT(page, HasSubstr("<option value=\"pod=" + std::string(70, 'x') + "\">" +
+                              std::string(57, 'x') + "...</option>"));
+  EXPECT_THAT(page, HasSubstr("<option disabled>and 1,234 more</option>"));
+  const auto parsed = nlohmann::json::parse(StatusJson(status))["recent_labels"];
+  EXPECT_EQ(parsed[0]["label"], "pod");
+  EXPECT_EQ(parsed[0]["values"][0]["value"], "web-0");
+  EXPECT_EQ(parsed[0]["values"][0]["samples"], 7);
+  EXPECT_EQ(parsed[0]["values_left_out"], 1234);
 }
 
 TEST(StatusJson, HasNullForWhatIsNotKnownAndTextForAnyBytes) {
@@ -141,7 +158,7 @@ TEST_F(PageTest, NeedsTheToken) {
   TemporaryTree tree;
   tree.File("token", "s3cret");
   Start({.bearer_token_file = tree.Path("token")});
-  for (const char* path : {"/", "/api/status", "/flamegraph"}) {
+  for (const char* path : {"/", "/api/status", "/flamegraph", "/explain?pid=7"}) {
     EXPECT_EQ(Get(path).status, 401) << path;
     EXPECT_EQ(Get(path, "Authorization: Bearer s3cret\r\n").status, 200) << path;
   }
@@ -163,6 +180,34 @@ TEST_F(PageTest, TheFlameGraphIsSandboxedAndOfTheSpanAskedFor) {
   EXPECT_THAT(Get("/flamegraph?seconds=60").body, HasSubstr("flames of 60 s"));
   for (const char* span : {"0", "3601", "x", "-1"}) {
     EXPECT_EQ(Get(std::string("/flamegraph?seconds=") + span).status, 400) << span;
+  }
+}
+
+TEST_F(PageTest, TheFlameGraphIsOfTheSamplesAskedFor) {
+  Start();
+  EXPECT_THAT(Get("/flamegraph?label=pod=web-0&label=pod=db&label=namespace%3Dshop&comm=nginx&pid="
+                  "7&seconds=9")
+                  .body,
+              HasSubstr("flames of 9 s of namespace=shop, pod=web-0 or db, process nginx, pid 7<"));
+  EXPECT_THAT(Get("/flamegraph?seconds=60&label=&label=&pid=&comm=").body,
+              HasSubstr("flames of 60 s of <"));
+  for (const char* filter : {"label=web", "label==web", "pid=0", "pid=x"}) {
+    EXPECT_EQ(Get(std::string("/flamegraph?") + filter).status, 400) << filter;
+  }
+}
+
+TEST_F(PageTest, ExplainsTheLabelsOfAProcess) {
+  Start();
+  const Answer answer = Get("/explain?pid=7");
+  EXPECT_EQ(answer.Header("Content-Type"), "text/html; charset=utf-8");
+  EXPECT_THAT(answer.Header("Content-Security-Policy"), StartsWith("default-src 'none';"));
+  EXPECT_THAT(answer.body, AllOf(HasSubstr("<h1>Labels of process 7</h1>"),
+                                 HasSubstr("process 7\n  pod &quot;&lt;b&gt;&quot;\n</pre>")));
+  EXPECT_EQ(Get("/explain?pid=404").status, 404);
+  EXPECT_THAT(Get("/explain?pid=404").body, HasSubstr("there is no process 404"));
+  EXPECT_EQ(Get("/explain?pid=503").status, 503);
+  for (const char* pid : {"", "?pid=", "?pid=0", "?pid=-1", "?pid=x", "?pid=99999999999"}) {
+    EXPECT_EQ(Get(std::string("/explain") + pid).status, 400) << pid;
   }
 }
 

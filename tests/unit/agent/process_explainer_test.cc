@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/process_explainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/unit/agent/process_in_cgroup.h"
+
+namespace pyrometer {
+namespace {
+
+using testing::HasSubstr;
+
+// Lists nothing until it is released.
+class SlowSource final : public ContainerSource {
+ public:
+  SlowSource(std::atomic<bool>& asked, std::atomic<bool>& released)
+      : asked_(asked), released_(released) {}
+  Result<std::vector<ContainerMetadata>> List() override {
+    asked_ = true;
+    asked_.notify_all();
+    released_.wait(false);
+    return std::vector<ContainerMetadata>();
+  }
+  void Cancel() override {}
+
+ private:
+  std::atomic<bool>& asked_;
+  std::atomic<bool>& released_;
+};
+
+TEST(ProcessExplainer, ExplainsOneAfterTheOther) {
+  const InCgroup process("0::/system.slice/nginx.service\n");
+  ProcessExplainer explainer(process.procfs(), nullptr, nullptr);
+  for (int i = 0; i < 3; ++i) {
+    const Result<std::string> text = explainer.Explain(AgentConfig(), Pid(18));
+    ASSERT_TRUE(text.has_value()) << text.error().message();
+    EXPECT_THAT(*text, HasSubstr("nginx.service"));
+  }
+  EXPECT_EQ(explainer.Explain(AgentConfig(), Pid(19)).error().code(), ErrorCode::kNotFound);
+}
+
+TEST(ProcessExplainer, HasOneAtATime) {
+  const InCgroup process("0::/docker/" + std::string(64, 'a') + "\n");
+  std::atomic<bool> asked = false;
+  std::atomic<bool> released = false;
+  ContainerDirectory containers({}, std::make_unique<SlowSource>(asked, released));
+  ProcessExplainer explainer(process.procfs(), &containers, nullptr);
+  std::thread first([&] { EXPECT_TRUE(explainer.Explain(AgentConfig(), Pid(18))); });
+  asked.wait(false);
+  EXPECT_EQ(explainer.Explain(AgentConfig(), Pid(18)).error().code(), ErrorCode::kExhausted);
+  released = true;
+  released.notify_all();
+  first.join();
+}
+
+}  // namespace
+}  // namespace pyrometer
