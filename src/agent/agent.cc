@@ -50,17 +50,6 @@ constexpr std::chrono::nanoseconds kStep = std::chrono::seconds(1);
 constexpr size_t kMostRecentBytes = size_t{24} << 20;
 constexpr size_t kMostLabelSets = 1000;
 
-// Of every profile.
-Labels CommonLabels(const AgentConfig& config) {
-  Labels labels = config.labels;
-  const bool has_node = std::ranges::count(labels, "node", &Labels::value_type::first) > 0;
-  if (!has_node && !config.kubernetes.node_name.empty()) {
-    labels.emplace_back("node", config.kubernetes.node_name);
-  }
-  std::ranges::sort(labels);
-  return labels;
-}
-
 double CpuLimitOf(const AgentConfig& config) {
   return config.limits.cpu *
          static_cast<double>(std::max<long>(::sysconf(_SC_NPROCESSORS_ONLN), 1));
@@ -110,6 +99,7 @@ class Agent {
   void LookAtUse(MonotonicTime now);
   void FollowTargets();
   void FollowDropped();
+  void TakeNodeLabels();
   void TellServiceManager();
   void Reload();
   Result<void> TakeOver(AgentConfig next);
@@ -124,7 +114,9 @@ class Agent {
   const Clock clock_;
   Log log_{clock_};
   const ServiceManager service_manager_{};
-  std::unique_ptr<ContainerDirectory> containers_;   // null: none
+  std::unique_ptr<ContainerDirectory> containers_;  // null: none
+  std::unique_ptr<NodeLabels> node_labels_;         // null: none is wanted, or they are known
+  Labels of_node_;
   std::unique_ptr<EnvironmentReader> environments_;  // null: none is read
   std::unique_ptr<ProcessLabels> labels_;
   std::unique_ptr<Destinations> destinations_;
@@ -153,6 +145,7 @@ Result<void> Agent::OpenProfiler() {
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
   containers_ = FollowContainers(config_.kubernetes, log_);
+  node_labels_ = FollowNode(config_.kubernetes, log_);
   if (config_.otel_service_name) environments_ = std::make_unique<EnvironmentReader>(procfs_);
   labels_ = std::make_unique<ProcessLabels>(
       ProcessLabels::Limits{.sets = kMostLabelSets},
@@ -179,8 +172,8 @@ std::unique_ptr<WindowShipper> Agent::MakeShipper() {
     recent_->Add(window);
     destinations_->Offer(window);
   };
-  auto shipper = std::make_unique<WindowShipper>(CommonLabels(config_), ship, std::move(late));
-  shipper->SetLabels(CommonLabels(config_), config_.sample_labels);
+  auto shipper = std::make_unique<WindowShipper>(CommonLabels(config_, {}), ship, std::move(late));
+  shipper->SetLabels(CommonLabels(config_, {}), config_.sample_labels);
   return shipper;
 }
 
@@ -286,6 +279,7 @@ void Agent::Step() {
   TellServiceManager();
   view_->SetEngine(profiler_->stats());
   FollowDropped();
+  TakeNodeLabels();
   if (Between(last_look_, now) < Guest::kInterval) return;
   last_look_ = now;
   LookAtUse(now);
@@ -335,6 +329,16 @@ void Agent::FollowDropped() {
   if (!dropped || *dropped == dropped_) return;
   dropped_ = *std::move(dropped);
   Exclude();
+}
+
+void Agent::TakeNodeLabels() {
+  if (node_labels_ == nullptr) return;
+  std::optional<Labels> known = node_labels_->Get();
+  if (!known) return;
+  node_labels_.reset();
+  of_node_ = *std::move(known);
+  shipper_->SetLabels(CommonLabels(config_, of_node_), config_.sample_labels);
+  PublishFacts();
 }
 
 // A name may mean another cgroup than before, and what could not be excluded is tried again.
@@ -391,7 +395,7 @@ Result<void> Agent::TakeOver(AgentConfig next) {
   if (labels_->SetRules(std::move(rules))) profiler_->ShowProcessesAgain();
   destinations_->Apply(std::move(sinks));
   profiler_->SetPeriod(consumer_, {.length = next.window, .aligned = true});
-  shipper_->SetLabels(CommonLabels(next), next.sample_labels);
+  shipper_->SetLabels(CommonLabels(next, of_node_), next.sample_labels);
   guest_->SetLimits(GuestLimits(next));
   const ServerConfig before = std::exchange(config_, std::move(next)).server;
   const Result<void> served = ChangeServer(before);
@@ -425,7 +429,8 @@ Result<void> Agent::ChangeServer(const ServerConfig& before) {
 
 void Agent::PublishFacts() {
   facts_.config = config_;
-  facts_.labels = CommonLabels(config_);
+  facts_.labels = CommonLabels(config_, of_node_);
+  facts_.of_node = of_node_;
   facts_.missing_cgroups = targets_.missing;
   view_->SetFacts(facts_);
 }

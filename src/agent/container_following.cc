@@ -20,6 +20,7 @@ namespace pyrometer {
 namespace {
 
 constexpr std::string_view kListing = "listing containers";
+constexpr std::string_view kNode = "reading the node's labels";
 constexpr const char* kWithoutEffect = "has no effect with this kubernetes.mode";
 
 // That no container runtime is here is news only to those who asked for one.
@@ -52,14 +53,15 @@ std::unique_ptr<ContainerSource> Kubelet(const KubernetesConfig& config) {
                                                       .verify = !kubelet.insecure_skip_verify});
 }
 
-std::unique_ptr<ContainerSource> ApiServer(const KubernetesConfig& config) {
-  std::string url = config.api.url;
+HttpEndpoint ApiEndpoint(const ApiServerConfig& config) {
+  std::string url = config.url;
   while (url.ends_with('/')) url.pop_back();
+  return {.url = std::move(url), .token_file = config.token_file, .ca_file = config.ca_file};
+}
+
+std::unique_ptr<ContainerSource> ApiServer(const KubernetesConfig& config) {
   return std::make_unique<KubeApiClient>(
-      KubeApiClient::Options{.endpoint = {.url = std::move(url),
-                                          .token_file = config.api.token_file,
-                                          .ca_file = config.api.ca_file},
-                             .node_name = config.node_name});
+      KubeApiClient::Options{.endpoint = ApiEndpoint(config.api), .node_name = config.node_name});
 }
 
 // The API server comes last: a pod has it everywhere, but each agent's watch is a load on the
@@ -114,6 +116,21 @@ std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& con
   };
   return WithoutPrivileges(
       [&] { return std::make_unique<ContainerDirectory>(std::move(options), SourceOf(config)); });
+}
+
+std::unique_ptr<NodeLabels> FollowNode(const KubernetesConfig& config, Log& log) {
+  if (config.node_labels.empty()) return nullptr;
+  NodeLabels::Options options{.endpoint = ApiEndpoint(config.api),
+                              .node_name = config.node_name,
+                              .wanted = config.node_labels};
+  options.told = [&log](const Error* error) {
+    if (error == nullptr) {
+      log.Tell(kNode, "works");
+    } else {
+      log.Warn(kNode, error->message() + "; until then profiles lack node_labels");
+    }
+  };
+  return WithoutPrivileges([&] { return std::make_unique<NodeLabels>(std::move(options)); });
 }
 
 bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other) {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "config/agent_config.h"
 #include "metadata/container_directory.h"
+#include "metadata/node_labels.h"
 
 namespace pyrometer {
 
@@ -14,6 +15,9 @@ namespace pyrometer {
 // not of a machine that has no container runtime. REQUIRES: GrpcClient::ConfigureLibrary() was
 // called.
 std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config, Log& log);
+
+// The labels of the node itself that `config` wants; null: none.
+std::unique_ptr<NodeLabels> FollowNode(const KubernetesConfig& config, Log& log);
 
 // Whether both mean the same source of containers, asked in the same way.
 bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other);

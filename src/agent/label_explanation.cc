@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -74,14 +75,11 @@ std::string Told(const AgentConfig& config, const std::vector<RelabelStep>& step
   return text.empty() ? "  none\n" : text;
 }
 
-// Those of the configuration are on every profile, whatever a process has.
-Labels WithOwn(Labels labels, const AgentConfig& config) {
-  for (const auto& own : config.labels) {
-    std::erase_if(labels, [&](const auto& label) { return label.first == own.first; });
-    labels.push_back(own);
-  }
-  std::ranges::sort(labels);
-  return labels;
+// Those of every profile come before what a process has.
+Labels WithCommon(const Labels& labels, const Labels& common) {
+  std::map<std::string, std::string> all(common.begin(), common.end());
+  all.insert(labels.begin(), labels.end());
+  return {all.begin(), all.end()};
 }
 
 struct KnownProcess {
@@ -126,7 +124,8 @@ std::shared_ptr<const ContainerMetadata> AskFor(ContainerDirectory& containers,
 
 // What comes out, and what rules do on the way to it.
 std::string Told(const Relabeling& rules, const Labels& captured,
-                 const ContainerMetadata* container, const AgentConfig& config) {
+                 const ContainerMetadata* container, const AgentConfig& config,
+                 const Labels& of_node) {
   const Labels before = BeforeRules(captured, container);
   std::string text = "before the rules:\n" + Listed(before);
   if (container != nullptr && OptsOut(*container)) {
@@ -139,7 +138,8 @@ std::string Told(const Relabeling& rules, const Labels& captured,
     return text + fmt::format("samples: none, since {} drops the process\n",
                               NameOfRule(config, steps.size() - 1));
   }
-  return text + "labels of its samples:\n" + Listed(WithOwn(*after, config));
+  return text + "labels of its samples:\n" +
+         Listed(WithCommon(*after, CommonLabels(config, of_node)));
 }
 
 }  // namespace
@@ -157,7 +157,7 @@ Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& confi
     container = AskFor(*sources.containers, id);
     if (container == nullptr) text += "its container: unknown to those who could be asked\n";
   }
-  return text + Told(rules, WithPid(process.labels, pid), container.get(), config);
+  return text + Told(rules, WithPid(process.labels, pid), container.get(), config, sources.of_node);
 }
 
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options, Pid pid) {
@@ -170,8 +170,10 @@ Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& opti
   const std::unique_ptr<ContainerDirectory> containers = FollowContainers(config.kubernetes, log);
   std::optional<EnvironmentReader> environments;
   if (config.otel_service_name) environments.emplace(procfs);
-  return ExplainLabels(procfs, config, {containers.get(), environments ? &*environments : nullptr},
-                       pid);
+  return ExplainLabels(
+      procfs, config,
+      {.containers = containers.get(), .environments = environments ? &*environments : nullptr},
+      pid);
 }
 
 }  // namespace pyrometer

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <string>
+
 #include "metadata/container_meta_labels.h"
 
 namespace pyrometer {
@@ -18,6 +21,13 @@ std::vector<RelabelRule> RulesOf(const AgentConfig& config) {
   }
   rules.insert(rules.end(), config.relabel_configs.begin(), config.relabel_configs.end());
   return rules;
+}
+
+Labels CommonLabels(const AgentConfig& config, const Labels& of_node) {
+  std::map<std::string, std::string> labels(config.labels.begin(), config.labels.end());
+  if (!config.kubernetes.node_name.empty()) labels.try_emplace("node", config.kubernetes.node_name);
+  labels.insert(of_node.begin(), of_node.end());
+  return {labels.begin(), labels.end()};
 }
 
 std::string NameOfRule(const AgentConfig& config, size_t rule) {

@@ -223,7 +223,8 @@ Result<std::string> LocalView::FlameGraph(const ProfileQuery& query) {
 }
 
 Result<std::string> LocalView::Explain(Pid pid) {
-  return parts_.explainer.Explain(facts().config, pid);
+  const Facts known = facts();
+  return parts_.explainer.Explain(known.config, known.of_node, pid);
 }
 
 Result<std::string> LocalView::CollectProfile(const ProfileQuery& query,

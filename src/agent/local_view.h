@@ -42,7 +42,8 @@ class LocalView final : public AgentView {
   // What the agent's main thread knows, and changes at a reload.
   struct Facts {
     AgentConfig config;
-    Labels labels;  // of every profile
+    Labels labels;   // of every profile
+    Labels of_node;  // those of them that are labels of the node
     std::vector<std::string> missing_cgroups;
     std::string reload_error;  // of the last reload; "": it took effect
     uint64_t reloads = 0;

@@ -24,8 +24,9 @@ ProcessExplainer::~ProcessExplainer() {
   thread_.join();
 }
 
-Result<std::string> ProcessExplainer::Explain(const AgentConfig& config, Pid pid) {
-  Question question{.config = config, .pid = pid};
+Result<std::string> ProcessExplainer::Explain(const AgentConfig& config, const Labels& of_node,
+                                              Pid pid) {
+  Question question{.config = config, .of_node = of_node, .pid = pid};
   const absl::MutexLock lock(&mutex_);
   if (question_ != nullptr) {
     return Fail(ErrorCode::kExhausted, "another process is being explained; try again");
@@ -47,8 +48,10 @@ void ProcessExplainer::Run() {
     if (question_ == nullptr || question_->answered) return;
     Question& question = *question_;
     mutex_.Unlock();
-    Result<std::string> answer =
-        ExplainLabels(procfs_, question.config, {containers_, environments_}, question.pid);
+    Result<std::string> answer = ExplainLabels(
+        procfs_, question.config,
+        {.containers = containers_, .environments = environments_, .of_node = question.of_node},
+        question.pid);
     mutex_.Lock();
     question.answer = std::move(answer);
     question.answered = true;

@@ -11,6 +11,7 @@
 #include "config/agent_config.h"
 #include "metadata/container_directory.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/labels.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
@@ -28,11 +29,12 @@ class ProcessExplainer {
 
   // Waits for some seconds at most. Errors: those of ExplainLabels(); kExhausted while another is
   // being explained.
-  Result<std::string> Explain(const AgentConfig& config, Pid pid);
+  Result<std::string> Explain(const AgentConfig& config, const Labels& of_node, Pid pid);
 
  private:
   struct Question {
     const AgentConfig& config;
+    const Labels& of_node;
     Pid pid;
     Result<std::string> answer{std::string()};
     bool answered = false;

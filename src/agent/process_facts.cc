@@ -64,6 +64,9 @@ void AddContainerMeta(Labels& labels, const Whereabouts& where) {
   Add(labels, kMetaCgroupPath, where.path);
   if (where.v2_path != where.path) Add(labels, kMetaCgroupV2Path, where.v2_path);
   Add(labels, kMetaContainerId, where.identity.container_id);
+  const CgroupPod pod = PodOf(where.path);
+  Add(labels, kMetaPodQosClass, pod.qos);
+  Add(labels, kMetaPodUid, pod.uid);
 }
 
 void AddMeta(Labels& labels, const Whereabouts& where, const SeenProcess& process) {

@@ -24,6 +24,8 @@ inline constexpr std::string_view kContainerIdLabel = "container_id";
 //   __meta_cgroup_path         of all its cgroups the one that tells most; see TellingCgroup()
 //   __meta_cgroup_v2_path      its cgroup of version 2, where that is another
 //   __meta_container_id        of the innermost container
+//   __meta_kubernetes_pod_uid, __meta_kubernetes_pod_qos_class
+//                              of its pod, whether or not anybody knows more of that
 //   __meta_systemd_unit        outside of containers, its service, else its slice
 //   __meta_systemd_slice       the innermost slice, also of a container
 //   __meta_process_comm        its name, as the kernel knows it: 15 bytes
@@ -33,6 +35,8 @@ inline constexpr std::string_view kContainerIdLabel = "container_id";
 inline constexpr std::string_view kMetaCgroupPath = "__meta_cgroup_path";
 inline constexpr std::string_view kMetaCgroupV2Path = "__meta_cgroup_v2_path";
 inline constexpr std::string_view kMetaContainerId = "__meta_container_id";
+inline constexpr std::string_view kMetaPodUid = "__meta_kubernetes_pod_uid";
+inline constexpr std::string_view kMetaPodQosClass = "__meta_kubernetes_pod_qos_class";
 inline constexpr std::string_view kMetaSystemdUnit = "__meta_systemd_unit";
 inline constexpr std::string_view kMetaSystemdSlice = "__meta_systemd_slice";
 inline constexpr std::string_view kMetaProcessComm = "__meta_process_comm";

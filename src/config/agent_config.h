@@ -122,7 +122,8 @@ struct KubeletConfig {
 };
 
 struct ApiServerConfig {
-  std::string url{};  // "": is not asked; never with mode kApi, always with others but kAuto
+  // "": is not asked. Never with mode kApi or with node_labels; else always, but with kAuto.
+  std::string url{};
   std::string token_file{"/var/run/secrets/kubernetes.io/serviceaccount/token"};  // "": none
   std::string ca_file{"/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"};
 
@@ -138,6 +139,8 @@ struct KubernetesConfig {
   // Labels of pods that become labels of profiles, by the names that LabelNameOf() makes of theirs,
   // which are all different.
   std::vector<std::string> pod_labels{};
+  // The same of the node's own labels. Not empty only with node_name and api.url.
+  std::vector<std::string> node_labels{};
   KubeletConfig kubelet{};
   ApiServerConfig api{};
   std::vector<std::string> without_effect{};  // keys that were given, though `mode` does not look

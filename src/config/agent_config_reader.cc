@@ -28,7 +28,7 @@ constexpr size_t kCommLength = 15;  // TASK_COMM_LEN without its null
 constexpr size_t kLongestLabelName = 1024;
 constexpr size_t kLongestLabelValue = 2048;
 
-constexpr size_t kMostPodLabels = 32;  // servers take some 30 labels in all
+constexpr size_t kMostLabelKeys = 32;  // servers take some 30 labels in all
 
 void ReadLabels(ConfigSection& root, AgentConfig& config) {
   for (ConfigSection::NamedText& label : root.ReadTexts("labels")) {
@@ -130,24 +130,44 @@ void ReadApiServer(ConfigSection section, const Environment& environment, ApiSer
   section.RefuseOthers();
 }
 
-// Two that become one label of profiles would overwrite each other, and some are taken.
-void ReadPodLabels(ConfigSection& section, KubernetesConfig& kubernetes) {
-  section.ReadList("pod_labels", kubernetes.pod_labels, NonEmptyText());
-  std::set<std::string> names = {"container",    "container_id",  "namespace",
-                                 "node",         "pod",           "service_name",
-                                 "systemd_unit", "workload_kind", "workload_name"};
-  if (kubernetes.pod_labels.size() > kMostPodLabels) {
-    section.Complain("pod_labels", fmt::format("are more than {}", kMostPodLabels));
+// Two that become one label of profiles would overwrite each other: `taken` are the names of
+// others.
+void ReadLabelKeys(ConfigSection& section, const char* key, std::set<std::string>& taken,
+                   std::vector<std::string>& labels) {
+  section.ReadList(key, labels, NonEmptyText());
+  if (labels.size() > kMostLabelKeys) {
+    section.Complain(key, fmt::format("are more than {}", kMostLabelKeys));
   }
-  for (const std::string& label : kubernetes.pod_labels) {
+  for (const std::string& label : labels) {
     const std::string name = LabelNameOf(label);
     const Result<void> checked = CheckLabel(name, "value");
     if (!checked || name.starts_with("__")) {
-      section.Complain("pod_labels", fmt::format("'{}' can be no label of profiles", label));
-    } else if (!names.insert(name).second) {
-      section.Complain("pod_labels", fmt::format("there is already a label '{}'", name));
+      section.Complain(key, fmt::format("'{}' can be no label of profiles", label));
+    } else if (!taken.insert(name).second) {
+      section.Complain(key, fmt::format("there is already a label '{}'", name));
     }
   }
+}
+
+void ReadMoreLabels(ConfigSection& section, KubernetesConfig& kubernetes) {
+  std::set<std::string> taken = {"container",    "container_id",  "namespace",
+                                 "node",         "pod",           "service_name",
+                                 "systemd_unit", "workload_kind", "workload_name"};
+  ReadLabelKeys(section, "pod_labels", taken, kubernetes.pod_labels);
+  ReadLabelKeys(section, "node_labels", taken, kubernetes.node_labels);
+}
+
+// Forgets the API server where nobody asks it.
+void CheckApiServer(ConfigSection& section, KubernetesConfig& kubernetes) {
+  const bool has_both = !kubernetes.node_name.empty() && !kubernetes.api.url.empty();
+  const bool is_needed = kubernetes.mode == KubernetesMode::kApi || !kubernetes.node_labels.empty();
+  if (is_needed && kubernetes.node_name.empty()) {
+    section.Complain("node_name", "is needed with mode api and with node_labels");
+  }
+  if (is_needed && kubernetes.api.url.empty()) {
+    section.Complain("api", "needs a url outside of a cluster");
+  }
+  if (!is_needed && !(kubernetes.mode == KubernetesMode::kAuto && has_both)) kubernetes.api = {};
 }
 
 void ReadSampleLabels(ConfigSection& root, SampleLabels& labels) {
@@ -167,7 +187,8 @@ std::vector<std::string> WithoutEffect(const ConfigSection& section,
       {"cri_socket", mode == kCri || mode == kAuto},
       {"docker_socket", mode == kDocker || mode == kAuto},
       {"kubelet", mode == kKubelet},
-      {"api", mode == kApi || (mode == kAuto && !kubernetes.node_name.empty())}};
+      {"api", mode == kApi || !kubernetes.node_labels.empty() ||
+                  (mode == kAuto && !kubernetes.node_name.empty())}};
   std::vector<std::string> keys_without;
   for (const auto& [key, has_effect] : keys) {
     if (!has_effect && section.Has(key)) keys_without.push_back(std::string("kubernetes.") + key);
@@ -183,16 +204,10 @@ void ReadKubernetes(ConfigSection section, const Environment& environment,
   section.Read("node_name", kubernetes.node_name, AnyText());
   section.Read("cri_socket", kubernetes.cri_socket, AbsolutePathOrNothing());
   section.Read("docker_socket", kubernetes.docker_socket, AbsolutePathOrNothing());
-  ReadPodLabels(section, kubernetes);
+  ReadMoreLabels(section, kubernetes);
   ReadKubelet(section.Section("kubelet"), kubernetes.kubelet);
   ReadApiServer(section.Section("api"), environment, kubernetes.api);
-  if (kubernetes.mode == KubernetesMode::kApi) {
-    if (kubernetes.node_name.empty()) section.Complain("node_name", "is needed with mode api");
-    if (kubernetes.api.url.empty()) section.Complain("api", "needs a url outside of a cluster");
-  } else if (kubernetes.mode != KubernetesMode::kAuto || kubernetes.node_name.empty() ||
-             kubernetes.api.url.empty()) {
-    kubernetes.api = {};
-  }
+  CheckApiServer(section, kubernetes);
   kubernetes.without_effect = WithoutEffect(section, kubernetes);
   const Result<void> node = CheckLabel("node", kubernetes.node_name);
   if (!kubernetes.node_name.empty() && !node) section.Complain("node_name", node.error().message());

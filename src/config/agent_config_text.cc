@@ -96,14 +96,18 @@ std::string SourceText(const KubernetesConfig& kubernetes) {
   }
   const std::string runtime =
       "labels of pods from the container runtime" + At(kubernetes.cri_socket);
-  return kubernetes.api.url.empty() ? runtime
-                                    : runtime + ", else the API server at " + kubernetes.api.url;
+  const bool has_other = kubernetes.mode == KubernetesMode::kAuto && !kubernetes.api.url.empty();
+  return has_other ? runtime + ", else the API server at " + kubernetes.api.url : runtime;
 }
 
 std::string PodsText(const KubernetesConfig& kubernetes) {
   std::string text = SourceText(kubernetes);
   const bool has_node = kubernetes.mode != KubernetesMode::kOff && !kubernetes.node_name.empty();
   if (has_node) text += ", node=" + kubernetes.node_name;
+  if (!kubernetes.node_labels.empty()) {
+    text +=
+        fmt::format(", its labels {} from the API server", fmt::join(kubernetes.node_labels, ", "));
+  }
   return text;
 }
 

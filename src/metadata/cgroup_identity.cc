@@ -2,6 +2,7 @@
 #include "metadata/cgroup_identity.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -44,6 +45,44 @@ int AskedAt(const Membership& membership) {
   return std::ranges::find(controllers, "cpu") != controllers.end() ? 2 : 3;
 }
 
+bool IsHex(std::string_view text) {
+  return std::ranges::all_of(
+      text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+// A UUID; of a static pod, the digest of its manifest.
+bool IsPodUid(std::string_view text) {
+  constexpr size_t kDigest = 32;
+  constexpr size_t kUuid = 36;
+  if (text.size() == kDigest) return IsHex(text);
+  if (text.size() != kUuid) return false;
+  for (size_t i = 0; i < kUuid; ++i) {
+    const bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+    if (is_dash ? text[i] != '-' : !IsHex(text.substr(i, 1))) return false;
+  }
+  return true;
+}
+
+// In "pod<uid>" and "kubepods-burstable-pod<uid, '_' for '-'>.slice". "" if there is none.
+std::string PodUidIn(std::string_view name) {
+  constexpr std::string_view kPod = "pod";
+  if (name.ends_with(kSlice)) name.remove_suffix(kSlice.size());
+  const size_t at = name.rfind(kPod);
+  if (at == std::string_view::npos || (at > 0 && name[at - 1] != '-')) return "";
+  std::string uid(name.substr(at + kPod.size()));
+  std::ranges::replace(uid, '_', '-');
+  return IsPodUid(uid) ? uid : "";
+}
+
+// Guaranteed pods have no cgroup of their class above them.
+std::string_view QosOf(std::string_view above, std::string_view pod) {
+  const auto says = [&](std::string_view qos) {
+    return above == qos || pod.find(qos) != std::string_view::npos;
+  };
+  if (says("burstable")) return "Burstable";
+  return says("besteffort") ? "BestEffort" : "Guaranteed";
+}
+
 }  // namespace
 
 CgroupIdentity IdentityOf(std::string_view path) {
@@ -58,6 +97,21 @@ CgroupIdentity IdentityOf(std::string_view path) {
     identity.systemd_unit = service.empty() ? SliceOf(path) : service;
   }
   return identity;
+}
+
+CgroupPod PodOf(std::string_view path) {
+  CgroupPod pod;
+  std::string_view above;  // "burstable" with cgroupfs
+  for (const std::string_view component : Split(path, '/')) {
+    // With the drivers mixed up the container's name follows:
+    // "...-pod<uid>.slice:cri-containerd:<id>".
+    const std::string_view name = component.substr(0, component.find(':'));
+    if (std::string uid = PodUidIn(name); !uid.empty()) {
+      pod = {.uid = std::move(uid), .qos = QosOf(above, name)};
+    }
+    above = name;
+  }
+  return pod;
 }
 
 std::string_view SliceOf(std::string_view path) {

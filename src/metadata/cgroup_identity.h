@@ -20,6 +20,18 @@ struct CgroupIdentity {
 // any cgroup driver, also as seen from another cgroup namespace ("/../../x").
 CgroupIdentity IdentityOf(std::string_view path);
 
+// Which of Kubernetes' pods a process is in, as far as the path of its cgroup tells: of the
+// kubelet, with either cgroup driver.
+struct CgroupPod {
+  std::string uid;            // as Kubernetes has it, also of a static pod; "" outside of all
+  std::string_view qos = "";  // "Guaranteed", "Burstable", "BestEffort"
+
+  bool operator==(const CgroupPod&) const = default;
+};
+
+// The innermost pod in `path`, as above.
+CgroupPod PodOf(std::string_view path);
+
 // The innermost slice of systemd in such a path, also that of a container; "" without systemd.
 std::string_view SliceOf(std::string_view path);
 

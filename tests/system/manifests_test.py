@@ -142,7 +142,7 @@ class Manifests(ManifestTestCase):
             self.assertRegex(line, r"^\S+ created \(dry run\)$")
 
     def test_kubectl_would_apply_the_components(self):
-        for component, least in (("api", 2), ("kubelet", 2), ("monitoring", 2)):
+        for component, least in (("api", 2), ("kubelet", 2), ("monitoring", 2), ("node-labels", 2)):
             with self.subTest(component):
                 directory = os.path.join(COMPONENTS, component)
                 files = [name for name in os.listdir(directory)
@@ -232,12 +232,15 @@ class Chart(ManifestTestCase):
     def test_gives_what_the_components_give(self):
         self.skip_without_components()
         enabled = {"enabled": True}
-        for mode, components, more in (
-            ("api", ("api", "monitoring"), {"podMonitor": enabled, "alerts": enabled, "dashboard": enabled}),
-            ("kubelet", ("kubelet",), {}),
-        ):
-            with self.subTest(mode):
-                changes = {"config": {"kubernetes": {"mode": mode}}, **more}
+        for kubernetes, components, more in (
+            ({"mode": "api"}, ("api", "monitoring"),
+             {"podMonitor": enabled, "alerts": enabled, "dashboard": enabled}),
+            ({"mode": "kubelet"}, ("kubelet",), {}),
+            ({"mode": "cri", "node_labels": ["zone"]}, ("node-labels",), {}),
+            ({"mode": "api", "node_labels": ["zone"]}, ("api", "node-labels"), {}),
+        ):  # fmt: skip
+            with self.subTest(kubernetes):
+                changes = {"config": {"kubernetes": kubernetes}, **more}
                 config = merged(yaml.safe_load(read(CHART, "values.yaml")), changes)["config"]
                 self.assert_same(self.charted(**changes), self.kustomized(*components, config=config))
 

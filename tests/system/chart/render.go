@@ -67,6 +67,17 @@ func orDefault(fallback, value any) any {
 	return fallback
 }
 
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("dict: a key without a value")
+	}
+	values := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		values[fmt.Sprint(pairs[i])] = pairs[i+1]
+	}
+	return values, nil
+}
+
 func functions(all *template.Template) template.FuncMap {
 	return template.FuncMap{
 		"include": func(name string, data any) (string, error) {
@@ -75,6 +86,7 @@ func functions(all *template.Template) template.FuncMap {
 			return text.String(), err
 		},
 		"default":   orDefault,
+		"dict":      dict,
 		"nindent":   nindent,
 		"quote":     func(value any) string { return fmt.Sprintf("%q", fmt.Sprint(value)) },
 		"sha256sum": func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) },

@@ -12,6 +12,7 @@
 namespace pyrometer {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 // Lists nothing until it is released.
@@ -36,11 +37,21 @@ TEST(ProcessExplainer, ExplainsOneAfterTheOther) {
   const InCgroup process("0::/system.slice/nginx.service\n");
   ProcessExplainer explainer(process.procfs(), nullptr, nullptr);
   for (int i = 0; i < 3; ++i) {
-    const Result<std::string> text = explainer.Explain(AgentConfig(), Pid(18));
+    const Result<std::string> text = explainer.Explain(AgentConfig(), {}, Pid(18));
     ASSERT_TRUE(text.has_value()) << text.error().message();
     EXPECT_THAT(*text, HasSubstr("nginx.service"));
   }
-  EXPECT_EQ(explainer.Explain(AgentConfig(), Pid(19)).error().code(), ErrorCode::kNotFound);
+  AgentConfig config;
+  config.labels = {{"cluster", "blue"}};
+  config.kubernetes.node_name = "n1";
+  EXPECT_THAT(*explainer.Explain(config, {{"cluster", "green"}, {"zone", "a"}}, Pid(18)),
+              EndsWith("labels of its samples:\n"
+                       "  cluster                    \"blue\"\n"
+                       "  node                       \"n1\"\n"
+                       "  service_name               \"nginx\"\n"
+                       "  systemd_unit               \"nginx.service\"\n"
+                       "  zone                       \"a\"\n"));
+  EXPECT_EQ(explainer.Explain(AgentConfig(), {}, Pid(19)).error().code(), ErrorCode::kNotFound);
 }
 
 TEST(ProcessExplainer, HasOneAtATime) {
@@ -49,9 +60,9 @@ TEST(ProcessExplainer, HasOneAtATime) {
   std::atomic<bool> released = false;
   ContainerDirectory containers({}, std::make_unique<SlowSource>(asked, released));
   ProcessExplainer explainer(process.procfs(), &containers, nullptr);
-  std::thread first([&] { EXPECT_TRUE(explainer.Explain(AgentConfig(), Pid(18))); });
+  std::thread first([&] { EXPECT_TRUE(explainer.Explain(AgentConfig(), {}, Pid(18))); });
   asked.wait(false);
-  EXPECT_EQ(explainer.Explain(AgentConfig(), Pid(18)).error().code(), ErrorCode::kExhausted);
+  EXPECT_EQ(explainer.Explain(AgentConfig(), {}, Pid(18)).error().code(), ErrorCode::kExhausted);
   released = true;
   released.notify_all();
   first.join();

@@ -65,6 +65,10 @@ TEST(Describe, TellsWherePodsAreFound) {
               HasSubstr("labels of containers from Docker or podman, where there is one\n"));
   EXPECT_THAT(DescriptionOf("kubernetes: {node_name: n1, api: {url: 'https://a:1'}}"),
               HasSubstr("where there is one, else the API server at https://a:1, node=n1\n"));
+  EXPECT_THAT(
+      DescriptionOf("kubernetes: {mode: cri, node_name: n1, node_labels: [zone, b], api: {url: "
+                    "'https://a:1'}}"),
+      HasSubstr("where there is one, node=n1, its labels zone, b from the API server\n"));
   EXPECT_THAT(DescriptionOf("kubernetes: {mode: off}"), HasSubstr("pods      no labels of pods\n"));
   EXPECT_THAT(DescriptionOf("kubernetes: {mode: off, kubelet: {url: 'https://n:1'}}"),
               HasSubstr("kubernetes.kubelet has no effect with this kubernetes.mode\n"));

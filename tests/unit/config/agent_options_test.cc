@@ -124,6 +124,32 @@ TEST(ParseAgentConfig, TakesTheApiServerOfAPodInModeAuto) {
   EXPECT_EQ(read("kubernetes: {mode: cri, node_name: n1}").api, ApiServerConfig());
 }
 
+TEST(ParseAgentConfig, ReadsWhichLabelsOfTheNodeAreWanted) {
+  const KubernetesConfig config =
+      Parse(
+          "kubernetes: {mode: cri, node_name: n1, node_labels: [a/zone, "
+          "region], api: {url: 'https://a'}}")
+          .kubernetes;
+  EXPECT_EQ(config.node_labels, (std::vector<std::string>{"a/zone", "region"}));
+  EXPECT_EQ(config.api.url, "https://a") << "though the mode does not ask it for pods";
+  EXPECT_EQ(config.without_effect, std::vector<std::string>());
+  const std::pair<const char*, const char*> wrong[] = {
+      {"node_labels: [zone], api: {url: 'https://a'}",
+       "is needed with mode api and with node_labels"},
+      {"node_labels: [zone], node_name: n", "needs a url outside of a cluster"},
+      {"node_labels: [zone, a/b], pod_labels: [a.b], node_name: n, api: {url: 'https://a'}",
+       "there is already a label 'a_b'"},
+      {"node_labels: [node], node_name: n, api: {url: 'https://a'}",
+       "there is already a label 'node'"},
+  };
+  for (const auto& [text, complaint] : wrong) {
+    const auto parsed = ParseAgentConfig(fmt::format("kubernetes: {{{}}}", text), "p.yaml",
+                                         [](const std::string&) { return std::nullopt; });
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_THAT(parsed.error().message(), HasSubstr(complaint));
+  }
+}
+
 TEST(ParseAgentConfig, TellsWhichKeysOfPodsHaveNoEffect) {
   using Texts = std::vector<std::string>;
   const auto keys = [](const std::string& kubernetes) {

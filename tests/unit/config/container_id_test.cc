@@ -33,7 +33,17 @@ TEST(ParseContainerId, RefusesNamesAndShortPrefixes) {
     const Result<std::string> parsed = ParseContainerId(text);
     ASSERT_FALSE(parsed.has_value()) << text;
     EXPECT_EQ(parsed.error().code(), ErrorCode::kInvalid);
-    EXPECT_NE(parsed.error().message().find("docker inspect -f '{{.Id}}' NAME"), std::string::npos);
+    EXPECT_NE(parsed.error().message().find("or its name"), std::string::npos);
+  }
+}
+
+TEST(IsContainerName, TakesWhatKubernetesAndDockerDo) {
+  for (const char* name : {"web", "web-0", "My_nginx.1", "0"})
+    EXPECT_TRUE(IsContainerName(name)) << name;
+  EXPECT_TRUE(IsContainerName(std::string(253, 'a')));
+  EXPECT_FALSE(IsContainerName(std::string(254, 'a')));
+  for (const char* name : {"", "a b", "a/b", "docker://x", "a\n", "\xc3\xa4"}) {
+    EXPECT_FALSE(IsContainerName(name)) << name;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace pyrometer {
@@ -88,6 +89,41 @@ std::vector<Case> Containers() {
 TEST(CgroupIdentity, FindsTheContainer) {
   for (const auto& [path, id] : Containers()) {
     EXPECT_EQ(IdentityOf(path), (CgroupIdentity{.container_id = id, .systemd_unit = ""})) << path;
+  }
+}
+
+TEST(CgroupIdentity, FindsThePod) {
+  const std::string uid(kUid);
+  const std::string digest(32, 'd');
+  const std::string slice = fmt::format("pod{}.slice", kUid_);
+  const std::vector<std::tuple<std::string, std::string, std::string>> cases = {
+      {"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-" + slice + "/crio-" + kId +
+           ".scope",
+       uid, "Burstable"},
+      {"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-" + slice, uid, "BestEffort"},
+      {"/kubepods.slice/kubepods-" + slice + "/docker-" + kId + ".scope", uid, "Guaranteed"},
+      {"/kubepods/burstable/pod" + uid + "/" + kId, uid, "Burstable"},
+      {"/kubepods/besteffort/pod" + uid + "/" + kId + "/child", uid, "BestEffort"},
+      {"/kubepods/pod" + uid + "/crio-" + kId, uid, "Guaranteed"},
+      {"/kubepods/pod" + digest + "/" + kId, digest, "Guaranteed"},
+      {"/system.slice/containerd.service/kubepods-burstable-" + slice + ":cri-containerd:" + kId,
+       uid, "Burstable"},
+      {"/docker/" + kOuter +
+           "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
+           "kubelet-kubepods-besteffort-" +
+           slice + "/cri-containerd-" + kId + ".scope",
+       uid, "BestEffort"},
+      {"/kubepods/burstable/pod" + digest + "/" + kOuter + "/kubepods/pod" + uid + "/" + kId, uid,
+       "Guaranteed"},
+      {"/docker/" + kId, "", ""},
+      {"/kubepods/pod/" + kId, "", ""},
+      {"/kubepods/pod" + uid + "0/" + kId, "", ""},
+      {"/xpod" + uid + "/" + kId, "", ""},
+      {"/pod2f1f4a8e-1d2c-4b5a-9f00-0123456789aX/" + kId, "", ""},
+      {"", "", ""},
+  };
+  for (const auto& [path, pod, qos] : cases) {
+    EXPECT_EQ(PodOf(path), (CgroupPod{.uid = pod, .qos = qos})) << path;
   }
 }
 

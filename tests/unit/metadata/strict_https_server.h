@@ -43,6 +43,7 @@ class StrictHttpsServer {
     };
     server_.Get("/api/v1/pods", answer);
     server_.Get("/pods", answer);
+    server_.Get("/api/v1/nodes/n1", answer);
     server_.set_error_handler([this](const httplib::Request& request, httplib::Response& response) {
       if (response.status == 404) Note("no such path: " + request.path);
     });
@@ -126,9 +127,9 @@ class StrictHttpsServer {
   }
 
   std::string CheckRequest(const httplib::Request& request) {
-    if (request.path == "/pods") {
+    if (request.path == "/pods" || request.path == "/api/v1/nodes/n1") {
       Check(request, {});
-      return "pods";
+      return request.path == "/pods" ? "pods" : "node";
     }
     if (request.get_param_value("fieldSelector") != "spec.nodeName=n1") Note("another node's pods");
     return request.get_param_value("watch") == "1" ? CheckWatch(request) : CheckList(request);

@@ -23,9 +23,13 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- with .Values.config.kubernetes }}{{ .mode }}{{ end -}}
 {{- end }}
 
-{{- /* "true" if names of pods come from the cluster. */ -}}
+{{- define "pyrometer.nodeLabels" -}}
+{{- with .Values.config.kubernetes }}{{ if index . "node_labels" }}true{{ end }}{{ end -}}
+{{- end }}
+
+{{- /* "true" if names of pods, or labels of the node, come from the cluster. */ -}}
 {{- define "pyrometer.asksCluster" -}}
-{{- if or (eq (include "pyrometer.mode" .) "api") (eq (include "pyrometer.mode" .) "kubelet") }}true{{ end -}}
+{{- if or (eq (include "pyrometer.mode" .) "api") (eq (include "pyrometer.mode" .) "kubelet") (include "pyrometer.nodeLabels" .) }}true{{ end -}}
 {{- end }}
 
 {{- define "pyrometer.serviceAccount" -}}
