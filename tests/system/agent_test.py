@@ -5,12 +5,14 @@ import base64
 import collections
 import datetime
 import glob
+import http.server
 import json
 import os
 import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 import zlib
 
@@ -122,6 +124,36 @@ class Agent(agent_harness.AgentTestCase):
         self.assertIn(b"pyroscope", agent.get("/")[1])
         self.assertIn(b"<html", agent.get("/flamegraph?seconds=60")[1])
         self.assertEqual(json.loads(agent.get("/api/status")[1])["sinks"][0]["name"], "pyroscope")
+
+    def test_profiles_have_labels_of_the_node(self):
+        answers = [(403, b"Forbidden"), (200, json.dumps({"kind": "Node", "metadata": {"labels": {
+            "topology.kubernetes.io/zone": "eu-1a", "other": "x"}}}).encode())]  # fmt: skip
+
+        class Api(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                status, body = answers.pop(0) if self.path == "/api/v1/nodes/node-1" else (404, b"")
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        api = self.enterContext(http.server.HTTPServer(("127.0.0.1", 0), Api))
+        threading.Thread(target=api.serve_forever, daemon=True).start()
+        self.addCleanup(api.shutdown)
+        self.busy("alpha")
+        files = os.path.join(self.home, "profiles")
+        agent = self.agent([{"type": "file", "directory": files}], kubernetes={
+            "mode": "off", "node_name": "node-1", "node_labels": ["topology.kubernetes.io/zone", "absent"],
+            "api": {"url": "http://127.0.0.1:%d" % api.server_port, "token_file": ""}})  # fmt: skip
+        series = os.path.join(files, "node=node-1,service_name=alpha,topology_kubernetes_io_zone=eu-1a.*")
+        wait_for(lambda: glob.glob(series), "a profile with the node's labels", pause=0.1)
+        self.assertEqual(json.loads(agent.get("/api/status")[1])["labels"],
+                         {"node": "node-1", "topology_kubernetes_io_zone": "eu-1a"})
+        self.assertTrue(agent.stop()["file"].balances())
+        self.assertIn("needs 'get' on nodes", agent.said())
 
     def flame_graph(self, agent, query):
         """The facts of a flame graph's page."""
