@@ -24,7 +24,7 @@ CgroupIdentity IdentityOf(std::string_view path);
 // kubelet, with either cgroup driver.
 struct CgroupPod {
   std::string uid;            // as Kubernetes has it, also of a static pod; "" outside of all
-  std::string_view qos = "";  // "Guaranteed", "Burstable", "BestEffort"
+  std::string_view qos;  // "Guaranteed", "Burstable", "BestEffort"
 
   bool operator==(const CgroupPod&) const = default;
 };
