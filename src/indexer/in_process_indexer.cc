@@ -8,6 +8,7 @@
 #include "binary/elf_file.h"
 #include "binary/object_facts.h"
 #include "symbolize/elf_symbols.h"
+#include "unwind/function_bounds.h"
 #include "unwind/table_compiler.h"
 
 namespace pyrometer {
@@ -29,7 +30,13 @@ Result<UnwindTable> Compile(const FilesToRead& files, const UnwindTableOptions& 
 Result<SymbolTable> ReadSymbols(int fd, const SymbolTableOptions& options,
                                 ReadingRecorder& recorder) {
   ASSIGN_OR_RETURN(const ElfFile elf, Open(fd, recorder));
-  return ReadSymbolTable(elf, options);
+  return ReadSymbolTable(elf, options, [&elf] {
+    const std::vector<FunctionBounds> bounds = ReadFunctionBounds(elf);
+    UnnamedFunctions unnamed;
+    unnamed.reserve(bounds.size());
+    for (const auto& [begin, end] : bounds) unnamed.push_back({ElfAddress(begin), ElfAddress(end)});
+    return unnamed;
+  });
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ CgroupIdentity IdentityOf(std::string_view path);
 // Which of Kubernetes' pods a process is in, as far as the path of its cgroup tells: of the
 // kubelet, with either cgroup driver.
 struct CgroupPod {
-  std::string uid;            // as Kubernetes has it, also of a static pod; "" outside of all
+  std::string uid;       // as Kubernetes has it, also of a static pod; "" outside of all
   std::string_view qos;  // "Guaranteed", "Burstable", "BestEffort"
 
   bool operator==(const CgroupPod&) const = default;

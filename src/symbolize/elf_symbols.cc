@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -76,6 +77,8 @@ class FunctionCollector {
     return {};
   }
 
+  void AddCode(std::span<const SymbolTableBuilder::KnownCode> code) { builder_.AddCode(code); }
+
   bool empty() const { return builder_.empty(); }
   Result<SymbolTable> Build() && { return std::move(builder_).Build(); }
 
@@ -146,9 +149,78 @@ Result<void> AddDynamic(const ElfFile& elf, const SectionTable& sections, Unsize
   return functions.AddAll(elf, sections, *range, unsized);
 }
 
+using Code = SymbolTableBuilder::Code;
+using KnownCode = SymbolTableBuilder::KnownCode;
+
+std::optional<Code> CodeOf(const Section& section) {
+  if ((section.header.sh_flags & SHF_EXECINSTR) == 0) return std::nullopt;
+  for (const char* plt : {".plt", ".plt.got", ".plt.sec", ".iplt"}) {
+    if (section.name == plt) return Code::kPlt;
+  }
+  if (section.name == ".init") return Code::kInit;
+  if (section.name == ".fini") return Code::kFini;
+  return std::nullopt;
+}
+
+// Sorted and disjoint, as far as sections are: what overlaps is left out.
+std::vector<KnownCode> CodeOfSections(const ElfFile& elf, const SectionTable& sections) {
+  std::vector<KnownCode> all;
+  for (const Section& section : sections.all()) {
+    const std::optional<Code> code = CodeOf(section);
+    const ElfAddress begin(section.header.sh_addr);
+    const Segment* const segment = ExecutableSegmentAt(elf.segments(), begin);
+    if (!code || segment == nullptr) continue;
+    const uint64_t room = segment->memory_size - (begin.value() - segment->address.value());
+    const ElfAddress end(begin.value() + std::min(section.header.sh_size, room));
+    all.push_back({.range = {begin, end}, .code = *code});
+  }
+  const auto begin_of = [](const KnownCode& code) { return code.range.begin; };
+  std::ranges::stable_sort(all, {}, begin_of);
+  ElfAddress end(0);
+  std::erase_if(all, [&](const KnownCode& code) {
+    const bool overlaps = code.range.begin < end;
+    if (!overlaps) end = code.range.end;
+    return overlaps;
+  });
+  return all;
+}
+
+// Where the program begins; of a library that is nothing.
+std::optional<ElfAddress> EntryOf(const ElfFile& elf) {
+  const bool is_program = elf.header().e_type == ET_EXEC ||
+                          std::ranges::find(elf.program_headers(), PT_INTERP,
+                                            &Elf64_Phdr::p_type) != elf.program_headers().end();
+  if (!is_program || elf.header().e_entry == 0) return std::nullopt;
+  return ElfAddress(elf.header().e_entry);
+}
+
+// What is known without symbols: code by its section, and else functions by their bounds.
+std::vector<KnownCode> KnownCodeOf(const ElfFile& elf, const SectionTable& sections,
+                                   const UnnamedFunctions& unnamed) {
+  const std::optional<ElfAddress> entry = EntryOf(elf);
+  const std::vector<KnownCode> of_sections = CodeOfSections(elf, sections);
+  std::vector<KnownCode> all;
+  all.reserve(of_sections.size() + unnamed.size());
+  auto section = of_sections.begin();
+  ElfAddress end(0);  // of the sections before
+  for (CodeRange function : unnamed) {
+    for (; section != of_sections.end() && section->range.begin <= function.begin; ++section) {
+      all.push_back(*section);
+      end = section->range.end;
+    }
+    if (function.begin < end) continue;
+    if (section != of_sections.end()) function.end = std::min(function.end, section->range.begin);
+    const bool is_start = entry && function.begin == *entry;
+    all.push_back({.range = function, .code = is_start ? Code::kStart : Code::kUnnamed});
+  }
+  all.insert(all.end(), section, of_sections.end());
+  return all;
+}
+
 }  // namespace
 
-Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options) {
+Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options,
+                                    const std::function<UnnamedFunctions()>& unnamed) {
   Attempts attempts;
   SectionTable sections;
   if (Result<SectionTable> read = SectionTable::Read(elf)) {
@@ -158,12 +230,16 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
   }
   FunctionCollector functions(elf, options);
   attempts.Note(AddStatic(elf, sections, functions));
-  if (functions.empty()) {
+  const bool is_stripped = functions.empty();
+  if (is_stripped) {
     attempts.Note(AddDebugData(elf, sections, functions));
     const Unsized unsized = functions.empty() ? Unsized::kDrop : Unsized::kKeep;
     attempts.Note(AddDynamic(elf, sections, unsized, functions));
   }
   if (functions.empty() && attempts.failure()) return *attempts.failure();
+  if (is_stripped) {
+    functions.AddCode(KnownCodeOf(elf, sections, unnamed ? unnamed() : UnnamedFunctions()));
+  }
   return std::move(functions).Build();
 }
 

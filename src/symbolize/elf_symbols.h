@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "binary/elf_file.h"
 #include "pyrometer/result.h"
 #include "symbolize/symbol_table.h"
 
 namespace pyrometer {
 
+// Where functions lie, whose names are not known: sorted, disjoint.
+using UnnamedFunctions = std::vector<CodeRange>;
+
 // Reads the functions of `elf`: those in .symtab, which has all of them; without one, those in
-// .gnu_debugdata and .dynsym together. Only functions in an executable segment count.
+// .gnu_debugdata and .dynsym together, and where these have none, what `unnamed` returns, which is
+// called only then; may be null. Only functions in an executable segment count.
+// Without .symtab the code of .plt, .init and .fini and of an executable's entry point is what it
+// is by its section and by the file's header, where no symbol covers it.
 // An empty table is not an error: a file may have no symbols at all.
 // Errors: kMalformed, kUnsupported, kExhausted, kIo if there are symbols, but none can be read;
 // kExhausted if there is no room for them.
-Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options = {});
+Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options = {},
+                                    const std::function<UnnamedFunctions()>& unnamed = {});
 
 }  // namespace pyrometer

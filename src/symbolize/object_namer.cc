@@ -48,7 +48,7 @@ std::shared_ptr<const CodeObject> MakeCodeObject(const ObjectDescription& descri
   return object;
 }
 
-// "libfoo.so+0x1234"
+// "libfoo.so+0x1234": the beginning of the function, or the address if not even that is known
 std::string MadeUpName(std::string_view path, ElfAddress address) {
   path = WithoutDeleted(path);
   const std::string_view base = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
@@ -86,7 +86,7 @@ LocationRef ObjectNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t wind
   const SymbolTableCache::Answer symbols = tables_.Get(frame.object(), object->description, window);
   const std::optional<Symbol> symbol =
       symbols.table == nullptr ? std::nullopt : symbols.table->Find(address);
-  if (symbol) {
+  if (symbol && !symbol->name.empty()) {
     return MakeLocation(CodeOrigin::kUser, object->code, address.value(),
                         LineFor(frame.object(), *symbol));
   }
@@ -96,7 +96,7 @@ LocationRef ObjectNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t wind
     unnamed_[frame.object()].push_back({frame, frame});
   }
   return MadeUpLocation(CodeOrigin::kUser, object->code, address.value(),
-                        MadeUpName(object->code->path, address));
+                        MadeUpName(object->code->path, symbol ? symbol->start : address));
 }
 
 const ObjectNamer::KnownObject* ObjectNamer::Find(ObjectId id, uint32_t window) {
@@ -105,7 +105,7 @@ const ObjectNamer::KnownObject* ObjectNamer::Find(ObjectId id, uint32_t window) 
   if (!description) return nullptr;
   const SymbolTableCache::Answer symbols = tables_.Get(id, *description, window);
   const bool has_functions =
-      symbols.table == nullptr ? MayHaveFunctions(symbols.reason) : !symbols.table->empty();
+      symbols.table == nullptr ? MayHaveFunctions(symbols.reason) : symbols.table->has_names();
   KnownObject object{.description = *std::move(description), .code = nullptr};
   object.code = MakeCodeObject(object.description, has_functions);
   return &(objects_[id] = std::move(object));

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <string_view>
 
 #include "symbolize/better_name.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr size_t kUsualName = 256;  // bytes
 constexpr size_t kMaxName = 4096;   // longer ones are cut
+constexpr std::string_view kKnownNames[] = {"[plt]", "_init", "_fini", "_start", ""};
 
 }  // namespace
 
@@ -28,8 +30,8 @@ std::optional<Symbol> SymbolTable::Find(ElfAddress address) const {
       index = entry.enclosing;
       continue;
     }
-    std::string name = BestName(*index, entry);
-    if (name.empty()) break;
+    std::string name = entry.name == kUnnamed ? "" : BestName(*index, entry);
+    if (name.empty() && entry.name != kUnnamed) break;
     return Symbol{
         .name = std::move(name), .start = ElfAddress(base_ + entry.start), .size = entry.size};
   }
@@ -69,6 +71,7 @@ std::string SymbolTable::BestName(uint32_t index, const Entry& entry) const {
 
 // "memcpy@@GLIBC_2.14" is called memcpy.
 std::string SymbolTable::NameAt(uint32_t offset) const {
+  if (offset >= kFirstKnown) return std::string(kKnownNames[offset - kFirstKnown]);
   std::string name;
   for (const size_t most : {kUsualName, kMaxName}) {
     name.resize(std::min<uint64_t>(most, entries_at_ - offset));

@@ -14,7 +14,14 @@
 
 namespace pyrometer {
 
-// A function's range. `name` is raw: mangled, with whatever bytes the file has.
+// Of code in an object: from `begin` to before `end`.
+struct CodeRange {
+  ElfAddress begin;
+  ElfAddress end;
+};
+
+// A function's range. `name` is raw: mangled, with whatever bytes the file has; "" if the file
+// tells only where the function lies.
 struct Symbol {
   std::string name;
   ElfAddress start;
@@ -41,6 +48,8 @@ class SymbolTable {
   std::optional<Symbol> Find(ElfAddress address) const;
 
   bool empty() const { return size_ == 0; }
+  // Whether any of its functions has a name of its own.
+  bool has_names() const { return has_names_; }
   // Entries: functions, and further names of these.
   size_t size() const { return size_; }
 
@@ -54,6 +63,15 @@ class SymbolTable {
   friend class SymbolTableBuilder;
 
   static constexpr uint32_t kNone = ~uint32_t{0};
+  // In the place of a name's offset: there is none, or it is this one.
+  enum Known : uint32_t {
+    kFirstKnown = kNone - 4,
+    kPlt = kFirstKnown,
+    kInit,
+    kFini,
+    kStart,
+    kUnnamed
+  };
   static constexpr size_t kPage = 256;      // entries, read at once
   static constexpr size_t kMostNames = 64;  // of one function, among which the best is chosen
 
@@ -72,6 +90,7 @@ class SymbolTable {
   uint64_t base_ = 0;
   size_t size_ = 0;
   uint64_t entries_at_ = 0;
+  bool has_names_ = false;
   std::vector<uint32_t> page_starts_;  // of every kPage-th entry
   // The names, then at entries_at_ the entries: by start; of equal starts, the smallest last; those
   // that differ in their names only, together.

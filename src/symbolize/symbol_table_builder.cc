@@ -46,6 +46,61 @@ void SymbolTableBuilder::Add(const DeclaredFunction& function, uint32_t name) {
                         .sized = function.size != 0});
 }
 
+void SymbolTableBuilder::AddCode(std::span<const KnownCode> code) {
+  code_.reserve(code.size());
+  for (const auto& [range, what] : code) {
+    const uint64_t start = range.begin.value() - base_;  // wraps below base_
+    if (range.end <= range.begin || start > kReach) continue;
+    const uint64_t size = std::min(range.end.value() - range.begin.value(), kReach);
+    code_.push_back({.start = static_cast<uint32_t>(start),
+                     .size = static_cast<uint32_t>(size),
+                     .name = NameOf(what)});
+  }
+}
+
+uint32_t SymbolTableBuilder::NameOf(Code code) {
+  switch (code) {
+    case Code::kPlt:
+      return SymbolTable::kPlt;
+    case Code::kInit:
+      return SymbolTable::kInit;
+    case Code::kFini:
+      return SymbolTable::kFini;
+    case Code::kStart:
+      return SymbolTable::kStart;
+    case Code::kUnnamed:
+      break;
+  }
+  return SymbolTable::kUnnamed;
+}
+
+// A symbol says more than what is known otherwise, so of that only what lies beyond the end of the
+// functions before it counts. Functions that begin in it lie within it.
+void SymbolTableBuilder::MergeCode() {
+  std::vector<Function> merged;
+  merged.reserve(functions_.size() + code_.size());
+  uint64_t covered_until = 0;
+  auto next = functions_.begin();
+  for (Function code : code_) {
+    for (; next != functions_.end() && next->start <= code.start; ++next) {
+      covered_until = std::max(covered_until, next->end());
+      merged.push_back(*next);
+    }
+    const uint64_t end = code.end();
+    if (covered_until >= end) continue;
+    if (covered_until > code.start) {
+      code.start = static_cast<uint32_t>(covered_until);
+      code.size = static_cast<uint32_t>(end - covered_until);
+    }
+    merged.push_back(code);
+  }
+  merged.insert(merged.end(), next, functions_.end());
+  // What was cut may begin after functions that lie in it.
+  std::ranges::stable_sort(merged, {}, &Function::start);
+  functions_ = std::move(merged);
+  code_ = {};
+}
+
 void SymbolTableBuilder::ReadNames(NameReader read) {
   const std::span<Function> unnamed = std::span(functions_).subspan(named_);
   std::ranges::sort(unnamed, {}, &Function::name);
@@ -96,10 +151,12 @@ Result<SymbolTable> SymbolTableBuilder::Build() && {
   const Error no_room = Fail(ErrorCode::kExhausted, "no room for the names of functions");
   SymbolTable table;
   if (!has_room_) return no_room;
-  if (functions_.empty()) return table;
+  table.has_names_ = !functions_.empty();
   std::ranges::sort(functions_, Before);
   EndUnsizedAtNext();
   DropCoveredAndAliases();
+  MergeCode();
+  if (functions_.empty()) return table;
   table.base_ = base_;
   table.size_ = functions_.size();
   WriteEntries(table);

@@ -47,6 +47,15 @@ class SymbolTableBuilder {
   // `name` says where the name is in the file's table of names. More than 4 million are too many.
   void Add(const DeclaredFunction& function, uint32_t name);
 
+  // What is known of code without a symbol, where no function that was added covers it: what it is,
+  // or only where a function lies. REQUIRES: sorted by `begin`, disjoint.
+  enum class Code : uint8_t { kUnnamed, kPlt, kInit, kFini, kStart };
+  struct KnownCode {
+    CodeRange range;
+    Code code = Code::kUnnamed;
+  };
+  void AddCode(std::span<const KnownCode> code);
+
   // Reads the names of the functions added since the last call, in ascending order of where they
   // are. A function whose name cannot be read is left out, and so are labels that are not meant as
   // names of code.
@@ -79,6 +88,7 @@ class SymbolTableBuilder {
     uint32_t kept_at = 0;
   };
 
+  static uint32_t NameOf(Code code);
   static bool Before(const Function& a, const Function& b);
   static bool IsOfOneKind(const Function& a, const Function& b);
   static bool IsPrivateLabel(const Function& function, std::string_view name);
@@ -87,11 +97,13 @@ class SymbolTableBuilder {
   void Flush();
   void EndUnsizedAtNext();
   void DropCoveredAndAliases();
+  void MergeCode();
   void WriteEntries(SymbolTable& table);
 
   const uint64_t base_;
   std::vector<Function> functions_;
   size_t named_ = 0;  // of these, the first
+  std::vector<Function> code_;
   std::shared_ptr<SpilledBytes> stored_;
   std::vector<std::byte> buffer_;  // what follows it
   bool has_room_ = true;

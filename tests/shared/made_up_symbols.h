@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,8 @@ class MadeUpSymbols {
     builder_.Add(function, static_cast<uint32_t>(names_.size()));
     names_.append(name).push_back('\0');
   }
+
+  void AddCode(std::span<const SymbolTableBuilder::KnownCode> code) { builder_.AddCode(code); }
 
   Result<SymbolTable> Build() {
     builder_.ReadNames([this](uint32_t offset) -> Result<std::string_view> {

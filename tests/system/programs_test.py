@@ -4,6 +4,7 @@
 Each class makes one recording of all its programs at once; each test looks at one of them.
 """
 
+import collections
 import os
 import re
 import shutil
@@ -88,11 +89,24 @@ class Shapes(RecordedOnce):
                 if os.path.basename(mapping) == name:
                     yield function, sample.count
 
-    def test_without_symbols_frames_are_file_and_offset(self):
-        frames = list(self.frames_of("plain_stripped"))
-        self.assertGreater(len(frames), 0)
-        for function, _ in frames:
+    def test_without_symbols_a_function_is_its_file_and_beginning(self):
+        """from_root, loop, outer, seventy and thirty have one frame each, and the program's begin is known."""
+        frames = {function for function, _ in self.frames_of("plain_stripped")}
+        self.assertIn("_start", frames)
+        unnamed = frames - {"_start", "[plt]"}
+        for function in unnamed:
             self.assertRegex(function, r"^plain_stripped\+0x[0-9a-f]+$")
+        samples = self.recording.of_comm("plain_stripped")
+        leaves = collections.Counter()
+        for sample in samples:
+            leaves[sample.user_frames()[-1]] += sample.count
+        (seventy, most), (thirty, next_most), *_ = leaves.most_common()
+        truth = self.truth_of(samples)
+        self.assertGreaterEqual(most + next_most, 0.97 * leaves.total(), leaves)
+        self.assert_share(most, most + next_most, truth.iterations["seventy"] / sum(truth.iterations.values()),
+                          "the larger of two functions without a name")  # fmt: skip
+        self.assertLessEqual({seventy, thirty}, unnamed)
+        self.assertLess(len(unnamed), 12, unnamed)
 
     def test_a_gap_between_exported_functions_inherits_no_name(self):
         samples = self.recording.of_comm("plain_dynsym")

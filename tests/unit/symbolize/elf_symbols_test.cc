@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <utility>
+#include <vector>
+
+#include "binary/sections.h"
 
 #include "tests/unit/binary/elf_fixtures.h"
 
@@ -82,6 +87,62 @@ TEST(ElfSymbols, OfAStrippedFileAreTheExportedOnes) {
   EXPECT_EQ(NameAt(table, NmSymbolOf("pie", "fixture_local").address), "-");
   // What follows an exported label may be a function that is not: it inherits nothing.
   EXPECT_EQ(NameAt(table, NmSymbolOf("pie", "fixture_label").address), "-");
+}
+
+TEST(ElfSymbols, OfAStrippedFileKnowFunctionsWithoutAName) {
+  const ElfFile elf = OpenFixture("stripped");
+  const NmSymbol local = NmSymbolOf("pie", "fixture_local");
+  const NmSymbol alpha = NmSymbolOf("pie", "fixture_alpha");
+  const ElfAddress entry(elf.header().e_entry);
+  const SymbolTable table = *ReadSymbolTable(elf, {}, [&] {
+    UnnamedFunctions functions;
+    for (const NmSymbol& s : {local, alpha}) {
+      functions.push_back({ElfAddress(s.address), ElfAddress(s.address + s.size)});
+    }
+    functions.push_back({entry, ElfAddress(entry.value() + 0x10)});
+    std::ranges::sort(functions, {}, &CodeRange::begin);
+    return functions;
+  });
+  EXPECT_EQ(NameAt(table, alpha.address), "fixture_alpha");
+  EXPECT_EQ(NameAt(table, entry.value() + 1), "_start");
+  const std::optional<Symbol> unnamed = table.Find(ElfAddress(local.address + local.size - 1));
+  ASSERT_TRUE(unnamed);
+  EXPECT_EQ(unnamed->name, "");
+  EXPECT_EQ(unnamed->start, ElfAddress(local.address));
+  const SectionTable sections = *SectionTable::Read(elf);
+  int known = 0;
+  for (const auto& [section, name] : std::vector<std::pair<const char*, const char*>>{
+           {".init", "_init"}, {".fini", "_fini"}, {".plt", "[plt]"}, {".plt.got", "[plt]"}}) {
+    const Section* const s = sections.Find(section);
+    if (s == nullptr) continue;
+    EXPECT_EQ(NameAt(table, s->header.sh_addr), name);
+    EXPECT_EQ(NameAt(table, s->header.sh_addr + s->header.sh_size - 1), name);
+    ++known;
+  }
+  EXPECT_GE(known, 2);
+}
+
+TEST(ElfSymbols, AskForNoBoundsWhereAllFunctionsHaveSymbols) {
+  bool asked = false;
+  const auto unnamed = [&] {
+    asked = true;
+    return UnnamedFunctions();
+  };
+  EXPECT_TRUE(ReadSymbolTable(OpenFixture("pie"), {}, unnamed));
+  EXPECT_FALSE(asked);
+}
+
+TEST(ElfSymbols, OfALibraryHaveNoStart) {
+  std::vector<std::byte> image = FixtureBytes("shared.so");
+  RemoveSectionHeaders(image);
+  const NmSymbol local = NmSymbolOf("shared.so", "fixture_local");
+  auto header = Peek<Elf64_Ehdr>(image, 0);
+  header.e_entry = local.address;
+  Poke(image, 0, header);
+  const SymbolTable table = *ReadSymbolTable(*ElfFile::FromBytes(image), {}, [&] {
+    return UnnamedFunctions{{ElfAddress(local.address), ElfAddress(local.address + local.size)}};
+  });
+  EXPECT_EQ(NameAt(table, local.address), "");
 }
 
 TEST(ElfSymbols, OfMiniDebugInfoCompleteTheExportedOnes) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/symbol_table.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -266,6 +268,82 @@ TEST(SymbolTableBuilder, FailsWithTooManyFunctions) {
   }
   builder.ForgetUnnamed();
   EXPECT_EQ(std::move(builder).Build().error().code(), ErrorCode::kExhausted);
+}
+
+using Code = SymbolTableBuilder::Code;
+
+// With these functions, and code of which more or less is known.
+SymbolTable TableWith(const std::vector<Declared>& functions,
+                      const std::vector<std::tuple<uint64_t, uint64_t, Code>>& known) {
+  MadeUpSymbols symbols;
+  for (const Declared& f : functions) {
+    symbols.Add({.start = ElfAddress(f.start), .size = f.size, .limit = ElfAddress(f.limit)},
+                f.name);
+  }
+  std::vector<SymbolTableBuilder::KnownCode> code;
+  for (const auto& [begin, end, what] : known) {
+    code.push_back({.range = {ElfAddress(begin), ElfAddress(end)}, .code = what});
+  }
+  symbols.AddCode(code);
+  return *symbols.Build();
+}
+
+// "name", or where the nameless function begins, "-" if nothing is there.
+std::string Told(const SymbolTable& table, uint64_t address) {
+  const std::optional<Symbol> symbol = table.Find(ElfAddress(address));
+  if (!symbol) return "-";
+  return symbol->name.empty() ? fmt::format("{:#x}", symbol->start.value()) : symbol->name;
+}
+
+TEST(SymbolTable, KnowsWhereFunctionsWithoutANameBegin) {
+  const SymbolTable table = TableWith({}, {{0x1000, 0x1010, Code::kUnnamed},
+                                           {0x1010, 0x1100, Code::kUnnamed},
+                                           {0x1200, 0x1210, Code::kStart}});
+  EXPECT_EQ(Told(table, 0xfff), "-");
+  EXPECT_EQ(Told(table, 0x100f), "0x1000");
+  EXPECT_EQ(Told(table, 0x1010), "0x1010");
+  EXPECT_EQ(Told(table, 0x10ff), "0x1010");
+  EXPECT_EQ(Told(table, 0x1100), "-");
+  EXPECT_EQ(Told(table, 0x1205), "_start");
+  EXPECT_FALSE(table.has_names());
+  EXPECT_FALSE(table.empty());
+}
+
+TEST(SymbolTable, PrefersSymbolsToWhatIsKnownOtherwise) {
+  const SymbolTable table = TableWith({{"same", 0x1000, 0x10},
+                                       {"longer", 0x1100, 0x20},
+                                       {"shorter", 0x1200, 0x8},
+                                       {"inside", 0x1308, 0x4}},
+                                      {{0x1000, 0x1010, Code::kUnnamed},
+                                       {0x1100, 0x1110, Code::kUnnamed},
+                                       {0x1110, 0x1130, Code::kUnnamed},
+                                       {0x1200, 0x1210, Code::kUnnamed},
+                                       {0x1300, 0x1310, Code::kUnnamed},
+                                       {0x1400, 0x1410, Code::kPlt}});
+  EXPECT_EQ(Told(table, 0x1008), "same");
+  EXPECT_EQ(Told(table, 0x1118), "longer");
+  EXPECT_EQ(Told(table, 0x1120), "0x1120") << "of what begins within a function, the rest";
+  EXPECT_EQ(Told(table, 0x1207), "shorter");
+  EXPECT_EQ(Told(table, 0x1208), "0x1208");
+  EXPECT_EQ(Told(table, 0x1300), "0x1300");
+  EXPECT_EQ(Told(table, 0x1309), "inside");
+  EXPECT_EQ(Told(table, 0x130c), "0x1300");
+  EXPECT_EQ(Told(table, 0x1401), "[plt]");
+  EXPECT_TRUE(table.has_names());
+}
+
+TEST(SymbolTable, HasRoomForMillionsOfFunctionsWithoutAName) {
+  MadeUpSymbols symbols;
+  std::vector<SymbolTableBuilder::KnownCode> code;
+  for (uint64_t i = 0; i < 1'000'000; ++i) {
+    code.push_back({.range = {ElfAddress(i * 32), ElfAddress(i * 32 + 20)}});
+  }
+  code.push_back({.range = {ElfAddress(uint64_t{5} << 32), ElfAddress((uint64_t{5} << 32) + 9)}});
+  symbols.AddCode(code);
+  const SymbolTable table = *symbols.Build();
+  EXPECT_EQ(table.size(), 1'000'000U) << "what is out of reach is left out";
+  EXPECT_EQ(Told(table, 999'999 * 32 + 19), fmt::format("{:#x}", 999'999 * 32));
+  EXPECT_EQ(Told(table, 999'999 * 32 + 20), "-");
 }
 
 }  // namespace

@@ -56,6 +56,9 @@ class FakeObjects : public ObjectSource {
     const ElfAddress end(0x2000);
     symbols.Add({ElfAddress(0x1000), 0x100, end}, "_ZN3foo3barEi");
     symbols.Add({ElfAddress(0x1100), 0x100, end}, "bad\nname\xff");
+    const SymbolTableBuilder::KnownCode unnamed[] = {
+        {.range = {ElfAddress(0x1300), ElfAddress(0x1340)}}};
+    symbols.AddCode(unnamed);
     return {.table = std::make_shared<const SymbolTable>(*symbols.Build())};
   }
   int reads = 0;

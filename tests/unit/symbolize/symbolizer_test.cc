@@ -31,6 +31,8 @@ TEST_F(SymbolizerTest, NamesEachKindOfFrame) {
        "/usr/lib/libfoo.so"},
       {InLibrary(0x1234), "libfoo.so+0x1234", "libfoo.so+0x1234", CodeOrigin::kUser,
        "/usr/lib/libfoo.so"},
+      {InLibrary(0x1324), "libfoo.so+0x1300", "libfoo.so+0x1300", CodeOrigin::kUser,
+       "/usr/lib/libfoo.so"},
       {Frame::Object(kGone, ElfAddress(0x1010)), "libgone.so+0x1010", "libgone.so+0x1010",
        CodeOrigin::kUser, "/tmp/libgone.so (deleted)"},
       {Frame::Object(kNeverSeen, ElfAddress(0x10)), "[unknown]", "[unknown]", CodeOrigin::kUnknown,
