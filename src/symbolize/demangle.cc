@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstddef>
+#include <iterator>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "base/printable.h"
 
@@ -51,9 +54,41 @@ bool LooksMangled(std::string_view symbol) {
   return symbol.starts_with("_Z") || symbol.starts_with("_R") || symbol.starts_with("_GLOBAL_");
 }
 
+// What gcc and clang append to a function's name for a copy or a part of it: "f.constprop.0.cold".
+// Most have a number, without which "(*Config).clone" of Go would be one.
+bool IsCloneMark(std::string_view component, bool has_number) {
+  constexpr std::string_view kNumbered[] = {"part", "constprop", "isra",
+                                            "llvm", "lto_priv",  "clone"};
+  if (component == "cold" || component == "localalias") return true;
+  return has_number && std::ranges::find(kNumbered, component) != std::end(kNumbered);
+}
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// "f" and "part" of "f.part"; the second is empty if there is no dot.
+std::pair<std::string_view, std::string_view> SplitLast(std::string_view text) {
+  const size_t dot = text.rfind('.');
+  if (dot == std::string_view::npos) return {text, {}};
+  return {text.substr(0, dot), text.substr(dot + 1)};
+}
+
+// The function that `symbol` is a copy or a part of.
+std::string_view WithoutCloneMarks(std::string_view symbol) {
+  while (true) {
+    auto [name, mark] = SplitLast(symbol);
+    const bool has_number = IsNumber(mark);
+    if (has_number) std::tie(name, mark) = SplitLast(name);
+    if (name.empty() || !IsCloneMark(mark, has_number)) return symbol;
+    symbol = name;
+  }
+}
+
 }  // namespace
 
 std::string Demangle(std::string_view symbol) {
+  symbol = WithoutCloneMarks(symbol);
   if (LooksMangled(symbol) && symbol.size() <= kMaxNameLength) {
     const std::string terminated(symbol);
     // Rust first: its older mangling is valid C++, with a hash for a last component.

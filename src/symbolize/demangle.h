@@ -13,7 +13,8 @@ inline constexpr size_t kMaxNameLength = 4096;
 
 // The name of a function as its author wrote it: C++ (Itanium) and Rust names (both manglings,
 // without their hashes) demangled, without parameters, as perf shows them; other names unchanged.
-// Always printable (see base/printable.h).
+// Copies and parts that compilers make of a function ("f.part.0", "f.constprop.0.cold") are that
+// function. Always printable (see base/printable.h).
 // Hostile names cost little: the demangler's recursion limit stays on, and a name whose demangled
 // form exceeds kMaxNameLength (back references can make it exponential) is shown mangled.
 // Takes about a microsecond; callers should remember the result.

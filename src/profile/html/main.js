@@ -173,7 +173,7 @@ class Page {
   #zoomed(node) {
     byId('reset').disabled = node.parent === null;
     const width = this.flame.leftOut;
-    byId('hidden-frames').textContent = width === undefined ? '' :
+    byId('hidden-frames').textContent = !(width > 0) ? '' :
         `Frames narrower than ${width.toFixed(1)} pixels are left out; zoom in to see them.`;
   }
 }
@@ -183,6 +183,11 @@ function switchTheme() {
   const dark = dataset.theme ? dataset.theme === 'dark'
                              : matchMedia('(prefers-color-scheme: dark)').matches;
   dataset.theme = dark ? 'light' : 'dark';
+}
+
+function say(text) {
+  byId('message').textContent = text;
+  byId('message').hidden = false;
 }
 
 async function start() {
@@ -200,10 +205,8 @@ async function start() {
   page.show(known.includes(wish.get('view')) ? wish.get('view') : 'flame');
   if (wish.get('search')) page.search(wish.get('search'));
   page.listen();
+  if (profile.tree.samples === 0) say('There are no samples.');
   performance.mark('pyrometer-ready');
 }
 
-start().catch((error) => {
-  byId('message').textContent = `The profile cannot be shown: ${error.message}`;
-  byId('message').hidden = false;
-});
+start().catch((error) => say(`The profile cannot be shown: ${error.message}`));

@@ -84,6 +84,12 @@ class PageTest(unittest.TestCase):
             f"{FRAMES}.filter((g) => g.querySelector('rect').getBoundingClientRect().width > 1)"
             ".length"), 20)
 
+    def test_says_so_if_there_are_no_samples(self):
+        self.open(stacks=0)
+        text = self.browser.evaluate("document.body.innerText")
+        self.assertIn("There are no samples.", text)
+        self.assertNotIn("NaN", text)
+
     def test_every_frame_is_as_wide_as_its_share(self):
         self.open()
         shares = self.evaluate(
