@@ -95,10 +95,17 @@ void SymbolTableBuilder::MergeCode() {
     merged.push_back(code);
   }
   merged.insert(merged.end(), next, functions_.end());
-  // What was cut may begin after functions that lie in it.
-  std::ranges::stable_sort(merged, {}, &Function::start);
-  functions_ = std::move(merged);
   code_ = {};
+  // What was cut may begin after functions that lie in it, and where another one does.
+  std::ranges::stable_sort(merged, {}, &Function::start);
+  functions_.clear();
+  for (size_t i = 0; i < merged.size(); ++i) {
+    const Function& f = merged[i];
+    const bool is_code = f.name >= SymbolTable::kFirstKnown;
+    const bool is_covered = is_code && i + 1 < merged.size() && merged[i + 1].start == f.start &&
+                            merged[i + 1].size >= f.size;
+    if (!is_covered) functions_.push_back(f);
+  }
 }
 
 void SymbolTableBuilder::ReadNames(NameReader read) {

@@ -332,6 +332,26 @@ TEST(SymbolTable, PrefersSymbolsToWhatIsKnownOtherwise) {
   EXPECT_TRUE(table.has_names());
 }
 
+// As where assembly has several functions in one description of frames.
+TEST(SymbolTable, KeepsTheNamesOfFunctionsThatShareBounds) {
+  const SymbolTable table = TableWith({{"a", 0x1000, 0x50},
+                                       {"b", 0x1050, 0xb0},
+                                       {"c", 0x2000, 0x10},
+                                       {"d", 0x2010, 0x10},
+                                       {"e", 0x3000, 0x10},
+                                       {"larger", 0x3010, 0x40}},
+                                      {{0x1000, 0x1100, Code::kUnnamed},
+                                       {0x2000, 0x2030, Code::kUnnamed},
+                                       {0x3000, 0x3020, Code::kUnnamed}});
+  EXPECT_EQ(Told(table, 0x104f), "a");
+  EXPECT_EQ(Told(table, 0x1050), "b");
+  EXPECT_EQ(Told(table, 0x10ff), "b");
+  EXPECT_EQ(Told(table, 0x2018), "d");
+  EXPECT_EQ(Told(table, 0x2020), "0x2010") << "where the rest of it begins";
+  EXPECT_EQ(Told(table, 0x3018), "larger");
+  EXPECT_EQ(Told(table, 0x304f), "larger");
+}
+
 TEST(SymbolTable, HasRoomForMillionsOfFunctionsWithoutAName) {
   MadeUpSymbols symbols;
   std::vector<SymbolTableBuilder::KnownCode> code;
