@@ -103,8 +103,9 @@ std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& con
   if (config.mode == KubernetesMode::kOff) return nullptr;
   ContainerDirectory::Options options;
   // What these tell of a container comes some seconds after its start.
-  const bool is_slow =
-      config.mode == KubernetesMode::kKubelet || config.mode == KubernetesMode::kApi;
+  const bool is_slow = config.mode == KubernetesMode::kKubelet ||
+                       config.mode == KubernetesMode::kApi ||
+                       (config.mode == KubernetesMode::kAuto && !config.api.url.empty());
   if (is_slow) options.most_misses = 10;
   options.told = [&log, mode = config.mode](const Error* error) {
     if (error == nullptr) {

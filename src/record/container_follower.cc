@@ -59,7 +59,9 @@ void ContainerFollower::Run(const std::stop_token& stop) {
 Result<void> ContainerFollower::Look() {
   ASSIGN_OR_RETURN(const Asked asked, Ask());
   for (const CgroupTarget& cgroup : asked.found) {
-    if (wanted_.insert(cgroup.id).second) RETURN_IF_ERROR(want_(cgroup));
+    if (wanted_.contains(cgroup.id)) continue;
+    RETURN_IF_ERROR(want_(cgroup));
+    wanted_.insert(cgroup.id);
   }
   return {};
 }

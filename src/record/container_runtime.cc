@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "export/grpc_client.h"
 #include "metadata/cri_client.h"
 #include "metadata/docker_client.h"
 #include "metadata/first_source.h"
@@ -27,7 +26,6 @@ std::vector<std::string> SocketIn(const Environment& environment, const std::str
 }  // namespace
 
 std::unique_ptr<ContainerSource> LocalContainerRuntime(const Environment& environment) {
-  GrpcClient::ConfigureLibrary();
   CriClient::Options cri;
   cri.sockets = SocketIn(environment, "CONTAINER_RUNTIME_ENDPOINT", KnownCriSockets());
   std::vector<std::unique_ptr<ContainerSource>> sources;

@@ -10,7 +10,8 @@ namespace pyrometer {
 
 // The container runtime of this machine: by CRI, at CONTAINER_RUNTIME_ENDPOINT as for crictl or
 // where runtimes usually listen; where that is none, Docker or podman, at DOCKER_HOST or likewise.
-// Of these variables only "unix://PATH" and "/PATH" count.
+// Of these variables only "unix://PATH" and "/PATH" count. REQUIRES:
+// GrpcClient::ConfigureLibrary() was called.
 std::unique_ptr<ContainerSource> LocalContainerRuntime(const Environment& environment);
 
 }  // namespace pyrometer

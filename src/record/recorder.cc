@@ -16,6 +16,7 @@
 #include "base/pid_namespace.h"
 #include "base/stop_signals.h"
 #include "config/environment.h"
+#include "export/grpc_client.h"
 #include "profile/profile_builder.h"
 #include "profiler/profiler.h"
 #include "record/accounting_line.h"
@@ -119,6 +120,7 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
   RETURN_IF_ERROR(CheckPidNamespace(procfs));
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
+  GrpcClient::ConfigureLibrary();  // which changes the environment
   std::unique_ptr<Recording> recording(new Recording(config));
   ASSIGN_OR_RETURN(SampleFilter filter, recording->FindFilter(procfs));
   recording->only_pids_ =

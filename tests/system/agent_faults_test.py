@@ -207,7 +207,8 @@ class Faults(agent_harness.AgentTestCase):
             found = 'pyrometer_sink_found_samples{sink="pyroscope"}'
             again = self.agent([sink])
             # What it finds arrives, and what it takes anew.
-            wait_for(lambda a=again: a.metrics()['pyrometer_sink_spool_files{sink="pyroscope"}'] == 0, "the spool to empty", pause=0.1)
+            waiting = ('pyrometer_sink_spool_files{sink="pyroscope"}', 'pyrometer_sink_samples_in_memory{sink="pyroscope"}')
+            wait_for(lambda a=again: not any(map(a.metrics().get, waiting)), "all to be sent", pause=0.05)
             self.assertGreaterEqual(again.metrics()[found], on_disk)
             found_samples = again.metrics()[found]
             account = again.stop()["pyroscope"]

@@ -45,6 +45,27 @@ TEST(FirstSource, IsTheFirstThatIsThereAndMayBeAsked) {
   EXPECT_EQ(Listed(kNotFound, kIo, {}), "two fails") << "it is there, and may work again";
 }
 
+// Has nothing.
+class Empty final : public ContainerSource {
+ public:
+  Result<std::vector<ContainerMetadata>> List() override {
+    return std::vector<ContainerMetadata>();
+  }
+  void Cancel() override {}
+};
+
+TEST(FirstSource, GoesOnWhereThereAreNoContainers) {
+  const auto listed = [](std::optional<ErrorCode> second) {
+    std::vector<std::unique_ptr<ContainerSource>> sources;
+    sources.push_back(std::make_unique<Empty>());
+    sources.push_back(std::make_unique<Source>("docker", second));
+    return FirstSource(std::move(sources)).List();
+  };
+  EXPECT_EQ(listed({})->at(0).id, "docker") << "whose containerd speaks CRI, too";
+  EXPECT_TRUE(listed(ErrorCode::kNotFound)->empty());
+  EXPECT_TRUE(listed(ErrorCode::kPermission)->empty());
+}
+
 TEST(FirstSource, TellsOfTheFirstThatIsThereIfNoneMayBeAsked) {
   using enum ErrorCode;
   EXPECT_EQ(Listed(kNotFound, kPermission, kNotFound), "two fails");

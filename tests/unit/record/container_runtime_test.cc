@@ -26,9 +26,11 @@ std::string WhyNot(const std::map<std::string, std::string>& variables) {
 TEST(LocalContainerRuntime, IsWhereTheEnvironmentSays) {
   TemporaryTree tree;
   tree.File("socket", "this is none");
-  EXPECT_THAT(WhyNot({{"CONTAINER_RUNTIME_ENDPOINT", "unix://" + tree.Path("socket")}}),
+  EXPECT_THAT(WhyNot({{"CONTAINER_RUNTIME_ENDPOINT", "unix://" + tree.Path("socket")},
+                      {"DOCKER_HOST", tree.Path("neither")}}),
               HasSubstr(tree.Path("socket")));
-  EXPECT_THAT(WhyNot({{"CONTAINER_RUNTIME_ENDPOINT", tree.Path("none")}}),
+  EXPECT_THAT(WhyNot({{"CONTAINER_RUNTIME_ENDPOINT", tree.Path("none")},
+                      {"DOCKER_HOST", tree.Path("neither")}}),
               HasSubstr(tree.Path("none")));
   EXPECT_THAT(WhyNot({{"CONTAINER_RUNTIME_ENDPOINT", tree.Path("none")},
                       {"DOCKER_HOST", "unix://" + tree.Path("socket")}}),
