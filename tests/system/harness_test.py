@@ -87,21 +87,23 @@ class AccountingLine(unittest.TestCase):
     def test_is_found_among_other_lines(self):
         accounting = harness.Accounting.parse(
             "recording...\nsamples=10 idle=20 filtered=3 lost=2 (stack_map_full=1 no_memory=1) "
-            "undelivered=5 processes=4 stacks=6 truncated=1\n"
+            "undelivered=5 processes=4 stacks=6 truncated=3 (truncated=1 tables_not_ready=2)\n"
         )
         self.assertEqual(accounting.ticks(), 35)
         self.assertEqual(accounting.lost_by_reason, {"stack_map_full": 1, "no_memory": 1})
-        self.assertEqual((accounting.undelivered, accounting.truncated), (5, 1))
+        self.assertEqual((accounting.undelivered, accounting.truncated), (5, 3))
+        self.assertEqual(accounting.truncated_by_reason, {"truncated": 1, "tables_not_ready": 2})
 
     def test_needs_no_reasons_when_nothing_is_lost(self):
         line = "samples=1 idle=0 filtered=0 lost=0 undelivered=0 processes=1 stacks=1 truncated=0"
         self.assertEqual(harness.Accounting.parse(line).lost_by_reason, {})
 
     def test_is_refused_if_reasons_do_not_add_up(self):
-        line = ("samples=1 idle=0 filtered=0 lost=3 (no_memory=1) undelivered=0 processes=1 "
-                "stacks=1 truncated=0")
-        with self.assertRaises(AssertionError):
-            harness.Accounting.parse(line)
+        for lost, cut in (("3 (no_memory=1)", "0"), ("0", "3 (truncated=1)"), ("0", "1")):
+            line = ("samples=1 idle=0 filtered=0 lost=%s undelivered=0 processes=1 stacks=1 truncated=%s" %
+                    (lost, cut))
+            with self.subTest(line), self.assertRaises(AssertionError):
+                harness.Accounting.parse(line)
 
     def test_missing_is_none(self):
         self.assertIsNone(harness.Accounting.parse("samples=10\n"))
@@ -118,6 +120,10 @@ class FoldedStacks(unittest.TestCase):
         for line in ("busy;main;;work 1", "busy;main", "busy;main -1", " 3"):
             with self.subTest(line), self.assertRaises(ValueError):
                 harness.parse_folded(line)
+
+    def test_tell_why_they_are_cut(self):
+        samples = harness.parse_folded("c;[truncated];a 2\nc;[unwind stopped: tables not ready];a 3\nc;main;a 4\n")
+        self.assertEqual(harness.cut_by_reason(samples), {"truncated": 2, "tables_not_ready": 3})
 
     def test_find_chains_only_without_gaps(self):
         (sample,) = harness.parse_folded("c;main;a;b;leaf 1")

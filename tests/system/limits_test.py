@@ -2,7 +2,7 @@
 """What one program does takes neither the recorder's memory nor the others' stacks."""
 
 from pyrometer_harness import (
-    BpfTestCase, Running, count_where, describe, is_cut, main, program, stats_of,
+    BpfTestCase, Running, count_where, describe, main, program, stats_of,
 )
 
 MOST_KB = 150_000  # resident, of a debug build
@@ -19,13 +19,6 @@ def peak_kb(pid):
 
 
 class Limits(BpfTestCase):
-    def assert_whole(self, samples, truth, what):
-        """Named as they should be, and nearly none cut."""
-        self.assert_shares(samples, truth, what)
-        cut = [s for s in samples if any(map(is_cut, s.frames))]
-        total = count_where(samples, every_sample)
-        self.assertLessEqual(count_where(cut, every_sample), 0.01 * total, describe(cut))
-
     def record_beside(self, *commands, cpu_seconds=1):
         """The recording of a machine where these are started one after the other and then work,
         bystanders judged, and the recorder's highest memory."""
@@ -46,7 +39,9 @@ class Limits(BpfTestCase):
         self.assertEqual(recording.status, 0, recording.stderr)
         for process, command, truth in zip(running, commands, truths):
             if command == BYSTANDER:
-                self.assert_whole(recording.of_pid(process.pid), truth, "the bystander")
+                samples = recording.of_pid(process.pid)
+                self.assert_shares(samples, truth, "the bystander")
+                self.assert_cut_only_when_late(recording, samples)
         return recording, peak
 
     def test_three_processes_that_map_330_files_each(self):

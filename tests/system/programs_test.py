@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 from pyrometer_harness import (
-    AT_LIMIT, BROKEN, BpfTestCase, all_at_once, count_where, describe, is_cut, is_named, main, program,
+    AT_LIMIT, BROKEN, BpfTestCase, all_at_once, count_where, describe, in_time, is_cut, is_named, main, program,
     record, skip_or_fail,
 )
 
@@ -45,7 +45,8 @@ class RecordedOnce(BpfTestCase):
         return samples
 
     def assert_mostly(self, samples, condition, what, share=0.98):
-        samples = list(samples)
+        """Of those whose unwind tables were there."""
+        samples = in_time(samples)
         total = count_where(samples, lambda s: True)
         self.assertGreater(total, 0, what + ": no samples")
         self.assertGreaterEqual(

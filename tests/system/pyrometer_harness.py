@@ -7,6 +7,7 @@ tests/programs), PYROMETER_REQUIRE_BPF=1 (a test that cannot run fails instead o
 A test file ends in `pyrometer_harness.main()`; its exit status 77 means "skipped" to CTest.
 """
 
+import collections
 import dataclasses
 import json
 import os
@@ -64,6 +65,11 @@ def skip_or_fail(reason):
     raise unittest.SkipTest(reason)
 
 
+def not_judged(reason):
+    """Says that one property could not be judged on this machine now; the summary of all tests lists it."""
+    print("not judged: " + reason, flush=True)
+
+
 class BpfTestCase(unittest.TestCase):
     """A test that records. Skipped where recording is impossible."""
 
@@ -93,6 +99,12 @@ class BpfTestCase(unittest.TestCase):
         """Until each of `processes` has used so much more."""
         goals = {p.pid: cpu_ns_of(p.pid) + cpu_seconds * 1e9 for p in processes}
         wait_for(lambda: all(cpu_ns_of(pid) >= goal for pid, goal in goals.items()), "CPU time")
+
+    def assert_worked(self, recording, samples, cpu_seconds, what):
+        """`samples` are at least 0.6 of what this CPU time gives; each tick that was not delivered may have
+        been one of these."""
+        due = 0.6 * cpu_seconds * 1e9 / recording.profile.period - recording.accounting.undelivered
+        self.assertGreater(count_where(samples, lambda s: True), max(due, 0), what)
 
     def assert_between(self, number, limits, what):
         self.assertTrue(
@@ -126,11 +138,23 @@ class BpfTestCase(unittest.TestCase):
         )
 
     def assert_cpu_time(self, recording, samples, cpu_ns, what, tolerance=0.01):
-        """`samples` x period agree with the CPU time that the scheduler has booked."""
+        """`samples` x period agree with the CPU time that the scheduler has booked. Each tick that was not
+        delivered may have been one of these."""
         profile = recording.profile
         periods = profile.duration_nanos * CPUS / profile.period
-        limits = bounds.cpu_time_limits(cpu_ns, profile.period, periods, tolerance)
+        low, high = bounds.cpu_time_limits(cpu_ns, profile.period, periods, tolerance)
+        limits = (low - recording.accounting.undelivered, high)
         self.assert_between(count_where(samples, lambda s: True), limits, what)
+
+    def assert_cut_only_when_late(self, recording, samples):
+        """`samples` of a recording with --stats=json are whole, but for those that came before their tables,
+        and the recorder has counted as many as it could not keep until then. In execve() there is no program."""
+        begun = [s for s in samples if not any(frame.endswith("sys_execve") for frame in s.frames)]
+        cut = cut_by_reason(begun)
+        late = cut.pop("tables_not_ready", 0)
+        self.assertEqual(cut, {}, describe(s for s in begun if any(map(is_cut, s.frames))))
+        stats = stats_of(recording.stderr)
+        self.assertLessEqual(late, sum(stats["cold_samples_%s_total" % how] for how in LATE), recording.stderr)
 
 
 def main():
@@ -158,10 +182,11 @@ class Accounting:
     processes: int
     stacks: int
     truncated: int
+    truncated_by_reason: dict
 
     LINE = re.compile(
         r"samples=(\d+) idle=(\d+) filtered=(\d+) lost=(\d+)(?: \(([^)]*)\))? "
-        r"undelivered=(\d+) processes=(\d+) stacks=(\d+) truncated=(\d+)"
+        r"undelivered=(\d+) processes=(\d+) stacks=(\d+) truncated=(\d+)(?: \(([^)]*)\))?"
     )
 
     @classmethod
@@ -173,14 +198,17 @@ class Accounting:
         if len(lines) > 1:
             raise AssertionError("%d accounting lines:\n%s" % (len(lines), text))
         numbers = [int(lines[0].group(i)) for i in (1, 2, 3, 4, 6, 7, 8, 9)]
-        reasons = {}
-        for word in (lines[0].group(5) or "").split():
-            reason, count = word.rstrip(",").split("=")
-            reasons[reason] = int(count)
-        accounting = cls(*numbers[:4], reasons, *numbers[4:])
-        if sum(reasons.values()) != accounting.lost:
-            raise AssertionError("lost is not the sum of its reasons: " + lines[0].group(0))
+        lost, cut = (cls.reasons_in(lines[0].group(i)) for i in (5, 10))
+        accounting = cls(*numbers[:4], lost, *numbers[4:], cut)
+        for what, total, reasons in (("lost", accounting.lost, lost), ("truncated", accounting.truncated, cut)):
+            if sum(reasons.values()) != total:
+                raise AssertionError(what + " is not the sum of its reasons: " + lines[0].group(0))
         return accounting
+
+    @staticmethod
+    def reasons_in(text):
+        """{"map_full": 3} of "map_full=3 ..." """
+        return {reason: int(count.rstrip(",")) for reason, count in (word.split("=") for word in (text or "").split())}
 
     def ticks(self):
         return self.samples + self.idle + self.filtered + self.lost
@@ -214,6 +242,8 @@ class StackSamples:
 
 
 KERNEL_MAPPING = "[kernel.kallsyms]"
+# What became of samples whose tables were not there yet and that could not wait: cold_samples_..._total.
+LATE = ("refused", "given_up", "not_kept")
 AT_LIMIT = "[truncated]"  # the first frame of a stack that has more frames than are taken
 BROKEN = "[unwind stopped: "  # ... of one that nothing leads further from; the reason follows
 
@@ -227,6 +257,22 @@ def is_named(frame, name):
 
 def is_cut(frame):
     return frame == AT_LIMIT or frame.startswith(BROKEN)
+
+
+def cut_by_reason(samples):
+    """{"tables_not_ready": 3}, as in the accounting line, of the stacks that miss their root."""
+    reasons = collections.Counter()
+    for sample in samples:
+        for frame in filter(is_cut, sample.frames):
+            word = frame.removeprefix(BROKEN).strip("[]").replace(" ", "_")
+            reasons[word] += sample.count
+    return dict(reasons)
+
+
+def in_time(samples):
+    """Those whose unwind tables were there. The others say so, and the accounting line counts them: how many
+    there are tells how busy the machine was when their program began."""
+    return [sample for sample in samples if set(cut_by_reason([sample])) != {"tables_not_ready"}]
 
 
 def count_where(samples, condition):
@@ -403,9 +449,13 @@ class Recorder:
             folded = parse_folded(file.read())
         if count_where(folded, lambda sample: True) != accounting.samples:
             raise AssertionError("the collapsed stacks do not add up to " + stderr)
+        samples = samples_of(profile)
+        for form in (samples, folded):
+            if cut_by_reason(form) != accounting.truncated_by_reason:
+                raise AssertionError("%s are cut, not as in %s" % (cut_by_reason(form), stderr))
         return Recording(
             status=self.process.returncode, stdout=stdout, stderr=stderr, accounting=accounting,
-            profile=profile, samples=samples_of(profile), folded=folded,
+            profile=profile, samples=samples, folded=folded,
             truths=parse_truths(stdout),
         )
 

