@@ -61,12 +61,20 @@ class Faults(agent_harness.AgentTestCase):
         wait_for(lambda: agent.metrics()[waiting] == 0, "a pause between windows", pause=0.01)
         receiver.set_mode(mode, **more)
 
-    def run_through(self, mode, options=None, **more):
-        """(what the agent says, what the receiver recorded) of a sink that misbehaves for a while."""
+    def assert_nothing_lost(self, agent, receivers):
+        """Ends the agent, whose sinks have dropped nothing so far. At its end a sink has two seconds: what is under
+        way then is in doubt, and what is spooled is not lost."""
+        for sink in receivers:
+            self.assertEqual(agent.dropped(sink), 0, agent.said())
+        accounts = self.stop_sending(agent, receivers)
+        for sink, receiver in receivers.items():
+            self.assert_delivered(accounts[sink], receiver)
+
+    def misbehave(self, mode, options=None, **more):
+        """An agent and its receiver, which has misbehaved for a while and takes everything again."""
         receiver = self.receiver("pyroscope")
         self.busy()
-        agent = self.agent([pyroscope(receiver, timeout="2s", retry={"min_backoff": "200ms", "max_backoff": "1s"},
-                                      **(options or {}))])  # fmt: skip
+        agent = self.agent([pyroscope(receiver, retry={"min_backoff": "200ms", "max_backoff": "1s"}, **(options or {}))])
         self.await_ticks(receiver, 100)
         self.set_mode_between_windows(agent, receiver, mode, **more)
         if mode == "refuse":
@@ -76,61 +84,62 @@ class Faults(agent_harness.AgentTestCase):
             wait_for(lambda: sum(receiver.record()["misbehaved"].values()) >= 3, "misbehaviour", pause=0.1)
         receiver.set_mode("ok")
         self.await_ticks(receiver, 300)
-        account = agent.stop()["pyroscope"]
-        self.assertTrue(account.balances(), account)
+        return agent, receiver
+
+    def assert_taken_once(self, receiver):
         record = receiver.record()
         self.assertEqual(record["repeated"], 0)
         self.assertEqual(record["rejected"], {}, record["messages"])
-        return account, sum(record["samples"].values())
+
+    def assert_everything_later(self, mode, **more):
+        agent, receiver = self.misbehave(mode, **more)
+        self.assert_nothing_lost(agent, {"pyroscope": receiver})
+        self.assert_taken_once(receiver)
+
+    def assert_some_lost(self, mode, reason, options=None, stores=False):
+        """For this reason. The receiver has what was delivered, and if it `stores` while it misbehaves, or at the
+        agent's end, up to all that is in doubt."""
+        agent, receiver = self.misbehave(mode, options)
+        refused = 0 if stores else agent.dropped("pyroscope")
+        account = self.stop_sending(agent, ("pyroscope",))["pyroscope"]
+        self.assertTrue(account.balances(), account)
+        self.assertGreater(account.reasons.get(reason, 0), 0, account)
+        in_doubt = account.dropped - refused
+        self.assert_between(receiver.ticks(), (account.delivered, account.delivered + in_doubt), account)
+        self.assert_taken_once(receiver)
 
     def test_a_server_that_refuses_connections_gets_everything_later(self):
-        account, arrived = self.run_through("refuse")
-        self.assertEqual((account.dropped, account.delivered), (0, arrived), account)
+        self.assert_everything_later("refuse")
 
     def test_a_server_that_asks_to_come_back_later_gets_everything(self):
-        account, arrived = self.run_through("429", retry_after=1)
-        self.assertEqual((account.dropped, account.delivered), (0, arrived), account)
+        self.assert_everything_later("429", retry_after=1)
 
     def test_a_server_that_is_not_available_gets_everything_later(self):
-        account, arrived = self.run_through("503")
-        self.assertEqual((account.dropped, account.delivered), (0, arrived), account)
+        self.assert_everything_later("503")
 
     def test_what_a_failing_server_may_have_stored_is_not_sent_again(self):
-        account, arrived = self.run_through("500")
-        self.assertGreater(account.reasons.get("maybe_arrived", 0), 0, account)
-        self.assertEqual(account.delivered, arrived)
+        self.assert_some_lost("500", "maybe_arrived")
 
     def test_what_is_too_large_for_a_server_is_dropped_and_said(self):
-        account, arrived = self.run_through("413")
-        self.assertGreater(account.reasons.get("http_413", 0), 0, account)
-        self.assertEqual(account.delivered, arrived)
+        self.assert_some_lost("413", "http_413")
 
     def test_a_server_that_closes_in_the_middle_may_have_it(self):
-        account, arrived = self.run_through("close")
-        self.assertGreater(account.reasons.get("maybe_arrived", 0), 0, account)
-        self.assertLessEqual(account.delivered, arrived)
-        self.assertLessEqual(arrived, account.delivered + account.dropped)
+        self.assert_some_lost("close", "maybe_arrived", stores=True)
 
     def test_a_server_that_hangs_may_have_it(self):
-        account, arrived = self.run_through("hang")
-        self.assertGreater(account.reasons.get("maybe_arrived", 0), 0, account)
-        self.assertLessEqual(account.delivered, arrived)
-        self.assertLessEqual(arrived, account.delivered + account.dropped)
+        self.assert_some_lost("hang", "maybe_arrived", {"timeout": "2s"}, stores=True)
 
     def test_a_reload_that_waits_for_a_server_does_not_hold_up_the_end(self):
         receiver = self.receiver("pyroscope")
         self.busy()
-        agent = self.agent([pyroscope(receiver, timeout="20s")])
+        agent = self.agent([pyroscope(receiver, timeout="5m")])
         self.await_ticks(receiver, 100)
         receiver.set_mode("hang")
         wait_for(lambda: sum(receiver.record()["misbehaved"].values()) >= 1, "misbehaviour", pause=0.1)
         # The old sink has two seconds for what hangs, and the new one hangs as well.
-        agent.write_config(self.config([pyroscope(receiver, timeout="21s")]))
+        agent.write_config(self.config([pyroscope(receiver, timeout="6m")]))
         agent.process.send_signal(signal.SIGHUP)  # which is read first, should both be there
-        begin = time.monotonic()
-        account = agent.stop()["pyroscope"]
-        self.assertLess(time.monotonic() - begin, 5)
-        self.assertTrue(account.balances(), account)
+        self.assertTrue(agent.stop()["pyroscope"].balances(), agent.said())  # long before these five minutes
 
     def test_at_least_once_loses_nothing_where_the_operator_chose_it(self):
         retry = {"min_backoff": "200ms", "max_backoff": "1s", "at_least_once": True}
@@ -140,7 +149,7 @@ class Faults(agent_harness.AgentTestCase):
         self.await_ticks(receiver, 100)
         receiver.set_mode("500", times=5)
         self.await_ticks(receiver, 300)
-        account = agent.stop()["pyroscope"]
+        account = self.stop_sending(agent, ("pyroscope",))["pyroscope"]
         self.assertEqual((account.dropped, account.offered), (0, account.delivered + account.spooled), account)
         self.assertGreaterEqual(receiver.ticks(), account.delivered)
 
@@ -157,9 +166,8 @@ class Faults(agent_harness.AgentTestCase):
         wait_for(lambda: "(tls)" in agent.said(), "the certificate to be refused")
         receiver.set_mode("ok")
         self.await_ticks(receiver, 300)
-        account = agent.stop()["pyroscope"]
-        self.assertTrue(account.balances())
-        self.assertEqual(account.delivered, receiver.ticks())
+        # A window on its way when the certificate changed may have arrived.
+        self.assert_delivered(self.stop_sending(agent, ("pyroscope",))["pyroscope"], receiver)
 
     def certificate(self, name):
         """The path, without its endings, of a self-signed certificate for localhost."""
@@ -178,16 +186,15 @@ class Faults(agent_harness.AgentTestCase):
         end = time.monotonic() + OUTAGE
         while time.monotonic() < end:
             # Each second's window arrives while the other sink is away.
-            self.await_ticks(second, 1, seconds=15)
-            self.await_ticks(third, 1, seconds=15)
+            self.await_ticks(second, 1)
+            self.await_ticks(third, 1)
         down.set_mode("ok")
         waits = 'pyrometer_sink_samples_%s{sink="pyroscope"}'
         wait_for(lambda: agent.metrics()[waits % "in_memory"] + agent.metrics()[waits % "spooled"] < 1000,
-                 "the backlog to be delivered", 60, pause=0.2)  # fmt: skip
-        accounts = agent.stop()
-        for name, receiver in (("pyroscope", down), ("parca", second), ("otlp", third)):
-            self.assertEqual((accounts[name].dropped, accounts[name].delivered), (0, receiver.ticks()), accounts[name])
-            self.assertEqual(receiver.record()["repeated"], 0)
+                 "the backlog to be delivered", 120, pause=0.2)  # fmt: skip
+        receivers = {"pyroscope": down, "parca": second, "otlp": third}
+        self.assert_nothing_lost(agent, receivers)
+        self.assertEqual([receiver.record()["repeated"] for receiver in receivers.values()], 3 * [0])
 
     def test_what_was_spooled_survives_kill_9_and_arrives_once(self):
         """The sink is away for so long that windows go to the disk; then the agent is killed."""
@@ -211,9 +218,12 @@ class Faults(agent_harness.AgentTestCase):
             wait_for(lambda a=again: not any(map(a.metrics().get, waiting)), "all to be sent", pause=0.05)
             self.assertGreaterEqual(again.metrics()[found], on_disk)
             found_samples = again.metrics()[found]
+            self.assertEqual(again.dropped("pyroscope"), 0)
             account = again.stop()["pyroscope"]
-            self.assertEqual((account.dropped, account.spooled), (0, 0))
-            self.assertEqual(receiver.ticks(), account.delivered + found_samples)
+            in_doubt = account.reasons.get("maybe_arrived", 0)
+            self.assertEqual(account.dropped, in_doubt, account)
+            arrived = account.delivered + found_samples
+            self.assert_between(receiver.ticks(), (arrived, arrived + in_doubt), account)
             self.assertEqual(receiver.record()["repeated"], 0)
 
     def test_a_full_disk_costs_what_does_not_fit_and_nothing_else(self):
@@ -230,8 +240,7 @@ class Faults(agent_harness.AgentTestCase):
         self.assertTrue(accounts["pyroscope"].balances(), accounts)
         self.assertEqual(accounts["pyroscope"].delivered, 0)
         self.assertGreater(accounts["pyroscope"].dropped, 0, accounts)
-        self.assertEqual(accounts["parca"].delivered, second.ticks())
-        self.assertEqual(accounts["parca"].dropped, 0, accounts["parca"])
+        self.assert_delivered(accounts["parca"], second)
 
     def test_thousands_of_new_processes_and_threads_do_not_upset_the_accounts(self):
         forks = 'pyrometer_kernel_records_total{type="fork"}'
@@ -253,8 +262,7 @@ class Faults(agent_harness.AgentTestCase):
             (metrics[forks] - before) / (time.monotonic() - began)), flush=True)  # fmt: skip
         self.assertGreater(metrics[forks], 1000)
         self.assertEqual(metrics['pyrometer_ticks_total{outcome="window_dropped"}'], 0)
-        account = agent.stop()["pyroscope"]
-        self.assertEqual((account.dropped, account.spooled, account.delivered), (0, 0, receiver.ticks()), account)
+        self.assert_nothing_lost(agent, {"pyroscope": receiver})
 
 
 if __name__ == "__main__":

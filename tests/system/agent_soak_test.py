@@ -57,11 +57,7 @@ class Soak(agent_harness.AgentTestCase):
         self.assertLess(settled[-1][2], settled[0][2] + FEW_FILES)
         accounts = agent.stop()
         for name, receiver in zip(("pyroscope", "parca", "otlp"), receivers):
-            self.assertTrue(accounts[name].balances(), (name, accounts[name]))
-            # What was under way when it ended may have arrived.
-            in_doubt = accounts[name].reasons.get("maybe_arrived", 0)
-            self.assertEqual(accounts[name].dropped, in_doubt, (name, accounts[name]))
-            self.assert_between(receiver.ticks(), (accounts[name].delivered, accounts[name].delivered + in_doubt), name)
+            self.assert_delivered(accounts[name], receiver)
             self.assertEqual(receiver.record()["rejected"], {})
 
 
