@@ -34,7 +34,7 @@ def program_of(sample):
 
 class Relay:
     """A socket before a runtime's. Each connection gets what the next of `answers` says: None is silence,
-    False the end at once, True all that the runtime says; the last for ever."""
+    an event all that the runtime says, once it is set; the last for ever."""
 
     def __init__(self, path, runtime, answers):
         self._runtime, self._answers, self._open = runtime, list(answers), []
@@ -49,9 +49,8 @@ class Relay:
                 client, _ = self._listener.accept()
                 answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
                 self._open.append(client)
-                if answer is False:
-                    client.close()
-                elif answer:
+                if answer:
+                    answer.wait()
                     server = socket.socket(socket.AF_UNIX)
                     server.connect(self._runtime)
                     self._open.append(server)
@@ -162,6 +161,7 @@ class Containers(ContainersTestCase):
         self.await_exit(brief)
         for container in containers:
             self.await_work(container)
+        wait_for(lambda: agent.metrics()['pyrometer_containers{state="known"}'] >= 11, "the last one", pause=0.1)
         metrics = agent.metrics()
         account = agent.stop()
 
@@ -188,11 +188,12 @@ class Containers(ContainersTestCase):
             self.assertFalse([labels for labels, _ in samples[name] if "pod" in labels], name)
         for sink in ("file", "pyroscope"):
             self.assertTrue(account[sink].balances())
-            self.assertEqual(account[sink].dropped, 0)
+            self.assertEqual(account[sink].dropped, account[sink].reasons.get("maybe_arrived", 0))
         self.assertEqual(receiver.record()["rejected"], {})
         self.assertEqual(metrics['pyrometer_containers{state="known"}'], 11)  # 7 and 4 sandboxes
         self.assertEqual(metrics["pyrometer_container_listing_failures_total"], 0)
-        self.assertLess(metrics["pyrometer_container_listings_total"], 12)
+        # One for each that it did not have, until the runtime tells of it, which takes two more at most.
+        self.assertLessEqual(metrics["pyrometer_container_listings_total"], 3 * 11)
 
     def test_without_the_runtime_containers_have_their_ids(self):
         container = self.start(self.pod("lone", "shop"), "before", "0")
@@ -204,9 +205,12 @@ class Containers(ContainersTestCase):
 
     def test_samples_wait_for_a_runtime_that_answers_late(self):
         container = self.start(self.pod("late", "shop"), "before", "0")
-        # The answer comes 7 s after the first question, which may be a while before the first sample:
-        # the first listing gives up after 5 s, the second begins 2 s later. Samples wait for 9 s.
-        agent = self.start_agent(mode="cri", cri_socket=self.relay(None, True), window="3s")
+        # The first listing gives up after 5 s; the second, 2 s later, is answered as soon as samples wait,
+        # which they do for 9 s.
+        samples_wait = threading.Event()
+        agent = self.start_agent(mode="cri", cri_socket=self.relay(None, samples_wait), window="3s")
+        wait_for(lambda: agent.metrics()["pyrometer_waiting_samples"] > 0, "samples that wait", pause=0.2)
+        samples_wait.set()
         wait_for(lambda: agent.metrics()["pyrometer_late_samples_total"] > 0, "late samples", pause=0.2)
         self.await_work(container)
         metrics = agent.metrics()
@@ -247,8 +251,8 @@ class Containers(ContainersTestCase):
         denied = self.settled_filtered(agent)
         self.await_work(containers["label"], 0.5)
         self.await_work(containers["annotation"], 0.5)
-        metrics = agent.metrics()
-        self.assertGreaterEqual(metrics['pyrometer_ticks_total{outcome="filtered"}'] - denied, 80)
+        filtered = 'pyrometer_ticks_total{outcome="filtered"}'
+        wait_for(lambda: agent.metrics()[filtered] >= denied + 80, "ticks that are dropped", pause=0.1)
         explained = subprocess.run(
             [harness.PYROMETER, "agent", "--config", agent.config_file, "--explain",
              str(self.runtime.pid(containers["own"]))], capture_output=True, text=True)  # fmt: skip

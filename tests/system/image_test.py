@@ -138,7 +138,7 @@ class Image(containers_test.ContainersTestCase):
         for container in (before, after):
             self.await_work(container)
         for probe, path in self.probes.items():
-            wait_for(lambda path=path: self.answers(path), probe, 20, pause=0.2)
+            wait_for(lambda path=path: self.answers(path), probe, 120, pause=0.2)
         self.assertIn("pyrometer_build_info", self.get("/metrics", Authorization="Bearer " + TOKEN))
         with self.assertRaisesRegex(urllib.error.HTTPError, "401"):
             self.get("/metrics")
@@ -158,10 +158,8 @@ class Image(containers_test.ContainersTestCase):
         self.assertLessEqual({("pyrometer", "pyrometer"), (None, "containerd")}, seen)
         for name, receiver in receivers.items():
             with self.subTest(name):
-                self.assertTrue(account[name].balances())
-                self.assertEqual((account[name].dropped, account[name].spooled), (0, 0))
+                self.assert_delivered(account[name], receiver)
                 self.assertEqual(receiver.record()["rejected"], {})
-                self.assertEqual(receiver.ticks(), account[name].delivered)
 
     def answers(self, path):
         try:
@@ -192,7 +190,7 @@ class Image(containers_test.ContainersTestCase):
         before = self.metric(filtered)
         for container in containers:
             self.await_work(container)
-        self.assertGreater(self.metric(filtered), before + 50)
+        wait_for(lambda: self.metric(filtered) > before + 50, "more of them", pause=0.1)
         self.stop(agent)
         labels = {"namespace": "shop", "pod": "kept", "container": "first-c", "service_name": "first-c",
                   "id": containers[0][:12], "node": NODE}  # fmt: skip
@@ -229,7 +227,8 @@ class Image(containers_test.ContainersTestCase):
         wait_for(lambda: receiver.ticks() >= old.spooled, "the old pod's profiles", pause=0.2)
         new = self.stop(agent)["pyroscope"]
         self.assertTrue(new.balances())
-        self.assertEqual((new.spooled, new.dropped, receiver.record()["rejected"]), (0, 0, {}))
+        self.assertEqual(new.dropped, new.reasons.get("maybe_arrived", 0), new)
+        self.assertEqual(receiver.record()["rejected"], {})
 
     def test_the_image_has_what_it_needs_and_nothing_that_others_could_use(self):
         files, programs = {}, set()

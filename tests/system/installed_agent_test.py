@@ -133,7 +133,9 @@ class InstalledAgent(PackageTestCase):
         return whole / self.receiver.count_of(name)
 
     def assert_all_delivered(self):
-        self.assertRegex(read(self.log), r"sink pyroscope: offered=\d+ delivered=[1-9]\d* spooled=\d+ dropped=0")
+        """But for what was under way at the end, which may have arrived."""
+        self.assertRegex(read(self.log), r"sink pyroscope: offered=\d+ delivered=[1-9]\d* spooled=\d+ "
+                                         r"dropped=(0|\d+ \(maybe_arrived=\d+\))\n")
 
     def start_program(self, name, directory, user):
         """As `name`, from a directory and a file that only its user may look into."""
@@ -166,7 +168,7 @@ class InstalledAgent(PackageTestCase):
         self.wait_for_samples([*names, self.start_in_kernel()])
         self.assert_all_named(names)
         agent.send_signal(signal.SIGTERM)
-        self.assertEqual(agent.wait(timeout=20), 0)
+        self.assertEqual(agent.wait(timeout=120), 0)
         self.assert_all_delivered()
 
     def assert_all_named(self, names):
@@ -205,7 +207,7 @@ class InstalledAgent(PackageTestCase):
             service_unit.command(service_unit.parse(UNIT), without=[capability]))
         self.wait_for_samples(names)
         agent.terminate()
-        self.assertEqual(agent.wait(timeout=20), 0)
+        self.assertEqual(agent.wait(timeout=120), 0)
 
     def test_does_not_start_without_the_capabilities_that_sample(self):
         for capability in ("bpf", "perfmon"):
