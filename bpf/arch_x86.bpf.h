@@ -35,6 +35,19 @@ static __always_inline void pyro_from_context(struct bpf_perf_event_data *ctx, _
   out->after_call = 0;
 }
 
+/* Whether `ip` follows the system call that is being executed. While orig_ax tells its number
+ * (otherwise it is -1), execve() has put the new program's entry there, the delivery of a signal
+ * the handler's, and rt_sigreturn() whatever was interrupted. SYSCALL leaves the address behind it
+ * in rcx, except where the kernel uses FRED: there the instruction is looked at. */
+static __always_inline bool pyro_follows_system_call(const struct pyro_pt_regs *regs)
+{
+  __u8 code[2];
+  if ((__s64)regs->orig_ax < 0) return false;
+  if (regs->cx == regs->ip) return true;
+  if (bpf_probe_read_user(code, sizeof(code), (void *)(regs->ip - sizeof(code)))) return false;
+  return code[0] == 0x0f && code[1] == 0x05;
+}
+
 static __always_inline void pyro_from_entry(const struct pyro_pt_regs *regs, __u64 *to,
                                             struct pyro_interrupted *out)
 {
@@ -43,8 +56,7 @@ static __always_inline void pyro_from_entry(const struct pyro_pt_regs *regs, __u
   to[8] = regs->r8, to[9] = regs->r9, to[10] = regs->r10, to[11] = regs->r11;
   to[12] = regs->r12, to[13] = regs->r13, to[14] = regs->r14, to[15] = regs->r15;
   out->pc = regs->ip;
-  /* -1 on interrupts and exceptions; the number of the call on system calls. */
-  out->after_call = (__s64)regs->orig_ax >= 0;
+  out->after_call = pyro_follows_system_call(regs);
 }
 
 /* True if the tick, while the idle task is current, interrupted the work of an interrupt: a

@@ -43,6 +43,8 @@ if(PYROMETER_PRECOMPILE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     <optional> <span> <string> <string_view> <thread> <utility> <variant> <vector>)
 endif()
 
+set(PYROMETER_ALWAYS_OPTIMIZED base binary debuginfo symbolize unwind)
+
 function(pyrometer_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
   add_library(pyrometer_${name} STATIC ${ARG_SOURCES})
@@ -55,6 +57,13 @@ function(pyrometer_module name)
   # unnamed namespaces: a name may stand there once.
   set_target_properties(pyrometer_${name} PROPERTIES
     UNITY_BUILD ${PYROMETER_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+  # What reads large files is too slow without any optimization for tests of what may take how long: a table of
+  # 31 MB of call frame information takes seconds (measured 2026-11-24), and the debug information of this program
+  # itself, which every recording of the whole machine asks for, eight (2026-11-25).
+  if(name IN_LIST PYROMETER_ALWAYS_OPTIMIZED AND NOT PYROMETER_SANITIZE AND NOT PYROMETER_FUZZ)
+    # GCC 12 takes what a Result holds for freed where it was never made, with this level alone.
+    target_compile_options(pyrometer_${name} PRIVATE "$<$<CONFIG:Debug>:-O1;-Wno-free-nonheap-object>")
+  endif()
   if(TARGET pyrometer_precompiled)
     target_precompile_headers(pyrometer_${name} REUSE_FROM pyrometer_precompiled)
   endif()

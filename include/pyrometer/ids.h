@@ -3,6 +3,7 @@
 // conversions are named functions of the type that has what they need.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <compare>
@@ -76,6 +77,17 @@ struct ProcessKey {
   }
 };
 
+// Lower-case hex.
+inline std::string HexOf(std::span<const std::byte> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  for (const std::byte b : bytes) {
+    hex += kDigits[std::to_integer<unsigned>(b) >> 4];
+    hex += kDigits[std::to_integer<unsigned>(b) & 15];
+  }
+  return hex;
+}
+
 // A GNU build id: 1 to 20 bytes (SHA-1, MD5, or given by --build-id=0x...). Empty: unknown.
 class BuildId {
  public:
@@ -90,15 +102,7 @@ class BuildId {
   std::span<const std::byte> bytes() const { return {bytes_.data(), size_}; }
   bool empty() const { return size_ == 0; }
   // Lower-case hex, as in .build-id directories and pprof; "" if empty.
-  std::string ToHex() const {
-    constexpr char kDigits[] = "0123456789abcdef";
-    std::string hex;
-    for (const std::byte b : bytes()) {
-      hex += kDigits[std::to_integer<unsigned>(b) >> 4];
-      hex += kDigits[std::to_integer<unsigned>(b) & 15];
-    }
-    return hex;
-  }
+  std::string ToHex() const { return HexOf(bytes()); }
   auto operator<=>(const BuildId&) const = default;
 
   template <typename H>
@@ -109,6 +113,33 @@ class BuildId {
  private:
   std::array<std::byte, kMaxSize> bytes_{};
   uint8_t size_ = 0;
+};
+
+// Tells contents of files apart where there is no build id: half a SHA-256, see HashOf(). Nothing
+// is found by it, as debug files are by a build id.
+class FileHash {
+ public:
+  static constexpr size_t kSize = 16;
+
+  constexpr FileHash() = default;
+  explicit FileHash(std::span<const std::byte, kSize> bytes) {
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin());
+  }
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  // Not known. (That a file has this hash will not happen.)
+  bool empty() const { return *this == FileHash(); }
+  // Lower-case hex; "" if empty.
+  std::string ToHex() const { return empty() ? std::string() : HexOf(bytes_); }
+  auto operator<=>(const FileHash&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H h, const FileHash& hash) {
+    return H::combine(std::move(h), hash.bytes_);
+  }
+
+ private:
+  std::array<std::byte, kSize> bytes_{};
 };
 
 }  // namespace pyrometer

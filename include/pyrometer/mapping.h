@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "pyrometer/ids.h"
@@ -51,6 +52,11 @@ struct Segment {
 struct ObjectFacts {
   BuildId build_id;               // empty: it has none
   std::vector<Segment> segments;  // PT_LOADs in file order; empty: not an ELF file
+  FileHash hash{};                // of an ELF file without a build id
+  std::string go_build_id{};      // what `go tool buildid` prints; "": it has none
+  bool tells_names = false;       // has more names of functions than it needs to run
+  bool may_tell_sources = false;  // may have debug information, or is a Go program
+  bool named_by_sources = false;  // and else only the names it needs to run: a Go program, stripped
 };
 
 }  // namespace pyrometer

@@ -26,8 +26,10 @@ enum class NameQuality : uint8_t {
 
 // The file (or pseudo file) that locations lie in. Shared by them.
 struct CodeObject {
-  std::string path;    // "/usr/lib/libfoo.so", "[vdso]", "[kernel.kallsyms]", "//anon", ...
-  BuildId build_id;    // empty: unknown
+  std::string path;  // "/usr/lib/libfoo.so", "[vdso]", "[kernel.kallsyms]", "//anon", ...
+  BuildId build_id;  // empty: it has none, or unknown
+  FileHash hash;     // of a file without one; empty: unknown
+  std::string go_build_id;
   uint64_t start = 0;  // ELF vaddr range covered by its executable segments; 0,0 if unknown
   uint64_t limit = 0;
   uint64_t file_offset = 0;    // of `start`

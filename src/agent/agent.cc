@@ -24,6 +24,7 @@
 #include "agent/privileges.h"
 #include "agent/process_explainer.h"
 #include "agent/process_labels.h"
+#include "agent/profiled_files.h"
 #include "agent/recent_windows.h"
 #include "agent/service_manager.h"
 #include "agent/targets.h"
@@ -31,7 +32,6 @@
 #include "base/cgroup_namespace.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/file_process.h"
 #include "base/log.h"
 #include "base/pid_namespace.h"
 #include "base/stop_signals.h"
@@ -75,7 +75,9 @@ class Agent {
  public:
   static Result<std::unique_ptr<Agent>> Start(const AgentOptions& options, AgentConfig config);
   ~Agent() {
-    if (environments_ != nullptr) environments_->Stop();  // which calls the profiler
+    // They call the profiler.
+    if (environments_ != nullptr) environments_->Stop();
+    if (destinations_ != nullptr) destinations_->StopUploads();
   }
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -119,6 +121,7 @@ class Agent {
   Labels of_node_;
   std::unique_ptr<EnvironmentReader> environments_;  // null: none is read
   std::unique_ptr<ProcessLabels> labels_;
+  ProfiledFiles files_{profiler_};
   std::unique_ptr<Destinations> destinations_;
   std::unique_ptr<RecentWindows> recent_;
   std::unique_ptr<WindowShipper> shipper_;  // outlives the profiler, which it is attached to
@@ -137,13 +140,21 @@ class Agent {
   MonotonicTime last_watchdog_;
 };
 
+FileReaderOptions ReaderOptions(const AgentConfig& config) {
+  FileReaderOptions options{.sandbox = config.sandbox};
+  if (config.debuginfod.enabled) {
+    options.debuginfod = {.urls = config.debuginfod.urls, .directory = config.debuginfod.directory};
+  }
+  return options;
+}
+
 Result<void> Agent::OpenProfiler() {
   RETURN_IF_ERROR(CheckPidNamespace(procfs_));
   RETURN_IF_ERROR(CheckSampleRate(procfs_, config_.frequency));
   ASSIGN_OR_RETURN(targets_, FindTargets(procfs_, config_.filter));
   ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(RulesOf(config_)));
   // While there is one thread.
-  ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
+  ASSIGN_OR_RETURN(FileReaders readers, FileReaders::Start(ReaderOptions(config_)));
   containers_ = FollowContainers(config_.kubernetes, log_);
   node_labels_ = FollowNode(config_.kubernetes, log_);
   if (config_.otel_service_name) environments_ = std::make_unique<EnvironmentReader>(procfs_);
@@ -155,9 +166,12 @@ Result<void> Agent::OpenProfiler() {
                                               .frequency = config_.frequency,
                                               .kernel_stacks = config_.kernel_stacks,
                                               .filter = targets_.filter,
+                                              .naming = config_.naming,
                                               .longest_window = config_.window,
                                               .observer = labels_.get(),
-                                              .files = std::move(files)}));
+                                              .readers = std::move(readers),
+                                              .cache = {.directory = config_.cache.directory,
+                                                        .max_size = config_.cache.max_size}}));
   return {};
 }
 
@@ -183,7 +197,7 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
   agent->recent_ =
       std::make_unique<RecentWindows>(std::min<size_t>(kMostRecentBytes, wanted.limits.memory / 8));
   // Before any thread, since it changes the environment for gRPC's library.
-  agent->destinations_ = std::make_unique<Destinations>(agent->clock_, agent->log_);
+  agent->destinations_ = std::make_unique<Destinations>(agent->clock_, agent->log_, &agent->files_);
   RETURN_IF_ERROR(agent->OpenProfiler());
   agent->shipper_ = agent->MakeShipper();
   agent->guest_ = std::make_unique<Guest>(GuestLimits(wanted), [agent = agent.get()] {
@@ -378,16 +392,17 @@ void Agent::Reload() {
 
 // What can fail comes first, so that a refused configuration leaves the old one in force whole.
 Result<void> Agent::TakeOver(AgentConfig next) {
-  if (next.kernel_stacks != config_.kernel_stacks) {
-    return Fail(ErrorCode::kUnsupported, "kernel_stacks cannot change while the agent runs");
+  for (const auto& [key, is_same] :
+       {std::pair("kernel_stacks", next.kernel_stacks == config_.kernel_stacks),
+        std::pair("demangle and inlines", next.naming == config_.naming),
+        std::pair("sandbox", next.sandbox == config_.sandbox),
+        std::pair("cache", next.cache == config_.cache),
+        std::pair("debuginfod", next.debuginfod == config_.debuginfod),
+        std::pair("otel_service_name", next.otel_service_name == config_.otel_service_name)}) {
+    if (is_same) continue;
+    return Fail(ErrorCode::kUnsupported, "{} cannot change while the agent runs; restart it", key);
   }
-  if (next.otel_service_name != config_.otel_service_name) {
-    return Fail(ErrorCode::kUnsupported, "otel_service_name cannot change while the agent runs");
-  }
-  if (!IsSameSource(next.kubernetes, config_.kubernetes)) {
-    return Fail(ErrorCode::kUnsupported,
-                "of kubernetes only node_name and pod_labels can change while the agent runs");
-  }
+  RETURN_IF_ERROR(CheckSameSource(next.kubernetes, config_.kubernetes));
   RETURN_IF_ERROR(CheckSampleRate(procfs_, next.frequency));
   ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(RulesOf(next)));
   ASSIGN_OR_RETURN(Destinations::Plan sinks, destinations_->Prepare(next.sinks, DeliveryOf(next)));
@@ -442,6 +457,7 @@ void Agent::Finish(MonotonicTime since) {
   const MonotonicTime end = After(since, kTimeToFinish + kTimeToSend);
   server_.reset();
   const bool complete = profiler_->Stop(begin + kTimeToFinish);
+  destinations_->StopUploads();
   // What is not named by now gets the names that can be had without reading files, and is consumed
   // before this returns.
   profiler_.reset();

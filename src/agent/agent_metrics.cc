@@ -150,6 +150,27 @@ void AddSink(const Destinations::State& state, MetricList& list) {
   }
 }
 
+void AddUploads(const Destinations::State& state, MetricList& list) {
+  if (!state.uploads) return;
+  const Labels sink = {{"sink", state.name}};
+  const DebuginfoUploader::Counters& uploads = *state.uploads;
+  list.Add("sink_debuginfo_asked_total", uploads.asked,
+           "times that the server said whether it wants debug information of a file", sink);
+  list.Add("sink_debuginfo_uploaded_total", uploads.uploaded,
+           "files that the server wanted and has taken", sink);
+  list.Add("sink_debuginfo_uploaded_bytes_total", uploads.uploaded_bytes, "bytes of these", sink);
+  for (const auto& [reason, count] : uploads.failed) {
+    Labels labels = sink;
+    labels.emplace_back("reason", reason);
+    list.Add("sink_debuginfo_failed_total", count,
+             "questions without an answer, and files that the server wanted and did not get, by "
+             "reason",
+             labels);
+  }
+  list.Add("sink_debuginfo_waiting", uploads.waiting,
+           "files that the server is still to be asked about", sink);
+}
+
 void AddLeftSpools(const LeftSpools::Counters& left, MetricList& list) {
   list.Add("left_spool_files", left.files, "windows on disk for sinks that are not configured now");
   list.Add("left_spool_bytes", left.bytes, "bytes of these");
@@ -233,7 +254,10 @@ std::vector<Metric> AgentMetrics(const AgentCounters& counters) {
   MetricList list;
   AddEngine(counters.engine, list);
   AddShipping(counters, list);
-  for (const Destinations::State& sink : counters.sinks) AddSink(sink, list);
+  for (const Destinations::State& sink : counters.sinks) {
+    AddSink(sink, list);
+    AddUploads(sink, list);
+  }
   AddLeftSpools(counters.left_spools, list);
   AddContainers(counters, list);
   AddEnvironments(counters, list);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/container_following.h"
 
-#include <unistd.h>
-
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "metadata/cri_client.h"
 #include "metadata/docker_client.h"
 #include "metadata/first_source.h"
+#include "metadata/joined_source.h"
 #include "metadata/kube_api_client.h"
 #include "metadata/kubelet_client.h"
 #include "metadata/late_source.h"
@@ -68,12 +67,12 @@ std::unique_ptr<ContainerSource> ApiServer(const KubernetesConfig& config) {
 // cluster. Not the kubelet: most sign their certificates themselves, and a token is not for just
 // anyone.
 std::unique_ptr<ContainerSource> WhateverIsThere(const KubernetesConfig& config) {
+  std::vector<std::unique_ptr<ContainerSource>> runtimes;
+  runtimes.push_back(Cri(config));
+  runtimes.push_back(Docker(config));
   std::vector<std::unique_ptr<ContainerSource>> sources;
-  sources.push_back(Cri(config));
-  sources.push_back(Docker(config));
-  const std::string& token = config.api.token_file;
-  const bool has_token = token.empty() || ::access(token.c_str(), R_OK) == 0;
-  if (!config.api.url.empty() && has_token) {
+  sources.push_back(std::make_unique<JoinedSource>(std::move(runtimes)));
+  if (AutoAsksApiServer(config)) {
     sources.push_back(std::make_unique<LateSource>([config] { return ApiServer(config); }));
   }
   return std::make_unique<FirstSource>(std::move(sources));
@@ -96,6 +95,15 @@ std::unique_ptr<ContainerSource> SourceOf(const KubernetesConfig& config) {
   return WhateverIsThere(config);
 }
 
+// Who is; null: nobody.
+const char* AskedByNodeName(const KubernetesConfig& config) {
+  const bool asks_api = config.mode == KubernetesMode::kApi || !config.node_labels.empty() ||
+                        AutoAsksApiServer(config);
+  if (asks_api) return "the API server";
+  const bool finds_kubelet = config.mode == KubernetesMode::kKubelet && config.kubelet.url.empty();
+  return finds_kubelet ? "the kubelet" : nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config, Log& log) {
@@ -104,8 +112,7 @@ std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& con
   ContainerDirectory::Options options;
   // What these tell of a container comes some seconds after its start.
   const bool is_slow = config.mode == KubernetesMode::kKubelet ||
-                       config.mode == KubernetesMode::kApi ||
-                       (config.mode == KubernetesMode::kAuto && !config.api.url.empty());
+                       config.mode == KubernetesMode::kApi || AutoAsksApiServer(config);
   if (is_slow) options.most_misses = 10;
   options.told = [&log, mode = config.mode](const Error* error) {
     if (error == nullptr) {
@@ -134,14 +141,21 @@ std::unique_ptr<NodeLabels> FollowNode(const KubernetesConfig& config, Log& log)
   return WithoutPrivileges([&] { return std::make_unique<NodeLabels>(std::move(options)); });
 }
 
-bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other) {
-  // The kubelet's name is the node's, where it has no other; the API server is asked for a node's.
-  one.without_effect = other.without_effect;
-  const bool by_name = !other.api.url.empty() ||
-                       (other.mode == KubernetesMode::kKubelet && other.kubelet.url.empty());
-  if (!by_name) one.node_name = other.node_name;
-  one.pod_labels = other.pod_labels;
-  return one == other;
+Result<void> CheckSameSource(KubernetesConfig next, const KubernetesConfig& now) {
+  const std::string new_name = std::exchange(next.node_name, now.node_name);
+  next.without_effect = now.without_effect;
+  next.pod_labels = now.pod_labels;
+  const char* const asked = AskedByNodeName(now);
+  if (!(next == now)) {
+    return Fail(ErrorCode::kUnsupported,
+                "of kubernetes only {}pod_labels can change while the agent runs; restart it",
+                asked == nullptr ? "node_name and " : "");
+  }
+  if (asked == nullptr || new_name == now.node_name) return {};
+  return Fail(ErrorCode::kUnsupported,
+              "kubernetes.node_name, by which {} is asked, cannot change while the agent runs; "
+              "restart it",
+              asked);
 }
 
 }  // namespace pyrometer

@@ -7,6 +7,7 @@
 #include "config/agent_config.h"
 #include "metadata/container_directory.h"
 #include "metadata/node_labels.h"
+#include "pyrometer/result.h"
 
 namespace pyrometer {
 
@@ -19,7 +20,8 @@ std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& con
 // The labels of the node itself that `config` wants; null: none.
 std::unique_ptr<NodeLabels> FollowNode(const KubernetesConfig& config, Log& log);
 
-// Whether both mean the same source of containers, asked in the same way.
-bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other);
+// Whether an agent that runs with `now` can go over to `next`: both mean the same source of
+// containers and of the node's labels, asked in the same way. Errors: kUnsupported.
+Result<void> CheckSameSource(KubernetesConfig next, const KubernetesConfig& now);
 
 }  // namespace pyrometer

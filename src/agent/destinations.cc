@@ -33,6 +33,13 @@ void BecomeNetworkThread() {
   ::setpriority(PRIO_PROCESS, 0, 5);
 }
 
+// At the lowest priority a busy machine sent libc's debug file in more than the five seconds that
+// Parca has patience for.
+void BecomeUploadThread() {
+  BecomeNetworkThread();
+  ::pthread_setname_np(::pthread_self(), "upload");
+}
+
 // Parcels are encoded as their sink sends them: one that speaks another protocol from now on does
 // not find those of before.
 std::string ProtocolOf(const SinkConfig& config) {
@@ -75,11 +82,13 @@ uint64_t CountSpooled(const std::vector<SinkConfig>& sinks) {
 
 struct Destinations::Destination {
   SinkConfig config;
-  std::unique_ptr<ProfileSink> sink;
-  std::unique_ptr<Outbox> outbox;  // before the sink at the end
+  std::unique_ptr<DebuginfoUploader> uploader;  // null: none is wanted
+  std::unique_ptr<ProfileSink> sink;            // which asks the uploader
+  std::unique_ptr<Outbox> outbox;               // before the sink at the end
 };
 
-Destinations::Destinations(const Clock& clock, Log& log) : clock_(clock), log_(log) {
+Destinations::Destinations(const Clock& clock, Log& log, ObjectFiles* files)
+    : clock_(clock), log_(log), files_(files) {
   GrpcClient::ConfigureLibrary();  // not when a new configuration is the first to name such a sink
 }
 
@@ -109,7 +118,15 @@ Result<Destinations::Plan> Destinations::Prepare(const std::vector<SinkConfig>& 
     }
     auto made = std::make_shared<Destination>();
     made->config = config;
-    ASSIGN_OR_RETURN(made->sink, WithoutPrivileges([&] { return MakeSink(config, clock_); }));
+    if (config.upload_debuginfo && files_ != nullptr) {
+      const UploadParts parts{
+          .files = *files_, .clock = clock_, .log = log_, .on_thread_start = BecomeUploadThread};
+      ASSIGN_OR_RETURN(made->uploader,
+                       WithoutPrivileges([&] { return MakeUploader(config, parts); }));
+    }
+    ASSIGN_OR_RETURN(made->sink, WithoutPrivileges([&] {
+                       return MakeSink(config, clock_, made->uploader.get());
+                     }));
     plan.fresh.push_back(made.get());
     plan.next.push_back(std::move(made));
   }
@@ -185,7 +202,10 @@ LeftSpools::Counters Destinations::left_spools() const {
 
 void Destinations::Offer(const ShippedWindow& window) {
   const absl::MutexLock lock(&mutex_);
-  for (const auto& destination : list_) destination->outbox->Offer(window);
+  for (const auto& destination : list_) {
+    destination->outbox->Offer(window);
+    if (destination->uploader != nullptr) destination->uploader->Offer(*window);
+  }
   if (is_holding_) held_.push_back(window);
 }
 
@@ -193,10 +213,22 @@ void Destinations::CloseAll(const List& list, MonotonicTime deadline) {
   std::vector<std::jthread> closing;
   closing.reserve(list.size());
   for (const auto& destination : list) {
-    closing.emplace_back([outbox = destination->outbox.get(), deadline] {
+    closing.emplace_back([destination = destination.get(), deadline] {
       BecomeNetworkThread();
-      outbox->Close(deadline);
+      if (destination->uploader != nullptr) destination->uploader->Stop();
+      destination->outbox->Close(deadline);
     });
+  }
+}
+
+void Destinations::StopUploads() {
+  List list;
+  {
+    const absl::MutexLock lock(&mutex_);
+    list = list_;
+  }
+  for (const auto& destination : list) {
+    if (destination->uploader != nullptr) destination->uploader->Stop();
   }
 }
 
@@ -224,6 +256,9 @@ std::vector<Destinations::State> Destinations::StatesOf(const List& list) {
                       .type = std::string(Name(destination->config.type)),
                       .address = ShownAddress(destination->config),
                       .counters = destination->outbox->counters()});
+    if (destination->uploader != nullptr) {
+      states.back().uploads = destination->uploader->counters();
+    }
   }
   return states;
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/agent_config.h"
+#include "export/debuginfo_uploader.h"
 #include "export/delivery_counters.h"
 #include "export/left_spools.h"
+#include "export/object_files.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
@@ -42,6 +45,7 @@ class Destinations {
     std::string type;     // as in the configuration
     std::string address;  // without credentials
     DeliveryCounters counters;
+    std::optional<DebuginfoUploader::Counters> uploads{};  // if it is given debug information
   };
 
   // A change that cannot fail any more.
@@ -53,8 +57,8 @@ class Destinations {
     uint64_t spooled = 0;  // sinks that share the spool
   };
 
-  // Both outlive this.
-  Destinations(const Clock& clock, Log& log);
+  // All outlive this, but for `files`: see StopUploads. Null: nobody can have files.
+  Destinations(const Clock& clock, Log& log, ObjectFiles* files = nullptr);
   ~Destinations();
   Destinations(const Destinations&) = delete;
   Destinations& operator=(const Destinations&) = delete;
@@ -72,6 +76,9 @@ class Destinations {
 
   // Never waits.
   void Offer(const ShippedWindow& window);
+
+  // Nothing is asked of ObjectFiles any more when it returns. To be called once.
+  void StopUploads();
 
   // Delivers what there is until `deadline`, all sinks at once; see Outbox::Close. Returns what
   // became of everything.
@@ -91,6 +98,7 @@ class Destinations {
 
   const Clock& clock_;
   Log& log_;
+  ObjectFiles* const files_;
   DeliverySettings settings_;  // of the thread that calls Apply
   uint64_t spooled_ = 0;       // likewise: sinks that share the spool
   mutable absl::Mutex mutex_;

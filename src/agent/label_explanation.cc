@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "agent/container_following.h"
@@ -21,6 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/stoppable_sleep.h"
 #include "export/grpc_client.h"
 #include "metadata/relabel.h"
 #include "process/process_directory.h"
@@ -111,14 +111,14 @@ Result<KnownProcess> LookAt(const Procfs& procfs, EnvironmentReader* environment
 constexpr std::chrono::seconds kContainerPatience{8};
 constexpr std::chrono::milliseconds kContainerPause{20};
 
-std::shared_ptr<const ContainerMetadata> AskFor(ContainerDirectory& containers,
-                                                std::string_view id) {
+std::shared_ptr<const ContainerMetadata> AskFor(ContainerDirectory& containers, std::string_view id,
+                                                const std::stop_token& stop) {
   const MonotonicTime end = After(MonotonicNow(), kContainerPatience);
   while (true) {
     const ContainerDirectory::Answer answer = containers.Find(id);
     if (answer.state != ContainerDirectory::Answer::State::kAwaited) return answer.metadata;
-    if (MonotonicNow() > end) return nullptr;
-    std::this_thread::sleep_for(kContainerPause);
+    if (MonotonicNow() > end || stop.stop_requested()) return nullptr;
+    SleepFor(kContainerPause, stop);
   }
 }
 
@@ -145,7 +145,8 @@ std::string Told(const Relabeling& rules, const Labels& captured,
 }  // namespace
 
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& config,
-                                  const ExplanationSources& sources, Pid pid) {
+                                  const ExplanationSources& sources, Pid pid,
+                                  const std::stop_token& stop) {
   ASSIGN_OR_RETURN(const Relabeling rules, Relabeling::Compile(RulesOf(config)));
   ASSIGN_OR_RETURN(const KnownProcess process, LookAt(procfs, sources.environments, pid));
   std::string text = fmt::format("process {} ({})\n", pid.value(), Printable(process.comm));
@@ -154,7 +155,7 @@ Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& confi
   if (!id.empty() && sources.containers == nullptr) {
     text += "its container: nobody is asked for it, since kubernetes.mode is off\n";
   } else if (!id.empty()) {
-    container = AskFor(*sources.containers, id);
+    container = AskFor(*sources.containers, id, stop);
     if (container == nullptr) text += "its container: unknown to those who could be asked\n";
   }
   return text + Told(rules, WithPid(process.labels, pid), container.get(), config, sources.of_node);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <stop_token>
 #include <string>
 
 #include "agent/environment_reader.h"
@@ -18,7 +19,8 @@ namespace pyrometer {
 // what comes out, or what drops it. Text of several lines. What a filter leaves out, and what is
 // only known while an agent runs (where the parent of a process was that has ended, the labels of
 // the node), is not in it.
-// Waits some seconds at most for what knows the containers. Errors: kInvalid for the configuration;
+// Waits some seconds at most for what knows the containers, and no longer than until `stop` is
+// requested. Errors: kInvalid for the configuration;
 // kNotFound if there is no such process; kPermission.
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options, Pid pid);
 
@@ -31,6 +33,7 @@ struct ExplanationSources {
 
 // The same by a configuration that is read.
 Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& config,
-                                  const ExplanationSources& sources, Pid pid);
+                                  const ExplanationSources& sources, Pid pid,
+                                  const std::stop_token& stop = {});
 
 }  // namespace pyrometer

@@ -219,12 +219,13 @@ Result<std::string> LocalView::FlameGraph(const ProfileQuery& query) {
                                      .host = HostName(),
                                      .filter = InWords(query),
                                      .of = recent.samples,
-                                     .lowest = recent.lowest});
+                                     .lowest = recent.lowest,
+                                     .highest = recent.highest});
 }
 
-Result<std::string> LocalView::Explain(Pid pid) {
+Result<std::string> LocalView::Explain(Pid pid, const std::stop_token& stop) {
   const Facts known = facts();
-  return parts_.explainer.Explain(known.config, known.of_node, pid);
+  return parts_.explainer.Explain(known.config, known.of_node, pid, stop);
 }
 
 Result<std::string> LocalView::CollectProfile(const ProfileQuery& query,

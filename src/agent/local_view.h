@@ -63,7 +63,7 @@ class LocalView final : public AgentView {
   std::vector<std::string> WhyNotHealthy() override;
   std::vector<std::string> WhyNotReady() override;
   Result<std::string> FlameGraph(const ProfileQuery& query) override;
-  Result<std::string> Explain(Pid pid) override;
+  Result<std::string> Explain(Pid pid, const std::stop_token& stop) override;
   Result<std::string> CollectProfile(const ProfileQuery& query,
                                      const std::stop_token& stop) override;
 

@@ -25,8 +25,8 @@ ProcessExplainer::~ProcessExplainer() {
 }
 
 Result<std::string> ProcessExplainer::Explain(const AgentConfig& config, const Labels& of_node,
-                                              Pid pid) {
-  Question question{.config = config, .of_node = of_node, .pid = pid};
+                                              Pid pid, const std::stop_token& stop) {
+  Question question{.config = config, .of_node = of_node, .pid = pid, .stop = stop};
   const absl::MutexLock lock(&mutex_);
   if (question_ != nullptr) {
     return Fail(ErrorCode::kExhausted, "another process is being explained; try again");
@@ -51,7 +51,7 @@ void ProcessExplainer::Run() {
     Result<std::string> answer = ExplainLabels(
         procfs_, question.config,
         {.containers = containers_, .environments = environments_, .of_node = question.of_node},
-        question.pid);
+        question.pid, question.stop);
     mutex_.Lock();
     question.answer = std::move(answer);
     question.answered = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -27,15 +28,17 @@ class ProcessExplainer {
   ProcessExplainer(const ProcessExplainer&) = delete;
   ProcessExplainer& operator=(const ProcessExplainer&) = delete;
 
-  // Waits for some seconds at most. Errors: those of ExplainLabels(); kExhausted while another is
-  // being explained.
-  Result<std::string> Explain(const AgentConfig& config, const Labels& of_node, Pid pid);
+  // Waits for some seconds at most, not after `stop` is requested. Errors: those of
+  // ExplainLabels(); kExhausted while another is being explained.
+  Result<std::string> Explain(const AgentConfig& config, const Labels& of_node, Pid pid,
+                              const std::stop_token& stop);
 
  private:
   struct Question {
     const AgentConfig& config;
     const Labels& of_node;
     Pid pid;
+    const std::stop_token& stop;
     Result<std::string> answer{std::string()};
     bool answered = false;
   };

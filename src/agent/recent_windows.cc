@@ -70,13 +70,14 @@ class Joined {
       all.begin = part.begin;
       all.event = part.event;
       all.value_types = part.value_types;
-      all_.lowest = part.frequency;
+      all_.lowest = all_.highest = part.frequency;
     }
     all.end = std::max(all.end, part.end);
     all.frequency = part.frequency;
     all.duration += part.duration;
     all.accounting += part.accounting;
     all_.lowest = std::min(all_.lowest, part.frequency);
+    all_.highest = std::max(all_.highest, part.frequency);
   }
 
   void AddSamples(const Profile& part) {

@@ -34,7 +34,9 @@ class RecentWindows {
     // May be empty. Samples that are equal are not added up: that is left to the encoder.
     Profile profile;
     uint64_t samples = 0;  // in all, wanted or not
-    Hertz lowest;          // of the windows' frequencies; Profile::frequency is the last one's
+    // Of the windows' frequencies; Profile::frequency is the last one's.
+    Hertz lowest;
+    Hertz highest;
   };
 
   // The windows that began at or after `since`. Null keeps all samples.

@@ -35,7 +35,8 @@ Result<std::unique_ptr<ProfileSink>> AsSink(Result<std::unique_ptr<Sink>> made) 
   return std::unique_ptr<ProfileSink>(*std::move(made));
 }
 
-Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config, const Clock& clock) {
+Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config, const Clock& clock,
+                                          const DebuginfoUploader* debuginfo) {
   switch (config.type) {
     case SinkType::kPyroscope:
       return AsSink(PyroscopeSink::Make({.url = config.url,
@@ -43,8 +44,10 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config, const Clock&
                                          .ingest = config.ingest,
                                          .client = ClientOf(config)}));
     case SinkType::kParca:
-      return AsSink(ParcaSink::Make(
-          {.address = config.url, .insecure = config.insecure, .client = ClientOf(config)}));
+      return AsSink(ParcaSink::Make({.address = config.url,
+                                     .insecure = config.insecure,
+                                     .client = ClientOf(config),
+                                     .debuginfo = debuginfo}));
     case SinkType::kOtlp:
       return AsSink(OtlpSink::Make({.endpoint = config.url,
                                     .grpc = config.grpc,
@@ -60,10 +63,25 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config, const Clock&
 
 }  // namespace
 
-Result<std::unique_ptr<ProfileSink>> MakeSink(const SinkConfig& config, const Clock& clock) {
-  Result<std::unique_ptr<ProfileSink>> sink = Make(config, clock);
+Result<std::unique_ptr<ProfileSink>> MakeSink(const SinkConfig& config, const Clock& clock,
+                                              const DebuginfoUploader* debuginfo) {
+  Result<std::unique_ptr<ProfileSink>> sink = Make(config, clock, debuginfo);
   if (!sink) return std::move(sink).error().With("sink " + config.name);
   return sink;
+}
+
+Result<std::unique_ptr<DebuginfoUploader>> MakeUploader(const SinkConfig& config,
+                                                        const UploadParts& parts) {
+  DebuginfoUploader::Options options;
+  options.name = config.name;
+  options.server = {.address = config.url, .insecure = config.insecure, .client = ClientOf(config)};
+  options.retry = {.min_backoff = config.retry.min_backoff,
+                   .max_backoff = config.retry.max_backoff};
+  options.on_thread_start = parts.on_thread_start;
+  Result<std::unique_ptr<DebuginfoUploader>> made =
+      DebuginfoUploader::Make(std::move(options), parts.files, parts.clock, parts.log);
+  if (!made) return std::move(made).error().With("sink " + config.name);
+  return made;
 }
 
 }  // namespace pyrometer

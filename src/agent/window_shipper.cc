@@ -42,10 +42,12 @@ void WindowShipper::Consume(const Delivery& delivery) {
   {
     const absl::MutexLock lock(&mutex_);
     latency_.named.Add(Between(window.end, MonotonicNow()));
-    last_end_ = {.wall = window.wall_end, .monotonic = window.end};
     counters_.missed += delivery.missed.TotalLost();
   }
   if (delivery.ends_period) Finish();
+  // Whoever waits for it finds what came of it shipped.
+  const absl::MutexLock lock(&mutex_);
+  last_end_ = {.wall = window.wall_end, .monotonic = window.end};
 }
 
 void WindowShipper::EndPeriod() {

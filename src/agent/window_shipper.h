@@ -61,7 +61,8 @@ class WindowShipper final : public WindowConsumer {
 
   Counters counters() const;
   Latency latency() const;
-  // The end of the last window that came here; nothing before the first.
+  // The end of the last window that came here, whose period has been shipped if it ended one;
+  // nothing before the first.
   struct End {
     std::chrono::system_clock::time_point wall;
     MonotonicTime monotonic;

@@ -16,6 +16,7 @@
 #include "base/foreign_files.h"
 #include "base/local_copies.h"
 #include "base/message_socket.h"
+#include "base/nursery.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
@@ -43,7 +44,6 @@ class FileProcess final : public ForeignFiles {
   // Forks the nursery. REQUIRES: this process has one thread. Errors: those of fork(2) and
   // socketpair(2).
   static Result<std::unique_ptr<FileProcess>> Start(const Options& options);
-  ~FileProcess() override;
   FileProcess(const FileProcess&) = delete;
   FileProcess& operator=(const FileProcess&) = delete;
 
@@ -68,11 +68,8 @@ class FileProcess final : public ForeignFiles {
   };
   class Session;
 
-  FileProcess(const Options& options, pid_t nursery_pid, MessageSocket nursery)
-      : options_(options),
-        nursery_pid_(nursery_pid),
-        copies_(options.copies),
-        nursery_(std::move(nursery)) {}
+  FileProcess(const Options& options, std::unique_ptr<Nursery> nursery)
+      : options_(options), copies_(options.copies), nursery_(std::move(nursery)) {}
 
   enum class Work { kOpening, kLookingUp };
   Result<Worker> Take(Work work, uint64_t file_system);
@@ -85,10 +82,9 @@ class FileProcess final : public ForeignFiles {
   Result<Worker> Fork();
 
   const Options options_;
-  const pid_t nursery_pid_;
   LocalCopies copies_;
+  const std::unique_ptr<Nursery> nursery_;
   std::mutex mutex_;  // guards the rest
-  MessageSocket nursery_;
   std::vector<Worker> idle_;
   std::vector<Worker> closing_;  // have answered, but may hang before they are free
   std::vector<Worker> stuck_;

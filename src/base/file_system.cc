@@ -40,6 +40,12 @@ bool IsOnLocalDisk(int fd) {
   return IsDisk(MagicOf(fd));
 }
 
+bool LeavesOnDisk(int fd, uint64_t bytes) {
+  struct statfs about {};
+  if (::fstatfs(fd, &about) != 0) return false;
+  return about.f_bavail * static_cast<uint64_t>(about.f_bsize) >= bytes;
+}
+
 bool IsOnLocalFileSystem(int fd) {
   const uint32_t magic = MagicOf(fd);
   switch (magic) {

@@ -61,7 +61,7 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
   struct FileSystem {
     CircuitBreaker breaker;
     size_t waiting = 0;
-    size_t running = 0;         // late ones included
+    size_t running = 0;         // late ones included, but no long one that is not
     size_t large = 0;           // of these, large ones that are not late
     bool has_answered = false;  // and was not late since
   };
@@ -71,7 +71,7 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
     Job job;
     OnEnd on_end;
     MonotonicTime due;  // by which it is begun before or after others
-    bool is_large = job.effort() == FileEffort::kLarge;
+    FileEffort effort = job.effort();
     MonotonicTime deadline = {};  // once it runs
     bool is_late = false;
   };
@@ -85,14 +85,15 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
   };
 
   // All of these with the lock held.
-  bool Admits(FileSystem& file_system, MonotonicTime now) const;
+  bool Admits(FileSystem& file_system, FileEffort effort, MonotonicTime now) const;
   bool EnsureThreads();
   void ForgetSome();
   bool MayBegin(const Task& task);
   Tasks::iterator FirstReady();
   Tasks::iterator Next(Lock& lock);
   bool Finish(Tasks::iterator task, FileWork work, Lock& lock);
-  void LeaveLarge(const Task& task);
+  void TakePlace(const Task& task);
+  void LeavePlace(const Task& task);
   std::vector<Ended> GiveUpLate(MonotonicTime now);
   void NoteLate(Task& task, MonotonicTime now, std::vector<Ended>& ended);
   void RefuseWaiting(uint64_t file_system, std::vector<Ended>& ended);
@@ -113,6 +114,7 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
   MonotonicTime watched_{UINT64_MAX};  // the watching thread sleeps until then
   FileWorkCounters counters_;
   size_t large_ = 0;    // jobs that run and are not late
+  size_t long_ = 0;     // likewise
   size_t threads_ = 0;  // not stuck
   size_t idle_ = 0;
   size_t telling_ = 0;
@@ -120,12 +122,15 @@ class FileWorkers::Pool : public std::enable_shared_from_this<Pool> {
   bool is_closed_ = false;
 };
 
-bool FileWorkers::Pool::Admits(FileSystem& file_system, MonotonicTime now) const {
+bool FileWorkers::Pool::Admits(FileSystem& file_system, FileEffort effort,
+                               MonotonicTime now) const {
   if (is_closed_ || waiting_.size() >= options_.max_waiting) return false;
   if (file_system.waiting >= (options_.max_waiting + 3) / 4) return false;
   if (counters_.stuck >= 2 * options_.max_stuck) return false;
   if (counters_.stuck >= options_.max_stuck && !file_system.has_answered) return false;
-  const bool can_begin = file_system.running < options_.per_file_system;
+  // What tries one that was late begins at once: others are refused until it has ended.
+  const bool can_begin =
+      file_system.running < options_.per_file_system && effort != FileEffort::kLong;
   if (file_system.breaker.is_open() && !can_begin) return false;
   return file_system.breaker.Admit(now);
 }
@@ -137,7 +142,7 @@ bool FileWorkers::Pool::Post(uint64_t file_system, std::chrono::nanoseconds limi
   if (file_systems_.size() >= kMaxKnown) ForgetSome();
   FileSystem& target = file_systems_[file_system];
   const MonotonicTime now = MonotonicNow();
-  if (!Admits(target, now)) {
+  if (!Admits(target, job.effort(), now)) {
     ++counters_.refused;
     return false;
   }
@@ -175,8 +180,15 @@ void FileWorkers::Pool::ForgetSome() {
 bool FileWorkers::Pool::MayBegin(const Task& task) {
   const FileSystem& file_system = file_systems_[task.file_system];
   if (file_system.running >= options_.per_file_system) return false;
-  if (!task.is_large) return true;
-  return large_ < options_.large && file_system.large < options_.large_per_file_system;
+  switch (task.effort) {
+    case FileEffort::kSmall:
+      return true;
+    case FileEffort::kLarge:
+      return large_ < options_.large && file_system.large < options_.large_per_file_system;
+    case FileEffort::kLong:
+      return long_ == 0;
+  }
+  return true;
 }
 
 FileWorkers::Pool::Tasks::iterator FileWorkers::Pool::FirstReady() {
@@ -190,13 +202,8 @@ FileWorkers::Pool::Tasks::iterator FileWorkers::Pool::Next(Lock& lock) {
   work_.wait(lock, [&] { return is_closed_ || (task = FirstReady()) != waiting_.end(); });
   --idle_;
   if (is_closed_) return running_.end();
-  FileSystem& file_system = file_systems_[task->file_system];
-  --file_system.waiting;
-  ++file_system.running;
-  if (task->is_large) {
-    ++file_system.large;
-    ++large_;
-  }
+  --file_systems_[task->file_system].waiting;
+  TakePlace(*task);
   task->deadline = After(MonotonicNow(), task->limit);
   running_.splice(running_.end(), waiting_, task);
   if (task->deadline < watched_) watch_.notify_one();
@@ -220,11 +227,11 @@ void FileWorkers::Pool::Work() {
 // False if the thread was given up meanwhile.
 bool FileWorkers::Pool::Finish(Tasks::iterator task, FileWork work, Lock& lock) {
   FileSystem& file_system = file_systems_[task->file_system];
-  --file_system.running;
   const bool is_late = task->is_late;
   std::vector<Ended> ended;
-  if (!is_late) LeaveLarge(*task);
+  if (!is_late) LeavePlace(*task);
   if (is_late) {
+    --file_system.running;
     --counters_.stuck;
   } else if (work == FileWork::kDone) {
     file_system.has_answered = !file_system.breaker.is_open();
@@ -240,10 +247,28 @@ bool FileWorkers::Pool::Finish(Tasks::iterator task, FileWork work, Lock& lock) 
   return !is_late;
 }
 
-// Makes room for another large one.
-void FileWorkers::Pool::LeaveLarge(const Task& task) {
-  if (!task.is_large) return;
-  --file_systems_[task.file_system].large;
+void FileWorkers::Pool::TakePlace(const Task& task) {
+  FileSystem& file_system = file_systems_[task.file_system];
+  if (task.effort == FileEffort::kLong) {
+    ++long_;
+    return;
+  }
+  ++file_system.running;
+  if (task.effort != FileEffort::kLarge) return;
+  ++file_system.large;
+  ++large_;
+}
+
+// To another one of its effort.
+void FileWorkers::Pool::LeavePlace(const Task& task) {
+  FileSystem& file_system = file_systems_[task.file_system];
+  if (task.effort == FileEffort::kLong) {
+    --long_;
+    return;
+  }
+  --file_system.running;
+  if (task.effort != FileEffort::kLarge) return;
+  --file_system.large;
   --large_;
 }
 
@@ -289,11 +314,12 @@ std::vector<FileWorkers::Pool::Ended> FileWorkers::Pool::GiveUpLate(MonotonicTim
     task.is_late = true;
     --threads_;
     ++counters_.stuck;
-    LeaveLarge(task);
+    LeavePlace(task);
+    ++file_systems_[task.file_system].running;
     NoteLate(task, now, ended);
   }
   if (!waiting_.empty()) EnsureThreads();
-  if (!ended.empty()) work_.notify_all();  // there may be room for large ones
+  if (!ended.empty()) work_.notify_all();  // there may be room for large and long ones
   return ended;
 }
 

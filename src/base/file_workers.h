@@ -26,6 +26,7 @@ enum class FileWork {
 enum class FileEffort : uint8_t {
   kSmall,  // milliseconds
   kLarge,  // perhaps seconds, since it computes, too
+  kLong,   // likewise, and it need not be done soon
 };
 
 struct FileWorkCounters {
@@ -46,7 +47,8 @@ struct FileWorkCounters {
 // Of the jobs that may begin, the one that is due first does: its `limit` after it was posted. So
 // it may pass those of longer limits, but only such as were posted less than the difference before
 // it, and none waits for ever. Large jobs leave places to small ones, and are passed while they
-// have none themselves.
+// have none themselves. A long job takes no place of others: there is one at a time, on a thread
+// more, and it tries no file system that was late.
 //
 // A job may run on after these workers are gone: it must own all that it uses. Threads are started
 // when there is work, and wait without a timeout when there is none; they take no signals.
@@ -54,12 +56,13 @@ struct FileWorkCounters {
 class FileWorkers {
  public:
   struct Options {
-    size_t threads = 4;  // besides stuck ones
-    // Jobs that one file system may have at a time, those included that are late and have not
-    // returned yet. REQUIRES: less than `threads`.
+    size_t threads = 5;  // besides stuck ones
+    // Jobs that one file system may have at a time besides a long one, those included that are late
+    // and have not returned yet. REQUIRES: less than `threads`.
     size_t per_file_system = 2;
     // Large jobs at a time, without late ones: of all, and of one file system. REQUIRES: at least
-    // one; less than the numbers above, or small jobs wait for large ones.
+    // one; less than the numbers above, and of all by two, or small jobs wait for large and long
+    // ones.
     size_t large = 3;
     size_t large_per_file_system = 1;
     // With so many threads stuck, only file systems are served that have answered and were not late

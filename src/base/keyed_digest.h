@@ -14,14 +14,20 @@ struct Digest {
   bool operator==(const Digest&) const = default;
 };
 
-// SipHash-2-4 with 128 bits of output (Aumasson and Bernstein, 2012): who does not know the key
-// cannot make two inputs of one digest. 1.3 GB a second.
+// A digest that says for practical purposes what was digested: who knows neither the key nor any
+// digest cannot make two inputs of one digest but by chance, once in 2^64 pairs.
+//
+// SipHash-2-4 with 128 bits of output (Aumasson and Bernstein, 2012), of what NH (Black et al.,
+// "UMAC: Fast and Secure Message Authentication", 1999) makes of each whole block, of 64-bit words
+// here, and of what is left. So it is SipHash of what is shorter than a block.
 class KeyedDigest {
  public:
   struct Key {
     uint64_t low = 0;
     uint64_t high = 0;
   };
+  static constexpr size_t kBlock = 512;  // bytes
+
   // From the kernel's random numbers.
   static Key RandomKey();
 
@@ -33,12 +39,17 @@ class KeyedDigest {
   Digest Finish();
 
  private:
-  void Round();
-  void AddWord(uint64_t word);
+  using State = std::array<uint64_t, 4>;
+  using BlockKey = std::array<uint64_t, kBlock / sizeof(uint64_t)>;
 
-  std::array<uint64_t, 4> state_;
-  std::array<std::byte, 8> rest_{};  // less than a word
-  size_t rest_size_ = 0;
+  void AddBlock(std::span<const std::byte, kBlock> block);
+  static BlockKey BlockKeyOf(const Key& key);
+
+  Key key_;
+  State state_;
+  BlockKey block_key_{};  // once size_ is that of a block or more
+  std::array<std::byte, kBlock> rest_{};
+  size_t rest_size_ = 0;  // less than a block
   uint64_t size_ = 0;
 };
 

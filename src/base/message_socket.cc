@@ -18,18 +18,22 @@ struct alignas(cmsghdr) AttachedRoom {
   std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes{};
 };
 
+// For one descriptor, not for as many as the room's padding would hold: more are not taken over.
 msghdr HeaderOf(iovec& bytes, AttachedRoom& attached) {
   msghdr header{};
   header.msg_iov = &bytes;
   header.msg_iovlen = 1;
   header.msg_control = attached.bytes.data();
-  header.msg_controllen = attached.bytes.size();
+  header.msg_controllen = CMSG_LEN(sizeof(int));
   return header;
 }
 
 UniqueFd AttachedTo(msghdr& header) {
   const cmsghdr* const control = CMSG_FIRSTHDR(&header);
-  if (control == nullptr || control->cmsg_type != SCM_RIGHTS) return {};
+  if (control == nullptr || control->cmsg_type != SCM_RIGHTS ||
+      control->cmsg_len < CMSG_LEN(sizeof(int))) {
+    return {};
+  }
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(control), sizeof(fd));
   return UniqueFd(fd);
@@ -68,6 +72,20 @@ Result<void> MessageSocket::SendBytes(std::span<const std::byte> bytes, int atta
 }
 
 Result<UniqueFd> MessageSocket::ReceiveBytes(std::span<std::byte> bytes) const {
+  UniqueFd attached;
+  ASSIGN_OR_RETURN(const size_t size, Receive(bytes, attached));
+  if (size != bytes.size()) {
+    return Fail(ErrorCode::kMalformed, "a message of another size than expected");
+  }
+  return attached;
+}
+
+Result<size_t> MessageSocket::ReceiveSome(std::span<std::byte> bytes) const {
+  UniqueFd attached;
+  return Receive(bytes, attached);
+}
+
+Result<size_t> MessageSocket::Receive(std::span<std::byte> bytes, UniqueFd& attached) const {
   iovec buffer{bytes.data(), bytes.size()};
   AttachedRoom room;
   msghdr header = HeaderOf(buffer, room);
@@ -76,12 +94,21 @@ Result<UniqueFd> MessageSocket::ReceiveBytes(std::span<std::byte> bytes) const {
     received = ::recvmsg(fd_.get(), &header, MSG_CMSG_CLOEXEC);
   } while (received < 0 && errno == EINTR);
   if (received < 0) return SystemError(errno, "receiving a message from another process");
-  UniqueFd attached = AttachedTo(header);
+  attached = AttachedTo(header);
   if (received == 0) return Fail(ErrorCode::kIo, "the other process has closed its end");
-  if (static_cast<size_t>(received) != bytes.size() || (header.msg_flags & MSG_TRUNC) != 0) {
+  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return Fail(ErrorCode::kMalformed, "a message of another size than expected");
   }
-  return attached;
+  return static_cast<size_t>(received);
+}
+
+Result<void> MessageSocket::LimitSending(std::chrono::microseconds at_most) const {
+  const timeval limit{.tv_sec = at_most.count() / 1'000'000,
+                      .tv_usec = at_most.count() % 1'000'000};
+  if (::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0) {
+    return SystemError(errno, "setsockopt");
+  }
+  return {};
 }
 
 bool MessageSocket::WaitUntilReadable(std::chrono::nanoseconds at_most) const {

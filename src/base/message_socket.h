@@ -29,6 +29,11 @@ class MessageSocket {
   // Waits for a message of just this size. Errors: kMalformed for another size; kIo, also if the
   // other end is closed.
   Result<UniqueFd> ReceiveBytes(std::span<std::byte> bytes) const;
+  // Waits for a message of at most this size, and returns its size. Descriptors that come with it
+  // are closed. Errors: as above.
+  Result<size_t> ReceiveSome(std::span<std::byte> bytes) const;
+  // From now on sending a message fails after so long, if the other end does not take any.
+  Result<void> LimitSending(std::chrono::microseconds at_most) const;
   // True if there is a message, or the other end is closed, within that time.
   bool WaitUntilReadable(std::chrono::nanoseconds at_most) const;
 
@@ -45,6 +50,8 @@ class MessageSocket {
   }
 
  private:
+  Result<size_t> Receive(std::span<std::byte> bytes, UniqueFd& attached) const;
+
   UniqueFd fd_;
 };
 

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,10 +38,7 @@ Result<NamelessFile> NamelessFile::Open(const std::vector<std::string>& director
 }
 
 bool NamelessFile::LeavesOnDisk(uint64_t bytes) const {
-  if (in_memory) return true;
-  struct statfs about {};
-  if (::fstatfs(fd.get(), &about) != 0) return false;
-  return about.f_bavail * static_cast<uint64_t>(about.f_bsize) >= bytes;
+  return in_memory || pyrometer::LeavesOnDisk(fd.get(), bytes);
 }
 
 }  // namespace pyrometer

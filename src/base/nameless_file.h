@@ -24,8 +24,7 @@ struct NamelessFile {
     return {"/var/cache/pyrometer", "/var/tmp"};
   }
 
-  // True if its disk would still have `bytes` for others; of memory always. (Root may fill a disk
-  // to the last block, which others need.)
+  // True if its disk would still have `bytes` for others; of memory always.
   bool LeavesOnDisk(uint64_t bytes) const;
 };
 

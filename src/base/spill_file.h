@@ -63,8 +63,8 @@ class SpillFile : public std::enable_shared_from_this<SpillFile> {
 
   bool is_in_memory() const { return file_.in_memory; }
   uint64_t most() const { return most_blocks_ * kBlock; }
-  // How much each of its two users, unwind tables and symbol tables, may keep. The rest, a quarter,
-  // is for what they are making.
+  // How much unwind tables may keep, and symbol tables and source maps together. The rest, a
+  // quarter, is for what is being made.
   uint64_t share() const { return most() / 8 * 3; }
   // Allocated now, in whole blocks.
   uint64_t bytes() const;

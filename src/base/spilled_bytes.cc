@@ -10,9 +10,17 @@ namespace pyrometer {
 bool SpilledBytes::Put(std::span<const std::byte> bytes) {
   if (bytes.empty()) return true;
   Piece piece{.first = size(), .size = bytes.size(), .extent = nullptr, .bytes = {}};
-  const bool stored = Store(bytes, piece);
-  pieces_.push_back(std::move(piece));
-  return stored;
+  if (Store(bytes, piece)) {
+    pieces_.push_back(std::move(piece));
+    return true;
+  }
+  // A gap, which takes no more memory however much is put into it.
+  if (!pieces_.empty() && pieces_.back().is_gap()) {
+    pieces_.back().size += piece.size;
+  } else {
+    pieces_.push_back(std::move(piece));
+  }
+  return false;
 }
 
 bool SpilledBytes::Store(std::span<const std::byte> bytes, Piece& piece) {
@@ -50,7 +58,7 @@ bool SpilledBytes::Read(uint64_t offset, std::span<std::byte> out) const {
 
 bool SpilledBytes::ReadPiece(const Piece& piece, uint64_t offset, std::span<std::byte> out) {
   if (piece.extent != nullptr) return piece.extent->Read(offset, out).has_value();
-  if (piece.bytes.empty()) return false;
+  if (piece.is_gap()) return false;
   std::ranges::copy(std::span(piece.bytes).subspan(offset, out.size()), out.begin());
   return true;
 }

@@ -9,13 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_writer.h"
 #include "base/spill_file.h"
+#include "base/stored_bytes.h"
 
 namespace pyrometer {
 
 // Bytes that are put together once, in pieces, and then read: kept in the spill file, or in memory
 // where that has no room. All calls of Put() come before any other; then thread-safe.
-class SpilledBytes {
+class SpilledBytes : public ByteWriter, public StoredBytes {
  public:
   struct Options {
     std::shared_ptr<SpillFile> file{};  // null: has no room
@@ -27,15 +29,16 @@ class SpilledBytes {
   explicit SpilledBytes(Options options) : options_(std::move(options)) {}
 
   // False if there is no room. The next bytes then follow a gap that cannot be read.
-  bool Put(std::span<const std::byte> bytes);
+  bool Put(std::span<const std::byte> bytes) override;
 
-  // Reads out.size() bytes at `offset`. False if they cannot be read.
-  bool Read(uint64_t offset, std::span<std::byte> out) const;
+  bool Read(uint64_t offset, std::span<std::byte> out) const override;
 
   // Of all that was put, gaps included.
-  uint64_t size() const { return pieces_.empty() ? 0 : pieces_.back().first + pieces_.back().size; }
-  size_t in_memory() const { return in_memory_; }
-  uint64_t spilled() const { return spilled_; }  // in whole blocks of the file
+  uint64_t size() const override {
+    return pieces_.empty() ? 0 : pieces_.back().first + pieces_.back().size;
+  }
+  size_t in_memory() const override { return in_memory_; }
+  uint64_t spilled() const override { return spilled_; }
 
  private:
   struct Piece {
@@ -43,6 +46,7 @@ class SpilledBytes {
     uint64_t size = 0;
     std::unique_ptr<const SpillFile::Extent> extent;  // null: the bytes are in `bytes`
     std::vector<std::byte> bytes;                     // empty, too: a gap
+    bool is_gap() const { return extent == nullptr && bytes.empty(); }
   };
 
   bool Store(std::span<const std::byte> bytes, Piece& piece);

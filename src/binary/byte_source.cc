@@ -40,9 +40,10 @@ class MemorySource : public ByteSource {
     if (!out.empty()) std::memcpy(out.data(), bytes_.data() + offset, out.size());
     return {};
   }
+  std::span<const std::byte> in_memory() const override { return bytes_; }
 
  private:
-  std::vector<std::byte> bytes_;
+  const std::vector<std::byte> bytes_;
 };
 
 }  // namespace
@@ -52,8 +53,11 @@ Result<std::unique_ptr<ByteSource>> FileBytes(int fd) {
   if (::fstat(fd, &status) != 0) return SystemError(errno, "fstat");
   // Reading anything else may block, or have effects.
   if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalid, "not a regular file");
-  return std::unique_ptr<ByteSource>(
-      std::make_unique<FileSource>(fd, static_cast<uint64_t>(status.st_size)));
+  return FileBytes(fd, static_cast<uint64_t>(status.st_size));
+}
+
+std::unique_ptr<ByteSource> FileBytes(int fd, uint64_t size) {
+  return std::make_unique<FileSource>(fd, size);
 }
 
 std::unique_ptr<ByteSource> MemoryBytes(std::vector<std::byte> bytes) {
@@ -73,7 +77,13 @@ Result<std::span<const std::byte>> ReadAhead::At(uint64_t offset, size_t wanted)
   const uint64_t available = std::min<uint64_t>(wanted, end_ - offset);
   const uint64_t skipped = offset - buffered_at_;  // wraps if it lies before the buffer
   if (offset < buffered_at_ || !Within(skipped, available, buffer_.size())) {
-    buffer_.resize(std::min<uint64_t>(std::max<uint64_t>(available, step_), end_ - offset));
+    const size_t size = std::min<uint64_t>(std::max<uint64_t>(available, step_), end_ - offset);
+    // What is there is of no use, least of all beside what comes; and what was large is not kept.
+    if (size > buffer_.capacity() || buffer_.capacity() > 4 * std::max(size, step_)) {
+      buffer_ = {};
+      buffer_.reserve(size);
+    }
+    buffer_.resize(size);
     buffered_at_ = offset;
     if (Result<void> read = source_.Read(offset, buffer_); !read) {
       buffer_.clear();

@@ -21,11 +21,17 @@ class ByteSource {
 
   // Reads exactly out.size() bytes at `offset`. Errors: kMalformed if the source ends before; kIo.
   virtual Result<void> Read(uint64_t offset, std::span<std::byte> out) const = 0;
+
+  // All bytes, if they are in memory anyway; else none. Valid as long as the source.
+  virtual std::span<const std::byte> in_memory() const { return {}; }
 };
 
 // The regular file behind `fd`, which stays the caller's and must stay open while the source is
 // used. Read with pread and never mapped: a file that shrinks meanwhile is an error, not a SIGBUS.
 Result<std::unique_ptr<ByteSource>> FileBytes(int fd);
+
+// The same, of a file that is known to be regular and of `size` bytes: nothing is asked of it.
+std::unique_ptr<ByteSource> FileBytes(int fd, uint64_t size);
 
 std::unique_ptr<ByteSource> MemoryBytes(std::vector<std::byte> bytes);
 

@@ -32,12 +32,19 @@ Result<ElfFile> ElfFile::FromBytes(std::vector<std::byte> bytes) {
 
 Result<ElfFile> ElfFile::From(std::unique_ptr<ByteSource> bytes) {
   ElfFile elf(std::move(bytes));
-  RETURN_IF_ERROR(elf.ReadHeader());
+  RETURN_IF_ERROR(elf.ReadHeader(false));
   RETURN_IF_ERROR(elf.ReadProgramHeaders());
   return elf;
 }
 
-Result<void> ElfFile::ReadHeader() {
+Result<ElfFile> ElfFile::FromAnyType(std::unique_ptr<ByteSource> bytes) {
+  ElfFile elf(std::move(bytes));
+  RETURN_IF_ERROR(elf.ReadHeader(true));
+  RETURN_IF_ERROR(elf.ReadProgramHeaders());
+  return elf;
+}
+
+Result<void> ElfFile::ReadHeader(bool of_any_type) {
   if (bytes_->size() < SELFMAG) return Fail(ErrorCode::kInvalid, "not an ELF file");
   ASSIGN_OR_RETURN(const auto magic, (ReadArray<char>(*bytes_, 0, SELFMAG)));
   if (std::memcmp(magic.data(), ELFMAG, SELFMAG) != 0) {
@@ -51,7 +58,7 @@ Result<void> ElfFile::ReadHeader() {
     return Fail(ErrorCode::kUnsupported, "ELF file for machine {}, not x86_64 or arm64",
                 header_.e_machine);
   }
-  if (header_.e_type != ET_EXEC && header_.e_type != ET_DYN) {
+  if (!of_any_type && header_.e_type != ET_EXEC && header_.e_type != ET_DYN) {
     return Fail(ErrorCode::kUnsupported, "ELF file of type {}, neither executable nor shared",
                 header_.e_type);
   }

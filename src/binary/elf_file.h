@@ -26,6 +26,8 @@ class ElfFile {
   static Result<ElfFile> Open(int fd);
   static Result<ElfFile> FromBytes(std::vector<std::byte> bytes);
   static Result<ElfFile> From(std::unique_ptr<ByteSource> bytes);
+  // The same for files of any type: for those that only have debug information.
+  static Result<ElfFile> FromAnyType(std::unique_ptr<ByteSource> bytes);
 
   const Elf64_Ehdr& header() const { return header_; }
   std::span<const Elf64_Phdr> program_headers() const { return program_headers_; }
@@ -38,7 +40,7 @@ class ElfFile {
 
  private:
   explicit ElfFile(std::unique_ptr<ByteSource> bytes) : bytes_(std::move(bytes)) {}
-  Result<void> ReadHeader();
+  Result<void> ReadHeader(bool of_any_type);
   Result<void> ReadProgramHeaders();
 
   std::unique_ptr<ByteSource> bytes_;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "binary/elf_file.h"
 #include "pyrometer/ids.h"
@@ -15,8 +16,13 @@ namespace pyrometer {
 // Empty if there is none.
 BuildId FindBuildId(std::span<const std::byte> notes, uint64_t alignment = 4);
 
-// Reads the build id of a file from its note segments, or else from its note sections. Empty if
-// there is none, or none that can be read.
-BuildId ReadBuildId(const ElfFile& elf);
+struct BuildIds {
+  BuildId gnu;
+  std::string go;  // what `go tool buildid` prints
+};
+
+// Reads the build ids of a file from its note segments; GNU's else from its note sections. Empty
+// where there is none, or none that can be read.
+BuildIds ReadBuildIds(const ElfFile& elf);
 
 }  // namespace pyrometer

@@ -6,8 +6,8 @@
 
 namespace pyrometer {
 
-// The facts needed of every object when it is first seen. Reads notes, and sections only if no
-// note segment holds the build id.
+// The facts needed of every object when it is first seen. Reads notes and section headers, and for
+// its hash the beginning and the end of a file without a build id.
 ObjectFacts FactsOf(const ElfFile& elf);
 
 }  // namespace pyrometer

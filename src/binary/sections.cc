@@ -2,6 +2,7 @@
 #include "binary/sections.h"
 
 #include <zlib.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -15,6 +16,7 @@ namespace {
 constexpr uint64_t kMaxSections = 65536;
 constexpr uint64_t kMaxNameTable = uint64_t{4} << 20;
 constexpr size_t kMaxSectionName = 256;
+constexpr uint32_t kZstd = 2;  // ELFCOMPRESS_ZSTD, newer than the <elf.h> of some distributions
 
 // The name at `offset` of a string table, cut to a sane length; "" if it is outside.
 std::string NameAt(const std::vector<char>& strings, uint32_t offset) {
@@ -73,23 +75,39 @@ Result<std::vector<std::byte>> Inflate(std::span<std::byte> compressed, size_t s
   return out;
 }
 
-Result<std::vector<std::byte>> Decompress(std::span<std::byte> raw, size_t limit) {
-  // deflate cannot do better than 1032:1, so a larger claim would only cost memory.
-  constexpr uint64_t kBestRatio = 1032;
-  Elf64_Chdr header;
-  if (raw.size() < sizeof(header)) return Fail(ErrorCode::kMalformed, "no compression header");
-  std::memcpy(&header, raw.data(), sizeof(header));
-  if (header.ch_type != ELFCOMPRESS_ZLIB) {
-    return Fail(ErrorCode::kUnsupported, "section compression {}", header.ch_type);
+bool HasGnuHeader(const Section& section) {
+  return section.name.starts_with(".zdebug_");
+}
+
+// What GNU's tools wrote before ELF had compressed sections: "ZLIB", and the size in big-endian.
+constexpr std::string_view kGnuMagic = "ZLIB";
+constexpr size_t kGnuHeader = 12;
+
+Result<std::vector<std::byte>> DecompressZstd(std::span<const std::byte> stream, size_t size) {
+  std::vector<std::byte> out(size);
+  const size_t written = ::ZSTD_decompress(out.data(), out.size(), stream.data(), stream.size());
+  if (::ZSTD_isError(written) != 0 || written != size) {
+    return Fail(ErrorCode::kMalformed, "a compressed section does not expand to {} bytes", size);
   }
-  if (header.ch_size > limit) {
-    return Fail(ErrorCode::kExhausted, "a section of {} bytes when decompressed", header.ch_size);
+  return out;
+}
+
+Result<std::vector<std::byte>> Decompress(const ElfFile& elf, const CompressedSection& section,
+                                          size_t limit) {
+  if (section.size > limit) {
+    return Fail(ErrorCode::kExhausted, "a section of {} bytes when decompressed", section.size);
   }
-  const std::span<std::byte> stream = raw.subspan(sizeof(header));
-  if (header.ch_size / kBestRatio > stream.size()) {
-    return Fail(ErrorCode::kMalformed, "{} bytes cannot hold {}", stream.size(), header.ch_size);
+  RETURN_IF_ERROR(CheckRatio(section));
+  ASSIGN_OR_RETURN(std::vector<std::byte> stream,
+                   ReadArray<std::byte>(elf.bytes(), section.offset, section.stored));
+  switch (section.kind) {
+    case ELFCOMPRESS_ZLIB:
+      return Inflate(stream, section.size);
+    case kZstd:
+      return DecompressZstd(stream, section.size);
+    default:
+      return Fail(ErrorCode::kUnsupported, "section compression {}", section.kind);
   }
-  return Inflate(stream, header.ch_size);
 }
 
 }  // namespace
@@ -121,6 +139,42 @@ const Section* SectionTable::At(uint32_t index) const {
   return index < sections_.size() ? &sections_[index] : nullptr;
 }
 
+Result<CompressedSection> FindCompressed(const ElfFile& elf, const Section& section) {
+  const Error malformed = Fail(ErrorCode::kMalformed, "section {} is not compressed", section.name);
+  CompressedSection found{.kind = ELFCOMPRESS_ZLIB};
+  size_t header_size = kGnuHeader;
+  const uint64_t at = section.header.sh_offset;
+  if (HasGnuHeader(section)) {
+    ASSIGN_OR_RETURN(const auto header, ReadArray<char>(elf.bytes(), at, kGnuHeader));
+    if (std::string_view(header.data(), kGnuMagic.size()) != kGnuMagic) return malformed;
+    for (const char byte : std::span(header).subspan(kGnuMagic.size())) {
+      found.size = found.size << 8 | static_cast<uint8_t>(byte);
+    }
+  } else {
+    ASSIGN_OR_RETURN(const auto header, ReadObject<Elf64_Chdr>(elf.bytes(), at));
+    header_size = sizeof(header);
+    found.kind = header.ch_type;
+    found.size = header.ch_size;
+  }
+  const bool fits = Within(at, section.header.sh_size, elf.bytes().size());
+  if (!fits || section.header.sh_size < header_size) return malformed;
+  found.offset = at + header_size;
+  found.stored = section.header.sh_size - header_size;
+  return found;
+}
+
+Result<void> CheckRatio(const CompressedSection& section) {
+  // deflate cannot do better than 1032:1, so a larger claim would only cost memory. What zstd can
+  // do is not bounded; the compilers' sections are below 50:1.
+  constexpr uint64_t kBestRatio = 1032;
+  if (section.size / kBestRatio <= section.stored) return {};
+  return Fail(ErrorCode::kMalformed, "{} bytes cannot hold {}", section.stored, section.size);
+}
+
+bool IsCompressed(const Section& section) {
+  return (section.header.sh_flags & SHF_COMPRESSED) != 0 || HasGnuHeader(section);
+}
+
 Result<std::vector<std::byte>> ReadSection(const ElfFile& elf, const Section& section,
                                            size_t limit) {
   if (section.header.sh_type == SHT_NOBITS) return std::vector<std::byte>();
@@ -128,11 +182,11 @@ Result<std::vector<std::byte>> ReadSection(const ElfFile& elf, const Section& se
     return Fail(ErrorCode::kExhausted, "section {} of {} bytes", section.name,
                 section.header.sh_size);
   }
-  ASSIGN_OR_RETURN(
-      std::vector<std::byte> raw,
-      ReadArray<std::byte>(elf.bytes(), section.header.sh_offset, section.header.sh_size));
-  if ((section.header.sh_flags & SHF_COMPRESSED) == 0) return raw;
-  return Decompress(raw, limit);
+  if (IsCompressed(section)) {
+    ASSIGN_OR_RETURN(const CompressedSection compressed, FindCompressed(elf, section));
+    return Decompress(elf, compressed, limit);
+  }
+  return ReadArray<std::byte>(elf.bytes(), section.header.sh_offset, section.header.sh_size);
 }
 
 }  // namespace pyrometer

@@ -40,9 +40,24 @@ class SectionTable {
   std::vector<Section> sections_;
 };
 
-// Reads the contents of a section: decompressed if it is SHF_COMPRESSED with zlib, empty if it is
-// SHT_NOBITS. Errors: kExhausted if that is more than `limit` bytes; kUnsupported for another
-// compression; kMalformed.
+// Whether ReadSection() decompresses it.
+bool IsCompressed(const Section& section);
+
+// Where a compressed section's stream is.
+struct CompressedSection {
+  uint32_t kind = 0;    // ELFCOMPRESS_*
+  uint64_t size = 0;    // when it is decompressed
+  uint64_t offset = 0;  // in the file
+  uint64_t stored = 0;  // bytes there
+};
+// REQUIRES: IsCompressed(section). Errors: kMalformed.
+Result<CompressedSection> FindCompressed(const ElfFile& elf, const Section& section);
+// Errors: kMalformed if what is stored cannot be as much as is said.
+Result<void> CheckRatio(const CompressedSection& section);
+
+// Reads the contents of a section: decompressed if it is SHF_COMPRESSED with zlib or zstd, or one
+// of the older ".zdebug_*"; empty if it is SHT_NOBITS. Errors: kExhausted if that is more than
+// `limit` bytes; kUnsupported for another compression; kMalformed.
 Result<std::vector<std::byte>> ReadSection(const ElfFile& elf, const Section& section,
                                            size_t limit);
 

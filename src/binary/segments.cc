@@ -55,4 +55,15 @@ const Segment* ExecutableSegmentAt(std::span<const Segment> segments, ElfAddress
   return nullptr;
 }
 
+ElfAddress CodeBase(std::span<const Segment> segments) {
+  ElfAddress base(0);
+  bool any = false;
+  for (const Segment& segment : segments) {
+    if (!segment.executable || (any && base <= segment.address)) continue;
+    base = segment.address;
+    any = true;
+  }
+  return base;
+}
+
 }  // namespace pyrometer

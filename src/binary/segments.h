@@ -24,4 +24,7 @@ std::optional<FileOffset> ToFileOffset(std::span<const Segment> segments, ElfAdd
 // The executable segment that contains `address`, or null.
 const Segment* ExecutableSegmentAt(std::span<const Segment> segments, ElfAddress address);
 
+// Where the code begins: the lowest address of an executable segment; 0 if there is none.
+ElfAddress CodeBase(std::span<const Segment> segments);
+
 }  // namespace pyrometer

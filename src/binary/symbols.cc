@@ -8,12 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "binary/segments.h"
+#include "binary/dynamic_section.h"
 
 namespace pyrometer {
 namespace {
 
-constexpr uint64_t kMaxDynamicEntries = 4096;
 // Four times what the largest debug build has. A sparse file may claim any number of them, and
 // reading this many of its zeros takes a tenth of a second.
 constexpr uint64_t kMaxSymbols = uint64_t{16} << 20;
@@ -24,68 +23,13 @@ uint64_t SaturatingAdd(uint64_t a, uint64_t b) {
                                                       : a + b;
 }
 
-// The entries of PT_DYNAMIC that lead to symbols.
-struct DynamicSection {
-  std::optional<ElfAddress> symbols;
-  std::optional<ElfAddress> names;
-  std::optional<ElfAddress> hash;
-  std::optional<ElfAddress> gnu_hash;
-  uint64_t names_size = 0;
-  uint64_t symbol_size = sizeof(Elf64_Sym);
-
-  void Add(const Elf64_Dyn& entry) {
-    switch (entry.d_tag) {
-      case DT_SYMTAB:
-        symbols = ElfAddress(entry.d_un.d_ptr);
-        break;
-      case DT_STRTAB:
-        names = ElfAddress(entry.d_un.d_ptr);
-        break;
-      case DT_HASH:
-        hash = ElfAddress(entry.d_un.d_ptr);
-        break;
-      case DT_GNU_HASH:
-        gnu_hash = ElfAddress(entry.d_un.d_ptr);
-        break;
-      case DT_STRSZ:
-        names_size = entry.d_un.d_val;
-        break;
-      case DT_SYMENT:
-        symbol_size = entry.d_un.d_val;
-        break;
-      default:
-        break;
-    }
-  }
-};
-
-Result<DynamicSection> ReadDynamicSection(const ElfFile& elf) {
-  const auto headers = elf.program_headers();
-  const auto dynamic = std::ranges::find(headers, uint32_t{PT_DYNAMIC}, &Elf64_Phdr::p_type);
-  if (dynamic == headers.end()) return Fail(ErrorCode::kNotFound, "not dynamic");
-  const uint64_t count = std::min(dynamic->p_filesz / sizeof(Elf64_Dyn), kMaxDynamicEntries);
-  ASSIGN_OR_RETURN(const auto entries, ReadArray<Elf64_Dyn>(elf.bytes(), dynamic->p_offset, count));
-  DynamicSection section;
-  for (const Elf64_Dyn& entry : entries) {
-    if (entry.d_tag == DT_NULL) break;
-    section.Add(entry);
-  }
-  return section;
-}
-
-Result<FileOffset> OffsetOf(const ElfFile& elf, ElfAddress address) {
-  const std::optional<FileOffset> offset = ToFileOffset(elf.segments(), address);
-  if (!offset) return Fail(ErrorCode::kMalformed, "no segment holds {:#x}", address.value());
-  return *offset;
-}
-
 // DT_HASH: {buckets, chains, ...}; there is one chain entry per symbol.
 Result<uint64_t> CountByHash(const ElfFile& elf, ElfAddress hash) {
   struct Header {
     uint32_t buckets;
     uint32_t chains;
   };
-  ASSIGN_OR_RETURN(const FileOffset offset, OffsetOf(elf, hash));
+  ASSIGN_OR_RETURN(const FileOffset offset, FileOffsetOf(elf, hash));
   ASSIGN_OR_RETURN(const auto header, ReadObject<Header>(elf.bytes(), offset.value()));
   return uint64_t{header.chains};
 }
@@ -99,7 +43,7 @@ Result<uint64_t> CountByGnuHash(const ElfFile& elf, ElfAddress hash) {
     uint32_t bloom_words;
     uint32_t bloom_shift;
   };
-  ASSIGN_OR_RETURN(const FileOffset offset, OffsetOf(elf, hash));
+  ASSIGN_OR_RETURN(const FileOffset offset, FileOffsetOf(elf, hash));
   ASSIGN_OR_RETURN(const auto header, ReadObject<Header>(elf.bytes(), offset.value()));
   if (header.buckets > kMaxHashBuckets) {
     return Fail(ErrorCode::kExhausted, "a hash table of {} buckets", header.buckets);
@@ -151,16 +95,26 @@ Result<SymbolRange> FindSymbols(const SectionTable& sections, uint32_t type) {
                      .names_size = names->header.sh_size};
 }
 
+bool IsProgram(const ElfFile& elf) {
+  if (elf.header().e_type == ET_EXEC) return true;
+  const Result<DynamicSection> dynamic = DynamicSection::Read(elf);
+  if (!dynamic) return false;
+  const auto headers = elf.program_headers();
+  const bool has_interpreter =
+      std::ranges::find(headers, uint32_t{PT_INTERP}, &Elf64_Phdr::p_type) != headers.end();
+  return dynamic->is_pie || (has_interpreter && !dynamic->has_soname);
+}
+
 Result<SymbolRange> FindDynamicSymbols(const ElfFile& elf) {
-  ASSIGN_OR_RETURN(const DynamicSection dynamic, ReadDynamicSection(elf));
+  ASSIGN_OR_RETURN(const DynamicSection dynamic, DynamicSection::Read(elf));
   if (!dynamic.symbols || !dynamic.names || (!dynamic.hash && !dynamic.gnu_hash)) {
     return Fail(ErrorCode::kNotFound, "no dynamic symbols that could be counted");
   }
   if (dynamic.symbol_size != sizeof(Elf64_Sym)) {
     return Fail(ErrorCode::kMalformed, "dynamic symbols of {} bytes", dynamic.symbol_size);
   }
-  ASSIGN_OR_RETURN(const FileOffset symbols, OffsetOf(elf, *dynamic.symbols));
-  ASSIGN_OR_RETURN(const FileOffset names, OffsetOf(elf, *dynamic.names));
+  ASSIGN_OR_RETURN(const FileOffset symbols, FileOffsetOf(elf, *dynamic.symbols));
+  ASSIGN_OR_RETURN(const FileOffset names, FileOffsetOf(elf, *dynamic.names));
   ASSIGN_OR_RETURN(const uint64_t count, dynamic.hash ? CountByHash(elf, *dynamic.hash)
                                                       : CountByGnuHash(elf, *dynamic.gnu_hash));
   ASSIGN_OR_RETURN(const uint64_t bounded, Bounded(count));

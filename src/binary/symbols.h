@@ -33,6 +33,10 @@ Result<SymbolRange> FindSymbols(const SectionTable& sections, uint32_t type);
 // table; kExhausted; kMalformed.
 Result<SymbolRange> FindDynamicSymbols(const ElfFile& elf);
 
+// True if it is an executable and no library. Position-independent ones say so since binutils 2.26,
+// but for Go's; a library may have an interpreter as well (libc.so.6).
+bool IsProgram(const ElfFile& elf);
+
 // Calls `visit` with every symbol but the first, the null symbol. Reads in steps of 64 KiB.
 Result<void> ForEachSymbol(const ElfFile& elf, const SymbolRange& range,
                            const std::function<void(const Elf64_Sym&)>& visit);

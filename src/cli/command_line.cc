@@ -64,6 +64,14 @@ CLI::Option* AddValue(CLI::App& app, const char* names, T& target, const char* h
   return option;
 }
 
+constexpr const char* kNoInlinesHelp =
+    "Show no frames of inlined calls: their code counts for the function that it was compiled "
+    "into, "
+    "at the line of the call there (as 'perf report --no-inline', 'pprof -noinlines')";
+constexpr const char* kDemangleHelp =
+    "Names of C++ and Rust: simple, the default, without parameters, and with <...> for long "
+    "template arguments; full; or none, for raw symbols";
+
 // CLI11's model of the command line, and the values that parsing fills in.
 class Grammar {
  public:
@@ -126,6 +134,10 @@ void Grammar::AddRecord() {
            "Limit on kernel memory for unwind tables, 1MiB to 256MiB; default 64MiB, "
            "with less than 4GiB of memory a 64th of it, but at least 8MiB")
       ->type_name("SIZE");
+  AddValue(*record_, "--cache", to.cache_directory,
+           "Keep what was read of large programs, and downloads, here for later recordings; "
+           "default ~/.cache/pyrometer, '' for nowhere (but --debuginfod needs a place)")
+      ->type_name("DIR");
   AddValue(*record_, "-o,--output", to.outputs, "Write the profile to this file; may be repeated")
       ->type_name("FILE");
   AddValue(*record_, "--format", to.format,
@@ -134,6 +146,13 @@ void Grammar::AddRecord() {
   AddValue(*record_, "--label", to.labels, "Add this label to every sample; may be repeated")
       ->type_name("NAME=VALUE");
   record_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames");
+  record_->add_flag("--no-inlines", to.no_inlines, kNoInlinesHelp);
+  AddValue(*record_, "--demangle", to.demangle, kDemangleHelp)->type_name("full|simple|none");
+  record_->add_flag("--no-sandbox", to.no_sandbox,
+                    "Read files of profiled programs in this process, where no sandbox is allowed");
+  record_->add_flag(
+      "--debuginfod", to.debuginfod,
+      "Ask the servers of DEBUGINFOD_URLS for debug files that are not on this machine");
   record_->add_flag("-q,--quiet", to.quiet, "Show no progress line");
   record_->add_flag("--stats{text}", to.stats,
                     "Print every counter to standard error at the end; --stats=json prints JSON");
@@ -197,6 +216,14 @@ void Grammar::AddAgent() {
       ->type_name("DIR")
       ->group(kOverrides);
   agent_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames")->group(kOverrides);
+  agent_->add_flag("--no-inlines", to.no_inlines, kNoInlinesHelp)->group(kOverrides);
+  AddValue(*agent_, "--demangle", to.demangle, kDemangleHelp)
+      ->type_name("full|simple|none")
+      ->group(kOverrides);
+  agent_
+      ->add_flag("--no-sandbox", to.no_sandbox,
+                 "Read files of profiled programs in this process, where no sandbox is allowed")
+      ->group(kOverrides);
   AddAgentFilter();
   AddAgentSinks();
 }

@@ -21,10 +21,11 @@ Which processes:
   matches any of them is sampled. A COMMAND is recorded with all its descendants; it cannot be
   combined with other targets. It begins at the first word that is not an option, or after --.
   --pod, --namespace and --container NAME narrow each other: what matches one of each is sampled,
-  and so are containers that begin while it records (within 2 s). For names the container runtime
-  is asked: by CRI at CONTAINER_RUNTIME_ENDPOINT, or where runtimes usually listen; where there is
-  none, Docker or podman, at DOCKER_HOST or likewise. Samples of containers have the labels
-  namespace, pod, container and service_name in pprof, or else container_id.
+  and so are containers that begin while it records (within 2 s). For names these are asked:
+  the container runtime by CRI, at CONTAINER_RUNTIME_ENDPOINT or where runtimes usually listen; and
+  Docker or podman, at DOCKER_HOST or likewise. Of these variables only unix://PATH and a path
+  count. Samples of containers have the labels namespace, pod, container and service_name in pprof,
+  or else container_id.
 
 When it ends:
   After --duration, at Ctrl-C (or SIGTERM), when the COMMAND ends, or when all processes given by
@@ -33,12 +34,15 @@ When it ends:
 
 Outputs:
   NAME.pb.gz   pprof, for 'go tool pprof', Pyroscope, Parca and others
-  NAME.folded  collapsed stacks, one per line, for flamegraph.pl and others
+  NAME.folded  collapsed stacks, one per line, for flamegraph.pl and others: names only
   NAME.html    a flame graph: one page that needs nothing else
-  NAME.txt     the functions that took the most time
+  NAME.txt     the functions that took the most time, each with the source line that took the most
+               of it: [k] of the kernel, [j] of a JIT compiler, [i] always inlined
   -            standard output: text, or the format given by --format
   Without --output: text on standard output. Files are replaced atomically; symbolic links, devices
-  and pipes are written in place.
+  and pipes are written in place. Source lines are told where the program's file has them. pprof
+  has the line of each address, each inlined call as a line of its own, and functions that look
+  alike with --demangle apart: the symbol is their 'system name'.
 
 On standard error, at the end:
   samples=N idle=N filtered=N lost=N (reason=N ...) undelivered=N processes=N stacks=N truncated=N (reason=N ...)

@@ -13,6 +13,7 @@
 #include "config/frequency.h"
 #include "config/label.h"
 #include "config/memory_size.h"
+#include "config/name_form.h"
 #include "config/output_format.h"
 
 namespace pyrometer {
@@ -124,6 +125,13 @@ Result<RecordConfig> MakeRecordConfig(const RecordOptions& options) {
   ASSIGN_OR_RETURN(config.outputs, ChooseOutputs(options.outputs, format));
   ASSIGN_OR_RETURN(config.labels, ParseLabels(options.labels));
   config.kernel_stacks = !options.no_kernel;
+  config.naming.inlines = !options.no_inlines;
+  if (options.demangle) {
+    ASSIGN_OR_RETURN(config.naming.form, ParseNameForm(*options.demangle));
+  }
+  config.sandbox = !options.no_sandbox;
+  config.cache_directory = options.cache_directory;
+  config.debuginfod = options.debuginfod;
   config.quiet = options.quiet;
   if (!options.stats.empty()) {
     ASSIGN_OR_RETURN(config.stats, ParseStatsFormat(options.stats));

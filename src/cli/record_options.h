@@ -21,10 +21,15 @@ struct RecordOptions {
   std::optional<std::string> duration;
   std::optional<std::string> frequency;
   std::optional<std::string> unwind_memory;
+  std::optional<std::string> cache_directory;  // "": none
   std::vector<std::string> outputs;
   std::optional<std::string> format;
   std::vector<std::string> labels;
   bool no_kernel = false;
+  bool no_inlines = false;
+  std::optional<std::string> demangle;
+  bool no_sandbox = false;
+  bool debuginfod = false;
   bool quiet = false;
   std::string stats;  // "": not asked for
   std::vector<std::string> command;

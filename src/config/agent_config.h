@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "config/debuginfod_config.h"
 #include "metadata/relabel_rule.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/naming.h"
 
 namespace pyrometer {
 
@@ -51,10 +53,11 @@ struct SinkConfig {
   // pyroscope: "http://host:4040"; parca: "host:7070"; otlp: "http://host:4318", with gRPC
   // "host:4317". The port of a http or https URL may be missing.
   std::string url;
-  bool insecure = false;  // parca, otlp with gRPC: no TLS; HTTP: as `url` says
-  bool grpc = false;      // otlp: gRPC instead of HTTP
-  bool ingest = false;    // pyroscope: /ingest instead of push.v1
-  std::string tenant;     // pyroscope
+  bool insecure = false;          // parca, otlp with gRPC: no TLS; HTTP: as `url` says
+  bool grpc = false;              // otlp: gRPC instead of HTTP
+  bool ingest = false;            // pyroscope: /ingest instead of push.v1
+  std::string tenant;             // pyroscope
+  bool upload_debuginfo = false;  // parca: sends it files that tell names, when it asks
   std::chrono::nanoseconds timeout{std::chrono::seconds(10)};
   std::vector<std::pair<std::string, std::string>> headers;
   std::optional<BasicAuthConfig> basic_auth;
@@ -96,6 +99,14 @@ struct SpoolConfig {
   bool operator==(const SpoolConfig&) const = default;
 };
 
+// What was made of files of profiled programs, for the next start.
+struct CacheConfig {
+  std::string directory = "/var/cache/pyrometer";  // "": no cache
+  uint64_t max_size = uint64_t{512} << 20;         // 0: likewise
+
+  bool operator==(const CacheConfig&) const = default;
+};
+
 struct LimitsConfig {
   double cpu = 0.01;  // share of all the machine's CPUs
   uint64_t memory = uint64_t{256} << 20;
@@ -104,7 +115,7 @@ struct LimitsConfig {
 };
 
 enum class KubernetesMode {
-  kAuto,     // kCri where there is such a container runtime, else kDocker, in a pod else kApi
+  kAuto,     // kCri and kDocker, as far as they are there; in a pod else kApi
   kCri,      // asks the node's container runtime
   kKubelet,  // asks the node's kubelet
   kApi,      // follows the node's pods by the API server; needs node_name
@@ -148,6 +159,10 @@ struct KubernetesConfig {
   bool operator==(const KubernetesConfig&) const = default;
 };
 
+// Whether mode kAuto has the API server as its last source: where it is known, and there is a token
+// to show now, or none is wanted.
+bool AutoAsksApiServer(const KubernetesConfig& kubernetes);
+
 // What each sample has of its own, where it is to be a label of profiles.
 struct SampleLabels {
   bool comm = false;
@@ -166,6 +181,9 @@ SinkConfig DefaultSink();
 struct AgentConfig {
   Hertz frequency{99};
   bool kernel_stacks = true;
+  Naming naming;
+  bool sandbox = true;  // files of profiled programs are read in one
+  DebuginfodConfig debuginfod;
   std::chrono::nanoseconds window{std::chrono::seconds(10)};
   std::vector<std::pair<std::string, std::string>> labels;  // on every profile
   FilterConfig filter;
@@ -174,6 +192,7 @@ struct AgentConfig {
   std::vector<RelabelRule> relabel_configs;  // each without a mistake
   ServerConfig server;
   SpoolConfig spool;
+  CacheConfig cache;
   LimitsConfig limits;
   KubernetesConfig kubernetes;
   std::vector<SinkConfig> sinks;  // none: profiles are only scraped

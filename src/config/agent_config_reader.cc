@@ -15,6 +15,7 @@
 #include "config/byte_size.h"
 #include "config/frequency.h"
 #include "config/label.h"
+#include "config/name_form.h"
 #include "metadata/container_meta_labels.h"
 
 namespace pyrometer {
@@ -85,10 +86,21 @@ void ReadSpool(ConfigSection section, SpoolConfig& spool) {
   section.RefuseOthers();
 }
 
+void ReadCache(ConfigSection section, CacheConfig& cache) {
+  section.Read("directory", cache.directory, AbsolutePathOrNothing());
+  section.Read("max_size", cache.max_size, ByteSize(kMebibyte, "no cache"));
+  section.RefuseOthers();
+}
+
 void ReadLimits(ConfigSection section, LimitsConfig& limits) {
   section.Read("cpu", limits.cpu, Percentage());
   section.Read("memory", limits.memory, ByteSize(64 * kMebibyte));
   section.RefuseOthers();
+}
+
+ValueKind<NameForm> Form() {
+  const auto all = NameForms();
+  return OneOf(std::vector<std::pair<std::string, NameForm>>(all.begin(), all.end()));
 }
 
 ValueKind<KubernetesMode> Mode() {
@@ -214,6 +226,13 @@ void ReadKubernetes(ConfigSection section, const Environment& environment,
   section.RefuseOthers();
 }
 
+void ReadDebuginfod(ConfigSection section, DebuginfodConfig& debuginfod) {
+  section.Read("enabled", debuginfod.enabled, Boolean());
+  section.Read("urls", debuginfod.urls, AnyText());
+  section.Read("directory", debuginfod.directory, AbsolutePath());
+  section.RefuseOthers();
+}
+
 }  // namespace
 
 AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
@@ -222,6 +241,10 @@ AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
   section.Read("frequency", config.frequency.value, WholeNumber(1, kHighestFrequency.value));
   section.Read("window", config.window, Duration({.least = 1s, .most = 10min}, "10s"));
   section.Read("kernel_stacks", config.kernel_stacks, Boolean());
+  section.Read("inlines", config.naming.inlines, Boolean());
+  section.Read("demangle", config.naming.form, Form());
+  section.Read("sandbox", config.sandbox, Boolean());
+  ReadDebuginfod(section.Section("debuginfod"), config.debuginfod);
   ReadLabels(section, config);
   ReadFilter(section.Section("filter"), config.filter);
   ReadSampleLabels(section, config.sample_labels);
@@ -229,6 +252,7 @@ AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
   config.relabel_configs = ReadRelabelConfigs(section);
   ReadServer(section.Section("server"), config.server);
   ReadSpool(section.Section("spool"), config.spool);
+  ReadCache(section.Section("cache"), config.cache);
   ReadLimits(section.Section("limits"), config.limits);
   ReadKubernetes(section.Section("kubernetes"), reading.environment, config.kubernetes);
   config.sinks = ReadSinks(section);

@@ -33,6 +33,12 @@ std::string FilterText(const FilterConfig& filter) {
   return text;
 }
 
+std::string NamesText(const Naming& naming) {
+  constexpr std::string_view kForms[] = {"simple", "in full", "raw symbols"};  // by NameForm
+  return fmt::format("{}, {} frames of inlined calls", kForms[static_cast<size_t>(naming.form)],
+                     naming.inlines ? "with" : "without");
+}
+
 std::string_view Protocol(const SinkConfig& sink) {
   switch (sink.type) {
     case SinkType::kPyroscope:
@@ -63,16 +69,22 @@ std::string SinkText(const SinkConfig& sink) {
     return fmt::format("{} ({}, {})", sink.directory, Protocol(sink),
                        Kept(sink.max_size, sink.max_age));
   }
-  return fmt::format("{} ({}, {}{}{}{})", sink.url, Protocol(sink),
+  return fmt::format("{} ({}, {}{}{}{}{})", sink.url, Protocol(sink),
                      UsesTls(sink) ? "TLS" : "no TLS", Credentials(sink),
                      sink.tenant.empty() ? "" : ", tenant " + sink.tenant,
-                     sink.retry.at_least_once ? ", at least once" : "");
+                     sink.retry.at_least_once ? ", at least once" : "",
+                     sink.upload_debuginfo ? ", uploads debug information" : "");
 }
 
 std::string ServerText(const ServerConfig& server) {
   if (server.listen.empty()) return "none";
   return fmt::format("{} ({}{})", server.listen, server.cert_file.empty() ? "no TLS" : "TLS",
                      server.bearer_token_file.empty() ? "" : ", bearer token");
+}
+
+std::string CacheText(const CacheConfig& cache) {
+  if (cache.directory.empty() || cache.max_size == 0) return "none";
+  return fmt::format("{} (at most {})", cache.directory, FormatByteSize(cache.max_size));
 }
 
 std::string At(const std::string& socket) {
@@ -94,10 +106,9 @@ std::string SourceText(const KubernetesConfig& kubernetes) {
     case KubernetesMode::kCri:
       break;
   }
-  const std::string runtime =
-      "labels of pods from the container runtime" + At(kubernetes.cri_socket);
-  const bool has_other = kubernetes.mode == KubernetesMode::kAuto && !kubernetes.api.url.empty();
-  return has_other ? runtime + ", else the API server at " + kubernetes.api.url : runtime;
+  std::string runtime = "labels of pods from the container runtime" + At(kubernetes.cri_socket);
+  if (!AutoAsksApiServer(kubernetes)) return runtime;
+  return runtime + ", else the API server at " + kubernetes.api.url;
 }
 
 std::string PodsText(const KubernetesConfig& kubernetes) {
@@ -118,6 +129,16 @@ std::string Describe(const AgentConfig& config) {
       Line("samples", fmt::format("{} Hz on every CPU, windows of {}, {} kernel stacks",
                                   config.frequency.value, FormatDuration(config.window),
                                   config.kernel_stacks ? "with" : "without"));
+  if (config.naming != Naming()) text += Line("names", NamesText(config.naming));
+  if (!config.sandbox) {
+    text += Line("warning", "files of profiled programs are read without a sandbox");
+  }
+  if (config.debuginfod.enabled) {
+    const std::string& urls = config.debuginfod.urls;
+    text += Line(
+        "debug files",
+        fmt::format("from {} as well", urls.empty() ? "the servers of DEBUGINFOD_URLS" : urls));
+  }
   text += Line("of", FilterText(config.filter));
   std::vector<std::string> labels;
   for (const auto& [name, value] : config.labels) {
@@ -141,6 +162,7 @@ std::string Describe(const AgentConfig& config) {
   text += Line("spool", spool.max_size == 0 ? "none"
                                             : fmt::format("{} ({})", spool.directory,
                                                           Kept(spool.max_size, spool.max_age)));
+  text += Line("cache", CacheText(config.cache));
   text +=
       Line("limits", fmt::format("{:g}% of the machine's CPUs, {} of memory",
                                  config.limits.cpu * 100, FormatByteSize(config.limits.memory)));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pyrometer/ids.h"
+#include "pyrometer/naming.h"
 
 namespace pyrometer {
 
@@ -44,6 +45,11 @@ struct RecordConfig {
   std::optional<std::chrono::nanoseconds> duration;
   Hertz frequency{99};
   bool kernel_stacks = true;
+  Naming naming;
+  bool sandbox = true;  // files of profiled programs are read in one
+  // Of what is kept for later recordings. "": none; nothing: OwnCacheDirectory().
+  std::optional<std::string> cache_directory;
+  bool debuginfod = false;              // debug files of the servers of DEBUGINFOD_URLS too
   std::optional<size_t> unwind_memory;  // kernel memory for unwind tables, in bytes
   std::vector<OutputFile> outputs;      // none: the top functions on standard output
   std::vector<std::pair<std::string, std::string>> labels;

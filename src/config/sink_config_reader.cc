@@ -162,6 +162,7 @@ void ReadGrpcAddress(ConfigSection& section, std::string_view key, SinkConfig& s
 void ReadParca(ConfigSection& section, SinkConfig& sink) {
   section.Read("insecure", sink.insecure, Boolean());
   ReadGrpcAddress(section, "address", sink);
+  section.Read("upload_debuginfo", sink.upload_debuginfo, Boolean());
   ReadServerSink(section, !sink.insecure, sink);
 }
 

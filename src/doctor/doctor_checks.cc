@@ -325,9 +325,10 @@ Check CheckDebugFiles(const MachineFacts& facts) {
   return {.name = "debug_files",
           .found = std::move(found),
           .meaning =
-              "not needed: programs themselves carry what unwinds and names them. Debug files "
-              "help to unwind those that carry little; they are not used for names, and "
-              "debuginfod is not asked",
+              "not needed: most programs carry what unwinds and names them. Debug files name "
+              "the functions of stripped ones, with lines and inlined calls, and help to unwind "
+              "those that carry little; debuginfod is only asked with --debuginfod or if the "
+              "agent's configuration says so",
           .advice = ""};
 }
 

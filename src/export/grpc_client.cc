@@ -136,10 +136,16 @@ std::string BytesOf(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
+Result<grpc::ByteBuffer> Copy(const Result<std::string_view>& message) {
+  if (!message) return message.error();
+  const grpc::Slice slice(message->data(), message->size());
+  return grpc::ByteBuffer(&slice, 1);
+}
+
 // Step by step rather than by one unary call, because only the steps tell whether the request ever
 // got a connection. Ends at the context's deadline, or when it is cancelled.
-Conversation Converse(grpc::Channel& channel, const std::string& method, std::string_view request,
-                      grpc::ClientContext& context) {
+Conversation Converse(grpc::Channel& channel, const std::string& method,
+                      const GrpcClient::NextMessage& next, grpc::ClientContext& context) {
   grpc::CompletionQueue queue;
   // True if the step that was begun last went well.
   const auto finish_step = [&queue] {
@@ -154,9 +160,20 @@ Conversation Converse(grpc::Channel& channel, const std::string& method, std::st
   call->StartCall(nullptr);
   conversation.started = finish_step();
   if (conversation.started) {
-    const grpc::Slice slice(request.data(), request.size());
-    call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
-    finish_step();
+    Result<grpc::ByteBuffer> message = Copy(next());
+    bool is_heard = true;
+    while (is_heard && message) {
+      Result<grpc::ByteBuffer> after = Copy(next());
+      if (!after || after->Length() != 0) {
+        call->Write(*message, nullptr);
+      } else {
+        call->WriteLast(*message, grpc::WriteOptions(), nullptr);
+        is_heard = false;  // that was all
+      }
+      is_heard = finish_step() && is_heard;
+      message = std::move(after);
+    }
+    if (!message) context.TryCancel();
     grpc::ByteBuffer answer;
     call->Read(&answer, nullptr);
     if (finish_step()) conversation.answer = BytesOf(answer);
@@ -266,6 +283,16 @@ Result<std::unique_ptr<GrpcClient>> GrpcClient::Make(Options options) {
 
 tl::expected<std::string, Receipt> GrpcClient::Call(const std::string& method,
                                                     std::string_view request) {
+  bool is_sent = false;
+  const auto next = [&]() -> Result<std::string_view> {
+    return std::exchange(is_sent, true) ? std::string_view() : request;
+  };
+  return Stream(method, next, state_->options.client.timeout);
+}
+
+tl::expected<std::string, Receipt> GrpcClient::Stream(const std::string& method,
+                                                      const NextMessage& next,
+                                                      std::chrono::nanoseconds timeout) {
   const ClientOptions& options = state_->options.client;
   const Result<std::string> authorization = AuthorizationOf(options);
   if (!authorization) {
@@ -276,13 +303,13 @@ tl::expected<std::string, Receipt> GrpcClient::Call(const std::string& method,
   if (*channel == nullptr) return tl::unexpected(NotArrived("cancelled", "shutting down"));
 
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + options.timeout);
+  context.set_deadline(std::chrono::system_clock::now() + timeout);
   if (state_->options.gzip) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
   if (!authorization->empty()) context.AddMetadata("authorization", *authorization);
   for (const auto& [name, value] : options.headers) context.AddMetadata(LowerCase(name), value);
 
   if (!state_->Begin(context)) return tl::unexpected(NotArrived("cancelled", "shutting down"));
-  const Conversation conversation = Converse(**channel, method, request, context);
+  const Conversation conversation = Converse(**channel, method, next, context);
   state_->End(context);
   if (conversation.status.ok()) return conversation.answer;
   if (conversation.status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -53,6 +54,15 @@ class GrpcClient {
   // - rejected else, for "resource_exhausted" without RetryInfo, too (OTLP's rule; what servers
   //   mean by it is a message that is too large).
   tl::expected<std::string, Receipt> Call(const std::string& method, std::string_view request);
+
+  // Gives one message of a stream after the other; an empty one at its end. A message need not stay
+  // valid beyond the next call. An error cancels the call.
+  using NextMessage = std::function<Result<std::string_view>()>;
+
+  // The same with a method that takes any number of messages, and at least one. Takes no longer
+  // than `timeout`.
+  tl::expected<std::string, Receipt> Stream(const std::string& method, const NextMessage& next,
+                                            std::chrono::nanoseconds timeout);
 
   // Ends what is under way, and anything later at once. Lets go of the connection, so that whoever
   // destroys this need not speak with the network. Any thread.

@@ -109,12 +109,24 @@ Receipt NotArrived(const char* reason, std::string message) {
 }  // namespace
 
 struct HttpClient::Transfer {
-  std::string_view rest;  // of the body: what libcurl has not asked for yet
+  std::string_view rest;           // of the body: what libcurl has not asked for yet
+  const ReadBody* read = nullptr;  // instead: gives
+  uint64_t to_read = 0;            // so many bytes more
   std::string answer;
   bool answer_cut = false;
 
   static size_t Read(char* to, size_t size, size_t count, void* self) {
-    std::string_view& rest = static_cast<Transfer*>(self)->rest;
+    auto& transfer = *static_cast<Transfer*>(self);
+    if (transfer.read != nullptr) {
+      const size_t piece = std::min<uint64_t>(size * count, transfer.to_read);
+      transfer.to_read -= piece;
+      const std::span<char> bytes(to, piece);
+      if (piece != 0 && !(*transfer.read)(std::as_writable_bytes(bytes))) {
+        return CURL_READFUNC_ABORT;
+      }
+      return piece;
+    }
+    std::string_view& rest = transfer.rest;
     const std::string_view piece = rest.substr(0, size * count);
     std::memcpy(to, piece.data(), piece.size());
     rest.remove_prefix(piece.size());
@@ -279,25 +291,48 @@ tl::expected<HttpAnswer, Receipt> HttpClient::Post(const Request& request) {
   Result<std::unique_ptr<Handle>> taken = TakeHandle();
   if (!taken) return tl::unexpected(NotArrived("no_memory", taken.error().message()));
   Handle& handle = **taken;
-  std::unique_ptr<curl_slist, FreeList> headers;
-  for (const std::string& header : HeadersOf(request, *authorization)) {
-    curl_slist* longer = curl_slist_append(headers.get(), header.c_str());
-    if (longer == nullptr) return tl::unexpected(NotArrived("no_memory", "out of memory"));
-    std::ignore = headers.release();
-    headers.reset(longer);
-  }
   Transfer transfer{.rest = request.body, .answer = {}};
-  const std::string url = url_ + request.path;
+  handle.Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+  tl::expected<HttpAnswer, Receipt> result =
+      Perform(handle, url_ + request.path, HeadersOf(request, *authorization), transfer);
+  GiveBack(*std::move(taken));
+  return result;
+}
+
+tl::expected<HttpAnswer, Receipt> HttpClient::Put(const std::string& path, uint64_t size,
+                                                  const ReadBody& read) {
+  if (cancelled_) return tl::unexpected(NotArrived("cancelled", "shutting down"));
+  const Result<std::string> authorization = AuthorizationOf(options_);
+  if (!authorization) {
+    return tl::unexpected(NotArrived("credentials", authorization.error().message()));
+  }
+  const Result<std::unique_ptr<Handle>> handle = MakeHandle();
+  if (!handle) return tl::unexpected(NotArrived("no_memory", handle.error().message()));
+  (*handle)->Set(CURLOPT_UPLOAD, 1L);
+  (*handle)->Set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(size));
+  Transfer transfer{.rest = {}, .read = &read, .to_read = size, .answer = {}};
+  return Perform(**handle, url_ + path, HeadersOf({.path = path, .body = {}}, *authorization),
+                 transfer);
+}
+
+tl::expected<HttpAnswer, Receipt> HttpClient::Perform(Handle& handle, const std::string& url,
+                                                      const std::vector<std::string>& headers,
+                                                      Transfer& transfer) {
+  std::unique_ptr<curl_slist, FreeList> list;
+  for (const std::string& header : headers) {
+    curl_slist* longer = curl_slist_append(list.get(), header.c_str());
+    if (longer == nullptr) return tl::unexpected(NotArrived("no_memory", "out of memory"));
+    std::ignore = list.release();
+    list.reset(longer);
+  }
   handle.error[0] = '\0';
   handle.Set(CURLOPT_URL, url.c_str());
-  handle.Set(CURLOPT_HTTPHEADER, headers.get());
-  handle.Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+  handle.Set(CURLOPT_HTTPHEADER, list.get());
   handle.Set(CURLOPT_READDATA, &transfer);
   handle.Set(CURLOPT_WRITEDATA, &transfer);
   const CURLcode code = curl_easy_perform(handle.curl);
   tl::expected<HttpAnswer, Receipt> result = Conclude(handle, transfer, code);
   handle.Set(CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
-  GiveBack(*std::move(taken));
   return result;
 }
 
@@ -321,7 +356,7 @@ tl::expected<HttpAnswer, Receipt> HttpClient::Conclude(Handle& handle, Transfer&
   const Failure failure = FailureOf(code);
   const char* detail = handle.error[0] != '\0' ? handle.error.data() : curl_easy_strerror(code);
   Receipt receipt = NotArrived(failure.reason, Printable(detail, kErrorBytes));
-  if (failure.stage != Stage::kRequest || !transfer.rest.empty()) {
+  if (failure.stage != Stage::kRequest || !transfer.rest.empty() || transfer.to_read != 0) {
     return tl::unexpected(std::move(receipt));
   }
   // With TLS 1.3 a server refuses our certificate only after we have sent the request, unread.

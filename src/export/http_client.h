@@ -3,9 +3,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -56,6 +60,14 @@ class HttpClient {
   //   middle of a successful answer.
   tl::expected<HttpAnswer, Receipt> Post(const Request& request);
 
+  // Fills all of what it is given with the next bytes of a body.
+  using ReadBody = std::function<Result<void>(std::span<std::byte>)>;
+
+  // Sends a body of `size` bytes with PUT to `path`, which may have a query. An error of `read`
+  // ends it: "cancelled".
+  tl::expected<HttpAnswer, Receipt> Put(const std::string& path, uint64_t size,
+                                        const ReadBody& read);
+
   // Ends what is under way within a second, and anything later at once. Closes the connections that
   // are idle, so that whoever destroys this need not speak with the network. Any thread.
   void Cancel();
@@ -71,6 +83,9 @@ class HttpClient {
   static tl::expected<HttpAnswer, Receipt> Conclude(Handle& handle, Transfer& transfer,
                                                     int curl_code);
   void GiveBack(std::unique_ptr<Handle> handle);
+  static tl::expected<HttpAnswer, Receipt> Perform(Handle& handle, const std::string& url,
+                                                   const std::vector<std::string>& headers,
+                                                   Transfer& transfer);
   std::vector<std::string> HeadersOf(const Request& request, std::string_view authorization) const;
 
   const std::string url_;  // without a slash at its end

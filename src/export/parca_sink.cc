@@ -28,7 +28,7 @@ Result<std::unique_ptr<ParcaSink>> ParcaSink::Make(Options options) {
                                      .insecure = options.insecure,
                                      .gzip = false,
                                      .client = std::move(options.client)}));
-  return std::unique_ptr<ParcaSink>(new ParcaSink(std::move(grpc)));
+  return std::unique_ptr<ParcaSink>(new ParcaSink(std::move(grpc), options.debuginfo));
 }
 
 Packed ParcaSink::Pack(const Profile& profile) const {
@@ -37,7 +37,12 @@ Packed ParcaSink::Pack(const Profile& profile) const {
   Labels all = series.labels;
   all.emplace_back("__name__", "process_cpu");
   std::sort(all.begin(), all.end());
-  const PprofOptions options{.has_functions = true, .name = kLongestName};
+  PprofOptions options{.has_functions = true, .name = kLongestName};
+  if (debuginfo_ != nullptr) {
+    options.is_named_by_reader = [this](const auto& object) {
+      return debuginfo_->HasNames(object);
+    };
+  }
   return PackBatches(profile, series, kParcaLimits, [&](std::span<const StackCount> stacks) {
     store::WriteRawRequest request;
     request.set_normalized(true);

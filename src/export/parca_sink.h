@@ -5,6 +5,7 @@
 #include <string>
 
 #include "export/client_options.h"
+#include "export/debuginfo_uploader.h"
 #include "export/grpc_client.h"
 #include "pyrometer/result.h"
 #include "pyrometer/sink.h"
@@ -22,6 +23,9 @@ class ParcaSink final : public ProfileSink {
     std::string address;    // "host:7070"
     bool insecure = false;  // no TLS
     ClientOptions client{};
+    // Where the server has debug information, code without a name of its own is sent without any.
+    // It outlives the sink; null: nowhere.
+    const DebuginfoUploader* debuginfo = nullptr;
   };
 
   // As GrpcClient::Make. Connects to nothing yet.
@@ -32,9 +36,11 @@ class ParcaSink final : public ProfileSink {
   void Cancel() override { grpc_->Cancel(); }
 
  private:
-  explicit ParcaSink(std::unique_ptr<GrpcClient> grpc) : grpc_(std::move(grpc)) {}
+  ParcaSink(std::unique_ptr<GrpcClient> grpc, const DebuginfoUploader* debuginfo)
+      : grpc_(std::move(grpc)), debuginfo_(debuginfo) {}
 
   const std::unique_ptr<GrpcClient> grpc_;
+  const DebuginfoUploader* const debuginfo_;
 };
 
 }  // namespace pyrometer

@@ -4,32 +4,42 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/time/time.h"
+#include "indexer/reading_time.h"
 #include "indexer/spilled_rows.h"
 
 namespace pyrometer {
 namespace {
 
-// 5 s for any file, and one for each 32 MiB: the slowest in sight, an archive of debug information
-// on a busy machine, takes a tenth of that.
+// An indexer that ends its own readings does so before the file system is taken for hung.
 std::chrono::nanoseconds TimeFor(uint64_t size) {
-  return std::chrono::seconds(5 + std::min<uint64_t>(size >> 25, 55));
+  return ReadingTime(size) + std::chrono::seconds(1);
 }
 
 // Of 140 programs and libraries of 2 to 16 MiB none took more than 14 ms, while 100 MiB took up to
 // 100 ms and 750 MiB 0.4 s: of an optimized build on an idle machine.
-FileEffort EffortFor(uint64_t size) {
-  constexpr uint64_t kMostOfSmall = uint64_t{16} << 20;
-  return size <= kMostOfSmall ? FileEffort::kSmall : FileEffort::kLarge;
+FileEffort EffortFor(uint64_t size, bool is_awaited) {
+  if (size <= uint64_t{16} << 20) return FileEffort::kSmall;
+  return is_awaited ? FileEffort::kLarge : FileEffort::kLong;
 }
 
 // Families that nobody belongs to any more are forgotten once there are twice as many families as
 // after the last time, and twice this.
 constexpr size_t kSweptAt = 1024;
 
+size_t BytesOf(const ExoticRule& rule) {
+  size_t bytes = sizeof(rule) + rule.cfa.expression.capacity() +
+                 rule.registers.capacity() * sizeof(ExoticRule::OfRegister);
+  for (const ExoticRule::OfRegister& of : rule.registers) bytes += of.rule.expression.capacity();
+  return bytes;
+}
+
 // In memory.
 size_t BytesOf(const UnwindTable& table, size_t of_rows) {
-  return sizeof(table) + of_rows + table.pages.size() * sizeof(UnwindTable::Page) +
-         table.rules.size() * sizeof(pyro_unwind_rule) + table.exotic.size() * sizeof(ExoticRule);
+  size_t bytes = sizeof(table) + of_rows + table.pages.size() * sizeof(UnwindTable::Page) +
+                 table.rules.size() * sizeof(pyro_unwind_rule);
+  for (const ExoticRule& rule : table.exotic) bytes += BytesOf(rule);
+  return bytes;
 }
 
 // One table gets no more than a quarter of the file, so that none keeps others out.
@@ -38,7 +48,14 @@ SymbolTableOptions OptionsFor(const std::shared_ptr<SpillFile>& spill) {
 }
 
 FilesToRead FilesOf(const ArtifactStore::Source& source) {
-  return {.own = source.own->get(), .debug = source.debug == nullptr ? -1 : source.debug->get()};
+  const auto number = [](const ArtifactStore::File& file) {
+    return file == nullptr ? -1 : file->get();
+  };
+  FilesToRead files{.own = source.own->get(),
+                    .debug = number(source.debug),
+                    .supplement = number(source.supplement)};
+  for (const ArtifactStore::File& split : source.splits) files.splits.push_back(split->get());
+  return files;
 }
 
 }  // namespace
@@ -61,7 +78,9 @@ struct ArtifactStore::Outcome {
   // Else, or if nothing is kept of it, this was made.
   std::optional<NewTable> table;
   std::optional<SymbolTable> symbols;
+  std::optional<SourceMap> sources;
   Reading reading;
+  bool is_from_cache = false;
   std::optional<Error> error;
 };
 
@@ -72,6 +91,7 @@ struct ArtifactStore::Work {
   std::vector<std::pair<ContentRef, bool>> known;  // and whether something is kept of it
   std::shared_ptr<Indexer> indexer;
   std::shared_ptr<SpillFile> spill;
+  std::shared_ptr<ArtifactCache> cache;  // null: it is not to be looked into
   std::stop_token stop;
 };
 
@@ -83,19 +103,24 @@ ArtifactStore::~ArtifactStore() {
 }
 
 void ArtifactStore::AskUnwindTable(Source source, OnAnswer on_answer) {
-  const Family family{.kind = Kind::kTable,
-                      .with_debug_file = source.debug != nullptr,
-                      .build_id = source.build_id};
-  Ask({.family = family, .source = std::move(source), .on_answer = std::move(on_answer)});
+  Ask(Kind::kTable, std::move(source), std::move(on_answer));
 }
 
 void ArtifactStore::AskSymbols(Source source, OnAnswer on_answer) {
-  const Family family{
-      .kind = Kind::kSymbols, .with_debug_file = false, .build_id = source.build_id};
-  Ask({.family = family, .source = std::move(source), .on_answer = std::move(on_answer)});
+  Ask(Kind::kSymbols, std::move(source), std::move(on_answer));
 }
 
-void ArtifactStore::Ask(Question question) {
+void ArtifactStore::AskSources(Source source, OnAnswer on_answer) {
+  Ask(Kind::kSources, std::move(source), std::move(on_answer));
+}
+
+void ArtifactStore::Ask(Kind kind, Source source, OnAnswer on_answer) {
+  Family family{.kind = kind,
+                .with_debug_file = source.debug != nullptr || source.supplement != nullptr ||
+                                   !source.splits.empty(),
+                .build_id = source.build_id};
+  Question question{
+      .family = family, .source = std::move(source), .on_answer = std::move(on_answer)};
   {
     const absl::MutexLock lock(&mutex_);
     ++counters_.pending;
@@ -117,11 +142,14 @@ void ArtifactStore::Begin(Question question) {
 
 // The question to begin next, if this one was refused.
 std::optional<ArtifactStore::Question> ArtifactStore::Post(Question question) {
+  const bool is_cached =
+      question.family.kind == Kind::kSources && !question.family.build_id.empty();
   const auto work = std::make_shared<Work>(Work{.kind = question.family.kind,
                                                 .source = question.source,
                                                 .known = {},
                                                 .indexer = parts_.indexer,
                                                 .spill = parts_.spill,
+                                                .cache = is_cached ? parts_.cache : nullptr,
                                                 .stop = stopping_.get_token()});
   {
     const absl::MutexLock lock(&mutex_);
@@ -133,14 +161,17 @@ std::optional<ArtifactStore::Question> ArtifactStore::Post(Question question) {
   const auto outcome = std::make_shared<Outcome>();
   const auto shared = std::make_shared<Question>(std::move(question));
   const bool is_stopped = shared->family.kind == Kind::kTable && stopping_.stop_requested();
+  const bool is_awaited =
+      shared->family.kind != Kind::kSources || shared->source.is_named_by_sources;
+  const uint64_t size = shared->source.size;
   const bool posted =
       !is_stopped &&
-      parts_.workers.Post(
-          shared->source.file_system, TimeFor(shared->source.size),
-          {[work, outcome] { Read(*work, *outcome); }, EffortFor(shared->source.size)},
-          lifeline_.To([shared, outcome](ArtifactStore& self, FileWork ended) {
-            if (auto next = self.End(*shared, ended, *outcome)) self.Begin(*std::move(next));
-          }));
+      parts_.workers.Post(shared->source.file_system, TimeFor(size),
+                          {[work, outcome] { Read(*work, *outcome); }, EffortFor(size, is_awaited)},
+                          lifeline_.To([shared, outcome](ArtifactStore& self, FileWork ended) {
+                            if (auto next = self.End(*shared, ended, *outcome))
+                              self.Begin(*std::move(next));
+                          }));
   return posted ? std::nullopt : End(*shared, FileWork::kRefused, *outcome);
 }
 
@@ -154,20 +185,45 @@ void ArtifactStore::Read(const Work& work, Outcome& outcome) {
     if (is_kept) return;
     break;
   }
-  if (work.kind == Kind::kTable) {
-    if (Result<NewTable> made = MakeTable(work, outcome.reading)) {
-      outcome.table = *std::move(made);
-    } else {
-      outcome.error = std::move(made).error();
+  if (FindCached(work, outcome)) return;
+  if (Result<void> made = Make(work, outcome); !made) outcome.error = std::move(made).error();
+}
+
+bool ArtifactStore::FindCached(const Work& work, Outcome& outcome) {
+  if (work.cache == nullptr) return false;
+  std::optional<Made<SourceMap>> found =
+      work.cache->FindSources(work.source.build_id, [&work](const Reading& reading) {
+        return work.indexer->Repeats(FilesOf(work.source), reading);
+      });
+  if (!found) return false;
+  outcome.sources = std::move(found->value);
+  outcome.reading = std::move(found->reading);
+  outcome.is_from_cache = true;
+  return true;
+}
+
+Result<void> ArtifactStore::Make(const Work& work, Outcome& outcome) {
+  const FilesToRead files = FilesOf(work.source);
+  switch (work.kind) {
+    case Kind::kTable: {
+      ASSIGN_OR_RETURN(outcome.table, MakeTable(work, outcome.reading));
+      break;
     }
-  } else {
-    if (Result<Made<SymbolTable>> made = work.indexer->Symbols(files.own, OptionsFor(work.spill))) {
-      outcome.symbols = std::move(made->value);
-      outcome.reading = std::move(made->reading);
-    } else {
-      outcome.error = std::move(made).error();
+    case Kind::kSymbols: {
+      ASSIGN_OR_RETURN(Made<SymbolTable> made,
+                       work.indexer->Symbols(files, OptionsFor(work.spill)));
+      outcome.symbols = std::move(made.value);
+      outcome.reading = std::move(made.reading);
+      break;
+    }
+    case Kind::kSources: {
+      ASSIGN_OR_RETURN(Made<SourceMap> made, work.indexer->Sources(files, OptionsFor(work.spill)));
+      outcome.sources = std::move(made.value);
+      outcome.reading = std::move(made.reading);
+      break;
     }
   }
+  return {};
 }
 
 // With its rows in the spill file, as far as there is room.
@@ -188,26 +244,62 @@ std::optional<ArtifactStore::Question> ArtifactStore::End(const Question& questi
   Result<ContentRef> answer = Fail(ErrorCode::kIo, "its file system does not answer");
   std::vector<Value> dropped;
   std::optional<Question> next;
+  ContentRef to_cache;
   {
     const absl::MutexLock lock(&mutex_);
     --counters_.pending;
     if (work == FileWork::kDone) {
+      const bool is_new = outcome.sources && !outcome.is_from_cache;
       answer = Enter(question, outcome);
       counters_.failed += answer ? 0 : 1;
       dropped = TakeLeastUsed(budget_);
+      if (answer && is_new && IsToBeCached(question.family, **answer)) to_cache = *answer;
+      being_cached_ += to_cache == nullptr ? 0 : 1;
     } else {
       ++counters_.unanswered;
     }
     next = NextOf(question.family);
   }
   question.on_answer(std::move(answer));
+  if (to_cache != nullptr) Cache(question.family.build_id, to_cache);
   return next;
+}
+
+bool ArtifactStore::IsToBeCached(const Family& family, const Content& content) const {
+  const auto* const sources = std::get_if<Sources>(&content.value);
+  return parts_.cache != nullptr && sources != nullptr && !(*sources)->empty() &&
+         !family.build_id.empty() && content.reading.is_complete;
+}
+
+// Later, and on behalf of the cache's own file system: nobody waits for that. (It may have been
+// dropped by now.)
+void ArtifactStore::Cache(const BuildId& build_id, const ContentRef& content) {
+  const std::shared_ptr<const SourceMap> sources = SourcesOf(content);
+  const uint64_t size = sources == nullptr ? 0 : sources->stored()->size();
+  const auto store = [cache = parts_.cache, build_id, content, sources] {
+    if (sources != nullptr) cache->StoreSources(build_id, content->reading, *sources);
+  };
+  const auto end = [](ArtifactStore& self, FileWork /*ended*/) {
+    const absl::MutexLock lock(&self.mutex_);
+    --self.being_cached_;
+  };
+  const bool is_posted = parts_.workers.Post(parts_.cache->file_system(), TimeFor(size),
+                                             {store, EffortFor(size, false)}, lifeline_.To(end));
+  if (!is_posted) end(*this, FileWork::kRefused);
+}
+
+void ArtifactStore::AwaitCache(std::chrono::steady_clock::time_point until) {
+  const absl::MutexLock lock(&mutex_);
+  const auto is_over = [this]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return being_cached_ == 0; };
+  mutex_.AwaitWithTimeout(absl::Condition(&is_over),
+                          absl::FromChrono(until - std::chrono::steady_clock::now()));
 }
 
 // What the answer is, with what was made kept.
 Result<ArtifactStore::ContentRef> ArtifactStore::Enter(const Question& question, Outcome& outcome) {
   if (outcome.error) return *std::move(outcome.error);
-  if (!outcome.table && !outcome.symbols) {
+  if (!outcome.table && !outcome.symbols && !outcome.sources) {
     ++counters_.shared;
     return outcome.equal;
   }
@@ -226,6 +318,13 @@ Result<ArtifactStore::ContentRef> ArtifactStore::Enter(const Question& question,
     content->spilled = outcome.table->spilled;
     outcome.table->table.content = content->number;
     content->value = std::make_shared<const UnwindTable>(std::move(outcome.table->table));
+  } else if (outcome.sources) {
+    counters_.sources_made += outcome.is_from_cache ? 0 : 1;
+    counters_.sources_cut += outcome.sources->is_cut() ? 1 : 0;
+    counters_.sources_lost += outcome.sources->lost();
+    content->bytes = sizeof(SourceMap) + outcome.sources->bytes();
+    content->spilled = outcome.sources->spilled_bytes();
+    content->value = std::make_shared<const SourceMap>(*std::move(outcome.sources));
   } else {
     ++counters_.symbols_made;
     content->bytes = sizeof(SymbolTable) + outcome.symbols->bytes();
@@ -279,14 +378,16 @@ std::optional<ArtifactStore::Question> ArtifactStore::NextOf(const Family& famil
   return next;
 }
 
-bool ArtifactStore::IsTable(const Content& content) {
-  return std::holds_alternative<Table>(content.value);
+uint64_t& ArtifactStore::KeptOf(const Content& content) {
+  if (std::holds_alternative<Table>(content.value)) return counters_.tables_kept;
+  if (std::holds_alternative<Sources>(content.value)) return counters_.sources_kept;
+  return counters_.symbols_kept;
 }
 
 void ArtifactStore::Keep(const ContentRef& content) {
   counters_.bytes += content->bytes;
   counters_.spilled_bytes += content->spilled;
-  counters_.tables_kept += IsTable(*content) ? 1 : 0;
+  ++KeptOf(*content);
   kept_.push_front(content);
   content->in_kept = kept_.begin();
 }
@@ -300,7 +401,7 @@ std::vector<ArtifactStore::Value> ArtifactStore::TakeLeastUsed(size_t budget) {
   while (kept_.size() > 1 && (counters_.bytes > budget || counters_.spilled_bytes > room)) {
     Content& last = *kept_.back();
     counters_.bytes -= last.bytes;
-    counters_.tables_kept -= IsTable(last) ? 1 : 0;
+    --KeptOf(last);
     counters_.spilled_bytes -= last.spilled;
     dropped.push_back(std::exchange(last.value, {}));
     kept_.pop_back();
@@ -335,6 +436,12 @@ std::shared_ptr<const SymbolTable> ArtifactStore::SymbolsOf(const ContentRef& co
   return symbols == nullptr ? nullptr : *symbols;
 }
 
+std::shared_ptr<const SourceMap> ArtifactStore::SourcesOf(const ContentRef& content) {
+  const Value value = ValueOf(content);
+  const auto* const sources = std::get_if<Sources>(&value);
+  return sources == nullptr ? nullptr : *sources;
+}
+
 void ArtifactStore::StopUnwindTables() {
   stopping_.request_stop();
   std::vector<Question> waiting;
@@ -355,9 +462,7 @@ void ArtifactStore::StopUnwindTables() {
 
 ArtifactStore::Counters ArtifactStore::counters() const {
   const absl::MutexLock lock(&mutex_);
-  Counters now = counters_;
-  now.symbols_kept = kept_.size() - now.tables_kept;
-  return now;
+  return counters_;
 }
 
 }  // namespace pyrometer

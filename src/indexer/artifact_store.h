@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -21,17 +22,19 @@
 #include "base/lifeline.h"
 #include "base/spill_file.h"
 #include "base/unique_fd.h"
+#include "indexer/artifact_cache.h"
 #include "indexer/indexer.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 #include "pyrometer/unwind_table.h"
+#include "symbolize/source_map.h"
 #include "symbolize/symbol_table.h"
 
 namespace pyrometer {
 
-// Unwind tables and symbol tables by the content of the files that they were made from, made when
-// asked for by FileWorkers. Whoever asks gets an answer later, or learns that the file does not
-// answer; nobody waits.
+// Unwind tables, symbol tables and source lines by the content of the files that they were made
+// from, made when asked for by FileWorkers. Whoever asks gets an answer later, or learns that the
+// file does not answer; nobody waits.
 //
 // Files that have the same build id, the same size and the same bytes wherever one of them was
 // read (see Reading) share what was made. So a file with another's build id can mislead nobody
@@ -50,10 +53,14 @@ class ArtifactStore {
   // A file to read, and how long that may take.
   struct Source {
     File own;
-    File debug{};              // its separate debug file; null: none
-    BuildId build_id;          // empty: what is made is shared with no other file
-    uint64_t file_system = 0;  // of `own`: what does not answer if it takes too long
-    uint64_t size = 0;         // of `own`, in bytes
+    File debug{};                // its separate debug file; null: none
+    File supplement{};           // see FilesToRead; likewise
+    std::vector<File> splits{};  // likewise
+    BuildId build_id;            // empty: what is made is shared with no other file
+    uint64_t file_system = 0;    // of `own`: what does not answer if it takes too long
+    uint64_t size = 0;           // of all of these, in bytes
+    // Its functions have no names but those that come with their sources: else these can wait.
+    bool is_named_by_sources = false;
   };
   // Called once, perhaps before Ask returns, else on another thread. Must not wait for anything.
   // The errors are those of Indexer; kIo also if the file does not answer, or too much is waiting.
@@ -62,12 +69,16 @@ class ArtifactStore {
   struct Counters {
     uint64_t tables_made = 0;    // including repeats
     uint64_t symbols_made = 0;   // likewise
+    uint64_t sources_made = 0;   // likewise
+    uint64_t sources_cut = 0;    // of these: there was no room for all
+    uint64_t sources_lost = 0;   // units, functions and calls in them that could not be read
     uint64_t shared = 0;         // answers that needed only a comparison with what was there
     uint64_t failed = 0;         // answers: files that could not be read or understood
     uint64_t unanswered = 0;     // files given up, and those refused because others were
     uint64_t pending = 0;        // questions now
     uint64_t tables_kept = 0;    // now
     uint64_t symbols_kept = 0;   // likewise
+    uint64_t sources_kept = 0;   // likewise
     uint64_t bytes = 0;          // of these, in memory
     uint64_t spilled_bytes = 0;  // likewise, in the spill file
     uint64_t spills_failed = 0;  // tables with rows in memory: the spill file is full or absent
@@ -75,8 +86,9 @@ class ArtifactStore {
 
   struct Parts {
     std::shared_ptr<Indexer> indexer;
-    FileWorkers& workers;                // must outlive this
-    std::shared_ptr<SpillFile> spill{};  // null: there is none
+    FileWorkers& workers;                    // must outlive this
+    std::shared_ptr<SpillFile> spill{};      // null: there is none
+    std::shared_ptr<ArtifactCache> cache{};  // likewise
   };
 
   ArtifactStore(Parts parts, size_t budget);
@@ -86,10 +98,12 @@ class ArtifactStore {
 
   void AskUnwindTable(Source source, OnAnswer on_answer);
   void AskSymbols(Source source, OnAnswer on_answer);
+  void AskSources(Source source, OnAnswer on_answer);
 
   // Null if it has been dropped: to be asked for again. REQUIRES: an answer to the question for it.
   std::shared_ptr<const UnwindTable> UnwindTableOf(const ContentRef& content);
   std::shared_ptr<const SymbolTable> SymbolsOf(const ContentRef& content);
+  std::shared_ptr<const SourceMap> SourcesOf(const ContentRef& content);
 
   // Drops all that is kept in memory but the last, as if it had long not been used: for when memory
   // is short.
@@ -98,7 +112,13 @@ class ArtifactStore {
   // No more unwind tables are made, and those being made are not finished: the answers are errors.
   void StopUnwindTables();
 
+  // Waits until the cache has all that was made, at most until then.
+  void AwaitCache(std::chrono::steady_clock::time_point until);
+
   Counters counters() const;
+
+  // What reads the files; for what is not kept here.
+  Indexer& indexer() { return *parts_.indexer; }
 
   // Contents of one build id that are told apart; beyond that nothing is shared. More than one
   // means that somebody made a build id up, or has edited files.
@@ -107,14 +127,15 @@ class ArtifactStore {
  private:
   using Table = std::shared_ptr<const UnwindTable>;
   using Symbols = std::shared_ptr<const SymbolTable>;
-  using Value = std::variant<std::monostate, Table, Symbols>;
-  enum class Kind : uint8_t { kTable, kSymbols };
+  using Sources = std::shared_ptr<const SourceMap>;
+  using Value = std::variant<std::monostate, Table, Symbols, Sources>;
+  enum class Kind : uint8_t { kTable, kSymbols, kSources };
   using Contents = std::list<ContentRef>;
 
   // Of what may be equal.
   struct Family {
     Kind kind = Kind::kTable;
-    bool with_debug_file = false;
+    bool with_debug_file = false;  // or others
     BuildId build_id;
     bool operator==(const Family&) const = default;
     template <typename H>
@@ -141,7 +162,7 @@ class ArtifactStore {
   struct Outcome;
   struct Work;
 
-  void Ask(Question question);
+  void Ask(Kind kind, Source source, OnAnswer on_answer);
   void Begin(Question question);
   std::optional<Question> Post(Question question);
   std::optional<Question> End(const Question& question, FileWork work, Outcome& outcome);
@@ -151,12 +172,17 @@ class ArtifactStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<ContentRef> Known(const Family& family) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Question> NextOf(const Family& family) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static bool IsTable(const Content& content);
+  uint64_t& KeptOf(const Content& content) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Keep(const ContentRef& content) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Value> TakeLeastUsed(size_t budget) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Value ValueOf(const ContentRef& content);
+  bool IsToBeCached(const Family& family, const Content& content) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Cache(const BuildId& build_id, const ContentRef& content);
 
   static void Read(const Work& work, Outcome& outcome);
+  static bool FindCached(const Work& work, Outcome& outcome);
+  static Result<void> Make(const Work& work, Outcome& outcome);
   static Result<NewTable> MakeTable(const Work& work, Reading& reading);
 
   const Parts parts_;
@@ -167,6 +193,7 @@ class ArtifactStore {
   size_t swept_families_ ABSL_GUARDED_BY(mutex_) = 0;
   Contents kept_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t being_cached_ ABSL_GUARDED_BY(mutex_) = 0;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   Lifeline<ArtifactStore> lifeline_{*this};
 };

@@ -1,70 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "indexer/in_process_indexer.h"
 
-#include <array>
-#include <span>
+#include <memory>
 #include <utility>
 
-#include "binary/elf_file.h"
-#include "binary/object_facts.h"
-#include "symbolize/elf_symbols.h"
-#include "unwind/function_bounds.h"
-#include "unwind/table_compiler.h"
+#include "indexer/file_reading.h"
 
 namespace pyrometer {
 namespace {
 
-Result<ElfFile> Open(int fd, ReadingRecorder& recorder) {
-  ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> bytes, recorder.Open(fd));
-  return ElfFile::From(std::move(bytes));
-}
-
-Result<UnwindTable> Compile(const FilesToRead& files, const UnwindTableOptions& options,
-                            ReadingRecorder& recorder) {
-  ASSIGN_OR_RETURN(const ElfFile elf, Open(files.own, recorder));
-  if (files.debug < 0) return CompileUnwindTable(elf, options);
-  ASSIGN_OR_RETURN(const ElfFile debug_file, Open(files.debug, recorder));
-  return CompileUnwindTable(elf, debug_file, options);
-}
-
-Result<SymbolTable> ReadSymbols(int fd, const SymbolTableOptions& options,
-                                ReadingRecorder& recorder) {
-  ASSIGN_OR_RETURN(const ElfFile elf, Open(fd, recorder));
-  return ReadSymbolTable(elf, options, [&elf] {
-    const std::vector<FunctionBounds> bounds = ReadFunctionBounds(elf);
-    UnnamedFunctions unnamed;
-    unnamed.reserve(bounds.size());
-    for (const auto& [begin, end] : bounds) unnamed.push_back({ElfAddress(begin), ElfAddress(end)});
-    return unnamed;
-  });
+Result<FileSources> SourcesOf(const FilesToRead& files) {
+  FileSources sources;
+  ASSIGN_OR_RETURN(sources.own, FileBytes(files.own));
+  if (files.debug >= 0) {
+    ASSIGN_OR_RETURN(sources.debug, FileBytes(files.debug));
+  }
+  if (files.supplement >= 0) {
+    ASSIGN_OR_RETURN(sources.supplement, FileBytes(files.supplement));
+  }
+  for (const int split : files.splits) {
+    ASSIGN_OR_RETURN(sources.splits.emplace_back(), FileBytes(split));
+  }
+  return sources;
 }
 
 }  // namespace
 
 Result<ObjectFacts> InProcessIndexer::Inspect(int fd) {
-  const Result<ElfFile> elf = ElfFile::Open(fd);
-  if (elf) return FactsOf(*elf);
-  // Mapped executable and still no ELF file: a JIT's shared memory, for example.
-  if (elf.error().code() == ErrorCode::kInvalid) return ObjectFacts();
-  return elf.error();
+  ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, FileBytes(fd));
+  return InspectFile(std::move(file));
 }
 
-Result<Made<SymbolTable>> InProcessIndexer::Symbols(int fd, const SymbolTableOptions& options) {
+Result<DebugLinks> InProcessIndexer::Links(int fd) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, FileBytes(fd));
+  return ReadLinksOf(std::move(file));
+}
+
+Result<uint32_t> InProcessIndexer::Checksum(int fd) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, FileBytes(fd));
+  return ChecksumOf(*file);
+}
+
+Result<Made<SymbolTable>> InProcessIndexer::Symbols(const FilesToRead& files,
+                                                    const SymbolTableOptions& options) {
+  ASSIGN_OR_RETURN(FileSources sources, SourcesOf(files));
   ReadingRecorder recorder(key_);
-  ASSIGN_OR_RETURN(SymbolTable symbols, ReadSymbols(fd, options, recorder));
-  return Made<SymbolTable>{.value = std::move(symbols), .reading = std::move(recorder).Finish()};
+  std::shared_ptr<SpilledBytes> bytes = RoomFor(options);
+  ASSIGN_OR_RETURN(SymbolTableShape shape, ReadSymbolsOf(std::move(sources), *bytes, recorder));
+  ASSIGN_OR_RETURN(SymbolTable table, SymbolTable::From(std::move(shape), std::move(bytes)));
+  return Made<SymbolTable>{.value = std::move(table), .reading = std::move(recorder).Finish()};
+}
+
+Result<Made<SourceMap>> InProcessIndexer::Sources(const FilesToRead& files,
+                                                  const SymbolTableOptions& options) {
+  ASSIGN_OR_RETURN(FileSources read, SourcesOf(files));
+  ReadingRecorder recorder(key_);
+  std::shared_ptr<SpilledBytes> bytes = RoomFor(options);
+  RETURN_IF_ERROR(ReadSourcesOf(std::move(read), *bytes, recorder));
+  ASSIGN_OR_RETURN(SourceMap sources, SourceMap::From(std::move(bytes)));
+  return Made<SourceMap>{.value = std::move(sources), .reading = std::move(recorder).Finish()};
 }
 
 Result<Made<UnwindTable>> InProcessIndexer::Unwind(const FilesToRead& files,
                                                    const UnwindTableOptions& options) {
+  ASSIGN_OR_RETURN(FileSources sources, SourcesOf(files));
   ReadingRecorder recorder(key_);
-  ASSIGN_OR_RETURN(UnwindTable table, Compile(files, options, recorder));
+  ASSIGN_OR_RETURN(UnwindTable table, CompileTableOf(std::move(sources), options, recorder));
   return Made<UnwindTable>{.value = std::move(table), .reading = std::move(recorder).Finish()};
 }
 
 Result<bool> InProcessIndexer::Repeats(const FilesToRead& files, const Reading& reading) {
-  const std::array<int, 2> both = {files.own, files.debug};
-  return pyrometer::Repeats(reading, std::span(both).first(files.debug < 0 ? 1 : 2), key_);
+  ASSIGN_OR_RETURN(FileSources sources, SourcesOf(files));
+  return pyrometer::Repeats(reading, std::move(sources).All());
+}
+
+Result<std::vector<std::byte>> InProcessIndexer::Bytes(int fd, FileOffset offset, size_t size) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, FileBytes(fd));
+  return ReadSome(*file, offset, size);
+}
+
+Result<PerfMapEnd> InProcessIndexer::PerfMapLines(int fd, const PerfMapPart& part,
+                                                  OnPerfMapFunction on_function) {
+  return ReadPerfMapLines(fd, part, on_function);
+}
+
+Result<JitDumpEnd> InProcessIndexer::JitDumpRecords(int fd, const JitDumpPart& part,
+                                                    OnJitCode on_code) {
+  return ReadJitDumpRecords(fd, part, on_code);
 }
 
 }  // namespace pyrometer

@@ -53,14 +53,14 @@ class ReadingRecorder::Source : public ByteSource {
   const std::unique_ptr<ByteSource> file_;
 };
 
-Result<std::unique_ptr<ByteSource>> ReadingRecorder::Open(int fd) {
-  ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, FileBytes(fd));
+std::unique_ptr<ByteSource> ReadingRecorder::Watch(std::unique_ptr<ByteSource> file) {
   const auto number = static_cast<uint32_t>(reading_.sizes.size());
   reading_.sizes.push_back(file->size());
-  return std::unique_ptr<ByteSource>(std::make_unique<Source>(*this, number, std::move(file)));
+  return std::make_unique<Source>(*this, number, std::move(file));
 }
 
 void ReadingRecorder::Note(uint32_t file, uint64_t offset, std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
   if (!reading_.is_complete || bytes.empty()) return;
   digest_.Add(bytes);
   std::vector<Reading::Piece>& pieces = reading_.pieces;
@@ -69,8 +69,16 @@ void ReadingRecorder::Note(uint32_t file, uint64_t offset, std::span<const std::
     pieces.back().size += bytes.size();
     return;
   }
-  if (pieces.size() == kMostPieces) return NoteFailure();
+  if (pieces.size() == kMostPieces) {
+    reading_.is_complete = false;
+    return;
+  }
   pieces.push_back({.file = file, .offset = offset, .size = bytes.size()});
+}
+
+void ReadingRecorder::NoteFailure() {
+  const std::lock_guard lock(mutex_);
+  reading_.is_complete = false;
 }
 
 Reading ReadingRecorder::Finish() && {
@@ -79,19 +87,16 @@ Reading ReadingRecorder::Finish() && {
   return std::move(reading_);
 }
 
-Result<bool> Repeats(const Reading& reading, std::span<const int> files,
-                     const KeyedDigest::Key& key) {
+Result<bool> Repeats(const Reading& reading, std::span<const std::unique_ptr<ByteSource>> files) {
   if (!reading.is_complete || reading.sizes.size() != files.size()) return false;
-  std::vector<std::unique_ptr<ByteSource>> sources;
   for (size_t i = 0; i < files.size(); ++i) {
-    ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, FileBytes(files[i]));
-    if (source->size() != reading.sizes[i]) return false;
-    sources.push_back(std::move(source));
+    if (files[i]->size() != reading.sizes[i]) return false;
   }
-  KeyedDigest digest(key);
+  KeyedDigest digest(reading.key);
   std::vector<std::byte> buffer(size_t{64} << 10);
   for (const Reading::Piece& piece : reading.pieces) {
-    RETURN_IF_ERROR(Add(*sources[piece.file], piece, digest, buffer));
+    if (piece.file >= files.size()) return Fail(ErrorCode::kMalformed, "a reading of other files");
+    RETURN_IF_ERROR(Add(*files[piece.file], piece, digest, buffer));
   }
   return FinishDigest(digest, reading) == reading.digest;
 }

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <vector>
 
 #include "base/keyed_digest.h"
@@ -13,8 +15,9 @@
 namespace pyrometer {
 
 // What was read of files to make something of them, and a digest of that. What is made depends on
-// nothing else, and the next place to be read only on what was read before: so from files that
-// have the same bytes in these places, the same is made.
+// nothing else, and the next place to be read only on what was read before, and on which of two
+// threads is faster, which changes nothing of what is made: so from files that have the same bytes
+// in these places, the same is made.
 struct Reading {
   struct Piece {
     uint32_t file = 0;  // its number
@@ -23,20 +26,22 @@ struct Reading {
   };
   std::vector<uint64_t> sizes;  // of the files
   std::vector<Piece> pieces;    // in the order in which they were read
+  KeyedDigest::Key key;         // of the digest
   Digest digest;
   bool is_complete = true;  // false: not all of it is known, so nothing can be said of other files
 };
 
-// Watches files being read. One thread; to be kept until no file is read any more.
+// Watches files being read, by any threads; to be kept until no file is read any more.
 class ReadingRecorder {
  public:
-  // Beyond that a reading is not complete: 0.4 MB. The largest programs need some 2,000.
+  // Beyond that a reading is not complete: 0.4 MB. A kernel needs 3,300; programs with more strings
+  // than DwarfStrings remembers (some 100 MB, not compressed) may need more.
   static constexpr size_t kMostPieces = 16384;
 
-  explicit ReadingRecorder(const KeyedDigest::Key& key) : digest_(key) {}
+  explicit ReadingRecorder(const KeyedDigest::Key& key) : digest_(key) { reading_.key = key; }
 
-  // The next file. `fd` stays the caller's. Errors: those of FileBytes.
-  Result<std::unique_ptr<ByteSource>> Open(int fd);
+  // The next file.
+  std::unique_ptr<ByteSource> Watch(std::unique_ptr<ByteSource> file);
 
   Reading Finish() &&;
 
@@ -44,15 +49,15 @@ class ReadingRecorder {
   class Source;
 
   void Note(uint32_t file, uint64_t offset, std::span<const std::byte> bytes);
-  void NoteFailure() { reading_.is_complete = false; }
+  void NoteFailure();
 
-  KeyedDigest digest_;
-  Reading reading_;
+  std::mutex mutex_;
+  KeyedDigest digest_;  // guarded by mutex_
+  Reading reading_;     // likewise
 };
 
 // Whether a reading of these files would be the same. Errors: kIo; kMalformed if they changed
-// meanwhile.
-Result<bool> Repeats(const Reading& reading, std::span<const int> files,
-                     const KeyedDigest::Key& key);
+// meanwhile, or the reading makes no sense.
+Result<bool> Repeats(const Reading& reading, std::span<const std::unique_ptr<ByteSource>> files);
 
 }  // namespace pyrometer

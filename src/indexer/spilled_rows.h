@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <utility>
 
 #include "base/spill_file.h"
 #include "base/spilled_bytes.h"
@@ -19,8 +18,10 @@ class SpilledRows : public RowSink, public StoredRows {
   static constexpr size_t kMostInMemory = size_t{8} << 20;  // bytes
 
   // A null `file` has no room.
-  explicit SpilledRows(std::shared_ptr<SpillFile> file)
-      : bytes_({.file = std::move(file), .most_in_memory = kMostInMemory}) {}
+  explicit SpilledRows(const std::shared_ptr<SpillFile>& file)
+      : bytes_({.file = file,
+                .most_spilled = file == nullptr ? 0 : file->most() / 4,  // see ArtifactStore
+                .most_in_memory = kMostInMemory}) {}
 
   void Put(std::span<const pyro_unwind_row> rows) override { bytes_.Put(std::as_bytes(rows)); }
   bool Read(size_t first, std::span<pyro_unwind_row> out) const override {

@@ -206,4 +206,9 @@ std::optional<CgroupTarget> PodCgroupOf(const CgroupTarget& container, std::stri
   return pod;
 }
 
+bool Exists(const CgroupTarget& cgroup) {
+  struct stat status {};
+  return ::stat(cgroup.path.c_str(), &status) == 0 && status.st_ino == cgroup.id;
+}
+
 }  // namespace pyrometer

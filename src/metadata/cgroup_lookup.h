@@ -41,6 +41,9 @@ Result<std::map<std::string, CgroupTarget>> ListContainerCgroups(const Procfs& p
 // pod that start later lie below it as well. Nothing if the pod has no cgroup there.
 std::optional<CgroupTarget> PodCgroupOf(const CgroupTarget& container, std::string_view pod_uid);
 
+// Whether it has not been removed, nor another made in its place.
+bool Exists(const CgroupTarget& cgroup);
+
 // The container id in the last component of a cgroup path, as any runtime writes it:
 // "docker-<id>.scope", "cri-containerd-<id>.scope", "<id>", "x.slice:cri-containerd:<id>"; "" if
 // there is none, or if the cgroup is that of a runtime's monitor process.

@@ -22,9 +22,13 @@ class ContainerSource {
   // Ends a List() that is under way, and later ones at once. Any thread.
   virtual void Cancel() = 0;
 
-  // Of a source that learns by itself what changes: calls `changed` when the next List() says
+  // Of a source that learns by itself what changes: calls `changed` when the next List() may say
   // something new, on a thread of its own, until Cancel() has returned. Others never call it.
   virtual void TellChanges(const std::function<void()>& /*changed*/) {}
+
+  // Of a source that is asked only where others do not answer: one of those has answered. Not while
+  // List() is under way.
+  virtual void Rest() {}
 };
 
 }  // namespace pyrometer

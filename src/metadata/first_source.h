@@ -1,43 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
+#include "metadata/absent_sources.h"
 #include "metadata/container_source.h"
 
 namespace pyrometer {
 
-// Several sources as one: what one does not do, since there is none, it may not be asked, it speaks
-// another protocol or has no containers, the next does. So a machine with Docker has its names,
-// whose containerd does not speak CRI, or does and tells of Kubernetes' containers only. One that
-// is there and fails is waited for.
+// Several sources as one, which asks the next where one has no containers or is one of
+// AbsentSources. One that is there and fails is waited for.
 class FirstSource final : public ContainerSource {
  public:
   // REQUIRES: one at least.
   explicit FirstSource(std::vector<std::unique_ptr<ContainerSource>> sources)
       : sources_(std::move(sources)) {}
 
-  // Empty if one has none, and no other any. The error is the first that says more than that there
-  // is none, if there is such a one.
+  // Empty if one has none, and no other any.
   Result<std::vector<ContainerMetadata>> List() override {
-    std::optional<Error> error;
+    AbsentSources absent;
     bool answered = false;
-    for (const auto& source : sources_) {
-      Result<std::vector<ContainerMetadata>> list = source->List();
+    for (auto source = sources_.begin(); source != sources_.end(); ++source) {
+      Result<std::vector<ContainerMetadata>> list = (*source)->List();
       if (list && list->empty()) {
         answered = true;
-        continue;
+      } else if (list) {
+        std::for_each(source + 1, sources_.end(), [](const auto& later) { later->Rest(); });
+        return list;
+      } else if (!absent.Take(list.error())) {
+        return list;
       }
-      const bool is_refused = !list && list.error().code() == ErrorCode::kPermission;
-      if (list || !(is_refused || IsAbsence(list.error()))) return list;
-      if (!error || (is_refused && IsAbsence(*error))) error = std::move(list).error();
     }
     if (answered) return std::vector<ContainerMetadata>();
-    return *std::move(error);
+    return std::move(absent).Why();
   }
 
   void Cancel() override {
@@ -49,10 +48,6 @@ class FirstSource final : public ContainerSource {
   }
 
  private:
-  static bool IsAbsence(const Error& error) {
-    return error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kUnsupported;
-  }
-
   const std::vector<std::unique_ptr<ContainerSource>> sources_;
 };
 

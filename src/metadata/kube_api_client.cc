@@ -86,6 +86,13 @@ void KubeApiClient::Recover() {
   Changed();
 }
 
+// On a node on which nothing changes nobody would notice that a source comes back that is asked
+// before this one.
+void KubeApiClient::LookAround() {
+  const absl::MutexLock lock(&mutex_);
+  Changed();
+}
+
 // Spread over half as much more or less, so that the agents of a cluster do not come together.
 bool KubeApiClient::Pause(uint32_t failures, std::optional<std::chrono::seconds> at_least) {
   const uint32_t doublings = std::min(failures > 0 ? failures - 1 : 0, kMostDoublings);
@@ -118,6 +125,7 @@ void KubeApiClient::Run() {
       must_list = listing || failures % kMostWatchFailures == 0;
     }
     if (end.error) Fail(*end.error, failures);
+    if (!listing && !end.gone && !end.error) LookAround();
     if (!Pause(failures, end.retry_after)) return;
   }
 }

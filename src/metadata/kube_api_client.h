@@ -68,6 +68,8 @@ class KubeApiClient final : public ContainerSource {
   // `failures` in a row.
   void Fail(Error error, uint32_t failures);
   void Recover();
+  // A watch has come to its end, after some minutes: has all sources be asked.
+  void LookAround();
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Longer after each failure. False at the end.
   bool Pause(uint32_t failures, std::optional<std::chrono::seconds> at_least);

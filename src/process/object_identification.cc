@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::chrono::nanoseconds kFirstPause = std::chrono::seconds(1);
 constexpr std::chrono::nanoseconds kLongestPause = std::chrono::minutes(1);
+// Most file systems answer within milliseconds, on a busy machine within some tens.
+constexpr std::chrono::nanoseconds kLikelyAnswer = std::chrono::seconds(1);
 
 // True if the open file is still called that, at least in the root of a process that is shut up in
 // one. A place may have got another file since its mapping was reported.
@@ -139,7 +141,7 @@ std::optional<ObjectId> ObjectTable::Ask(Wanted wanted) {
   const ObjectId placeholder = PlaceholderOf(wanted);
   if (placeholder == ObjectId(0)) return placeholder;
   wanted.object = placeholder;
-  pending_.insert(placeholder);
+  pending_.insert_or_assign(placeholder, MonotonicNow());
   if (ticket) {
     by_ticket_.emplace(*ticket, std::move(wanted));
   } else {
@@ -163,6 +165,11 @@ ObjectId ObjectTable::PlaceholderOf(const Wanted& wanted) {
     placeholders_.insert_or_assign(wanted.identity, Placeholder{id, file.build_id});
   }
   return id;
+}
+
+bool ObjectTable::IsAwaited(ObjectId id, MonotonicTime now) const {
+  const auto pending = pending_.find(id);
+  return pending != pending_.end() && now < After(pending->second, kLikelyAnswer);
 }
 
 void ObjectTable::ForgetPlaceholder(const Wanted& wanted) {
@@ -279,6 +286,11 @@ ObjectId ObjectTable::EnterFound(const MappedFile& file, FileFindings& found) {
   ObjectInfo info;
   info.path = file.path;
   info.build_id = found.facts.build_id;
+  info.hash = found.facts.hash;
+  info.go_build_id = std::move(found.facts.go_build_id);
+  info.tells_names = found.facts.tells_names;
+  info.may_tell_sources = found.facts.may_tell_sources;
+  info.named_by_sources = found.facts.named_by_sources;
   info.segments = std::move(found.facts.segments);
   info.was_opened = true;
   info.identity = found.identity;

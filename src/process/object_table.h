@@ -127,6 +127,8 @@ class ObjectTable {
   size_t waiting() const { return by_ticket_.size() + later_.size(); }
   size_t asking() const { return by_ticket_.size(); }
   uint64_t unopened() const { return unopened_; }
+  // True if `id` is a placeholder whose question was asked so recently that an answer is likely.
+  bool IsAwaited(ObjectId id, MonotonicTime now) const;
   uint64_t refused() const { return refused_; }
 
  private:
@@ -212,7 +214,8 @@ class ObjectTable {
   absl::flat_hash_map<Name, ObjectId> unopened_by_name_;
   absl::flat_hash_map<ObjectId, ObjectId> overwritten_;  // and what stands for it
   absl::flat_hash_map<FileIdentity, Placeholder> placeholders_;
-  absl::flat_hash_set<ObjectId> pending_;         // placeholders that a question is about
+  // Placeholders that a question is about, and since when.
+  absl::flat_hash_map<ObjectId, MonotonicTime> pending_;
   absl::flat_hash_set<FileIdentity> unreadable_;  // until CloseUnused()
   absl::flat_hash_map<FileInspections::Ticket, Wanted> by_ticket_;
   absl::flat_hash_set<ObjectId> opening_;  // of these a file is awaited

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "process/address_space.h"
+#include "process/jit_dump_file.h"
 #include "process/perf_map_directory.h"
 #include "process/process_directory.h"
 #include "process/token_bucket.h"
@@ -73,6 +74,8 @@ struct Process {
   bool has_anonymous_code = false;  // code that is in no file
   // Held for its windows after its end, if it had such code and there was room.
   std::shared_ptr<const PerfMapDirectory> perf_map;
+  // The last that it has mapped. Held likewise.
+  std::shared_ptr<const JitDumpFile> jit_dump;
   // Limits rechecks of its mappings, each of which costs up to 0.1 to 1 ms.
   TokenBucket rechecks{20, std::chrono::seconds(1)};
 

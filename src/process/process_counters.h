@@ -57,6 +57,7 @@ struct ProcessCounters {
   uint64_t files_overwritten = 0;       // without a build id, while they were mapped
   uint64_t frames_overwritten = 0;      // of these files; left as offsets
   uint64_t kernel_symbols_dropped = 0;  // nobody took them
+  uint64_t jit_dumps_passed_over = 0;   // too many were held open
 
   // Resolving windows.
   uint64_t unwanted_samples = 0;  // ticks of samples that the observer took out of their windows

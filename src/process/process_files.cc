@@ -20,6 +20,8 @@ constexpr int kReopenAttempts = 8;
 // Windows do not ask again before for a file that could not be reached. (All mappings of the
 // machine are looked through for it.)
 constexpr std::chrono::nanoseconds kTryAgain = std::chrono::minutes(1);
+// Each is an open file.
+constexpr size_t kMaxJitDumps = 256;
 
 UniqueFd ValueOrNone(Result<UniqueFd> fd) {
   return fd ? *std::move(fd) : UniqueFd();
@@ -101,8 +103,15 @@ ObjectId ProcessHistory::Identify(Process& process, const MappingEvent& event) {
 }
 
 std::optional<ObjectInfo> ProcessHistory::Object(ObjectId id) const {
-  const ObjectInfo* const info = objects_.Find(id);
-  return info == nullptr ? std::nullopt : std::optional(*info);
+  const ObjectInfo* const known = objects_.Find(id);
+  if (known == nullptr) return std::nullopt;
+  ObjectInfo info = *known;
+  if (identified_.contains(id)) {
+    info.stage = ObjectInfo::Stage::kReplaced;
+  } else if (objects_.IsAwaited(id, MonotonicNow())) {
+    info.stage = ObjectInfo::Stage::kAwaited;
+  }
+  return info;
 }
 
 void ProcessHistory::TakeIdentified() {
@@ -185,6 +194,41 @@ void ProcessHistory::Reopen(absl::flat_hash_set<ObjectId>& missing,
   });
   const MonotonicTime again = After(MonotonicNow(), kTryAgain);
   for (const ObjectId id : missing) unreachable_[id] = again;
+}
+
+void ProcessHistory::NoteJitDump(Process& process, const FileMapping& range, const MappedFile& file,
+                                 const ProcessDirectory* directory) {
+  const std::optional<Pid> owner = JitDumpFile::ProcessOf(file.path);
+  if (!owner) return;
+  if (directory == nullptr) directory = DirectoryOf(process);
+  if (directory == nullptr) return;
+  const Result<ProcStatus> status = directory->Status();
+  // A forked child has its parent's mapped, which goes on to tell of its parent's code.
+  if (!status || status->namespace_pid != *owner) return;
+  LearnRoot(process);
+  Finder finder(*this, range, file.path, process.program().root, directory);
+  UniqueFd found = finder.OpenMapping();
+  const bool is_mapping = found.valid();
+  // Without the right to look at mappings its path tells, if it still leads to the same file.
+  if (!is_mapping) found = finder.FindPath().file;
+  if (!found) return;
+  auto dump = JitDumpFile::Of(std::move(found), file.path, inspections_.files());
+  if (!dump || (!is_mapping && dump->inode().number != file.inode)) return;
+  if (process.jit_dump != nullptr && process.jit_dump->inode() == dump->inode()) return;
+  std::erase_if(jit_dumps_, [](const auto& d) { return d.expired(); });
+  if (process.jit_dump == nullptr && jit_dumps_.size() >= kMaxJitDumps) {
+    ++counters_.jit_dumps_passed_over;
+    return;
+  }
+  process.jit_dump = std::make_shared<const JitDumpFile>(*std::move(dump));
+  jit_dumps_.push_back(process.jit_dump);
+}
+
+void ProcessHistory::NoteJitDumps(Process& process, const ProcMaps& maps,
+                                  const ProcessDirectory& directory) {
+  for (const ProcMapping& mapping : maps.mappings) {
+    NoteJitDump(process, mapping.first_line(), mapping.file, &directory);
+  }
 }
 
 Result<UniqueFd> ProcessHistory::OpenRootOf(ObjectId id) {

@@ -124,6 +124,7 @@ void ProcessHistory::On(const MappingEvent& event) {
     if (piece.object == ObjectId(0)) NoteAnonymousCode(*process, nullptr);
   }
   if (changed) NoteChange(*process, event.when);
+  NoteJitDump(*process, event.range, event.file, nullptr);
 }
 
 void ProcessHistory::On(const ForkEvent& event) {

@@ -198,9 +198,14 @@ class ProcessHistory final : public ProcessKnowledge {
   std::shared_ptr<const PerfMapDirectory> LearnPerfMap(Process& process,
                                                        const ProcessDirectory* directory);
   bool MayHoldPerfMap();
+  // If that is a jitdump of its own. `directory` may be null: then it is looked for.
+  void NoteJitDump(Process& process, const FileMapping& range, const MappedFile& file,
+                   const ProcessDirectory* directory);
+  // Likewise of all that it has mapped.
+  void NoteJitDumps(Process& process, const ProcMaps& maps, const ProcessDirectory& directory);
   // Add what is needed to name `resolved`.
   void ShareObjects(ResolvedWindow& resolved);
-  void SharePerfMaps(ResolvedWindow& resolved);
+  void ShareJitFiles(ResolvedWindow& resolved);
   void TakeKernelSymbols(ResolvedWindow& resolved);
   // To the observer, what it was not shown: the process if it is readable, then what it maps.
   void Show(Process& process);
@@ -238,6 +243,7 @@ class ProcessHistory final : public ProcessKnowledge {
   LatencyHistogram publish_latency_;                  // from an event to the sink
   absl::flat_hash_map<RootIdentity, Pid> witnesses_;  // a living process with that root
   std::vector<std::weak_ptr<const PerfMapDirectory>> perf_maps_;
+  std::vector<std::weak_ptr<const JitDumpFile>> jit_dumps_;
   std::optional<OpenDirectory> open_;  // the last one: bursts are often about one process
   std::vector<SymbolEvent> symbols_;   // later than the last window
   ProcessCounters counters_;

@@ -60,6 +60,7 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
   }
   const auto is_anonymous = [](const CodeMapping& m) { return m.mapping.object == ObjectId(0); };
   if (std::ranges::any_of(read.remembered, is_anonymous)) NoteAnonymousCode(process, &directory);
+  if (scanned.maps) NoteJitDumps(process, *scanned.maps, directory);
   ShowProcess(process, process.key, &directory);
   changed_.insert(scanned.key.pid);
 }
@@ -123,6 +124,7 @@ bool ProcessHistory::ReadAgain(Process& process, MonotonicTime now) {
   const bool changed = program.space.Replace(read.remembered, now);
   if (changed && program.complete) NoteDrift(before, *directory, program);
   NoteRead(process, read);
+  NoteJitDumps(process, *maps, *directory);
   return changed;
 }
 

@@ -50,7 +50,7 @@ ResolvedWindow ProcessHistory::Resolve(Window window) {
   resolved.window = ResolveWindow(std::move(window), processes_, resolved_);
   NoteOverwritten(resolved.window);
   ShareObjects(resolved);
-  SharePerfMaps(resolved);
+  ShareJitFiles(resolved);
   TakeKernelSymbols(resolved);
   Forget(Before(resolved.window.end, options_.keep));
   resolved.unused = CloseUnusedFiles(resolved.window.end);
@@ -180,7 +180,7 @@ void ProcessHistory::ShareObjects(ResolvedWindow& resolved) {
   Reopen(missing, [&](ObjectId object) { resolved.objects[object].file = objects_.Held(object); });
 }
 
-void ProcessHistory::SharePerfMaps(ResolvedWindow& resolved) {
+void ProcessHistory::ShareJitFiles(ResolvedWindow& resolved) {
   absl::flat_hash_set<ProcessKey> looked_at;
   for (const Stack& stack : resolved.window.stacks) {
     if (!stack.process || !looked_at.insert(*stack.process).second) continue;
@@ -190,6 +190,9 @@ void ProcessHistory::SharePerfMaps(ResolvedWindow& resolved) {
     // The user or root of one that lives may have changed since.
     auto perf_map = process->alive() ? LearnPerfMap(*process, nullptr) : process->perf_map;
     if (perf_map != nullptr) resolved.perf_maps.emplace(*stack.process, std::move(perf_map));
+    if (process->jit_dump != nullptr) {
+      resolved.jit_dumps.emplace(*stack.process, process->jit_dump);
+    }
   }
 }
 

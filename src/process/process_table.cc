@@ -164,6 +164,7 @@ Process* ProcessTable::Apply(const CommEvent& event) {
   process->user_is_own = false;
   process->has_anonymous_code = false;
   process->perf_map.reset();
+  process->jit_dump.reset();
   // Every other thread has ended, and the one that called exec has the leader's id now.
   process->threads = {Tid(event.pid.value())};
   process->programs.push_back(std::move(next));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "process/jit_dump_file.h"
 #include "process/object_info.h"
 #include "process/perf_map_directory.h"
 #include "pyrometer/ids.h"
@@ -28,7 +29,8 @@ struct ResolvedWindow {
   absl::flat_hash_map<ObjectId, ObjectRef> objects;
   // Of the processes that own stacks of `window` (Stack::process), where known.
   absl::flat_hash_map<ProcessKey, std::shared_ptr<const PerfMapDirectory>> perf_maps;
-  // Those processes that are known to have ended: their perf maps will not change any more.
+  absl::flat_hash_map<ProcessKey, std::shared_ptr<const JitDumpFile>> jit_dumps;
+  // Those processes that are known to have ended: neither will change any more.
   absl::flat_hash_set<ProcessKey> ended;
   // Changes of the kernel's own code since the window before, until the end of this one, in order.
   std::vector<KernelSymbolEvent> kernel_events;

@@ -10,6 +10,7 @@ namespace {
 bool MayBeSameObject(const CodeObject* a, const CodeObject* b) {
   if (a == b || a == nullptr || b == nullptr) return true;
   if (!a->build_id.empty() && !b->build_id.empty()) return a->build_id == b->build_id;
+  if (!a->hash.empty() && !b->hash.empty()) return a->hash == b->hash;
   return a->path == b->path;
 }
 

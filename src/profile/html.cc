@@ -2,7 +2,7 @@
 // The page is html/page.html with the scripts put in at build time; this adds the profile: base64
 // of zlib of
 //   length of the facts  32 bit, little endian
-//   facts                JSON: what the header shows, and the frames' names
+//   facts                JSON: what the header shows, and the frames' names and source lines
 //   stacks               numbers in LEB128, for each stack in the order of ShownStacks:
 //                        how many frames it shares with the one before, how many follow,
 //                        these frames, the samples
@@ -17,6 +17,7 @@
 
 #include "base/printable.h"
 #include "profile/deflater.h"
+#include "profile/function_sources.h"
 #include "profile/html_page.h"
 #include "profile/shown_stacks.h"
 #include "profile/text.h"
@@ -91,8 +92,31 @@ json ProcessFacts(const Profile& profile) {
   return facts;
 }
 
+// For each frame its lines, four numbers each: file, line, samples in the line itself, and in all.
+// Without any line: nothing.
+void AddSources(const FunctionSources& sources, size_t frames, json& facts) {
+  std::map<std::string, size_t> files;
+  json paths = json::array();
+  json lines = json::array();
+  for (uint32_t frame = 0; frame < frames; ++frame) {
+    json& numbers = lines.emplace_back(json::array());
+    for (const SourceLine& line : sources.LinesOf(frame)) {
+      const auto [file, added] = files.try_emplace(Printable(line.file), paths.size());
+      if (added) paths.push_back(file->first);
+      for (const uint64_t number :
+           {uint64_t{file->second}, static_cast<uint64_t>(line.line), line.self, line.total}) {
+        numbers.push_back(number);
+      }
+    }
+  }
+  if (paths.empty()) return;
+  facts["files"] = std::move(paths);
+  facts["lines"] = std::move(lines);
+}
+
 // Names and objects apart, since a few hundred objects serve many thousand frames.
-json FrameFacts(const std::vector<ShownFrame>& frames) {
+json FrameFacts(const Profile& profile, const ShownStacks& shown) {
+  const std::vector<ShownFrame>& frames = shown.frames();
   std::map<std::string_view, size_t> objects;
   for (const ShownFrame& frame : frames) objects.try_emplace(frame.object, 0);
   json paths = json::array();
@@ -108,8 +132,10 @@ json FrameFacts(const std::vector<ShownFrame>& frames) {
     traits.push_back(frame.inlined ? 1 : 0);
     traits.push_back(objects[frame.object]);
   }
-  return {
+  json facts = {
       {"objects", std::move(paths)}, {"names", std::move(names)}, {"traits", std::move(traits)}};
+  AddSources(FunctionSources(profile, shown), frames.size(), facts);
+  return facts;
 }
 
 std::string Facts(const Profile& profile, const ShownStacks& shown, const HtmlOptions& options) {
@@ -130,11 +156,14 @@ std::string Facts(const Profile& profile, const ShownStacks& shown, const HtmlOp
                 {"labels", std::move(labels)},
                 {"cut", CutFacts(profile)},
                 {"processes", ProcessFacts(profile)},
-                {"frames", FrameFacts(shown.frames())}};
+                {"frames", FrameFacts(profile, shown)}};
   if (!options.filter.empty()) {
     facts["filter"] = {{"words", Printable(options.filter)}, {"of", options.of}};
   }
-  if (options.lowest.value != 0) facts["lowestHertz"] = options.lowest.value;
+  if (options.highest.value != 0) {
+    facts["lowestHertz"] = options.lowest.value;
+    facts["highestHertz"] = options.highest.value;
+  }
   if (profile.accounting.Ticks() > 0) facts["accounting"] = AccountingFacts(profile.accounting);
   return facts.dump();
 }

@@ -153,13 +153,18 @@ class OtlpWriter {
       row.set_memory_start(object->start);
       row.set_memory_limit(object->limit);
       row.set_file_offset(object->file_offset);
-      if (!object->build_id.empty()) {
-        row.add_attribute_indices(
-            AttributeOf("process.executable.build_id.gnu", object->build_id.ToHex()));
-      }
+      AddBuildId("gnu", object->build_id.ToHex(), row);
+      AddBuildId("go", object->go_build_id, row);
+      AddBuildId("htlhash", object->hash.ToHex(), row);
     }
     row.set_filename_strindex(Intern(path));
     return mappings_.Index(std::move(row));
+  }
+
+  void AddBuildId(std::string_view kind, std::string_view id, otlp::Mapping& row) {
+    if (id.empty()) return;
+    const std::string key = "process.executable.build_id." + std::string(kind);
+    row.add_attribute_indices(AttributeOf(key, id));
   }
 
   int32_t AttributeOf(std::string_view key, std::string_view value) {

@@ -82,8 +82,9 @@ class PprofWriter {
  private:
   static constexpr size_t kSamplesPerPart = 256;
 
-  // Path, build id, start, limit, file offset.
-  using ObjectContent = std::tuple<absl::string_view, BuildId, uint64_t, uint64_t, uint64_t>;
+  // Path, build id, hash, start, limit, file offset.
+  using ObjectContent =
+      std::tuple<absl::string_view, BuildId, FileHash, uint64_t, uint64_t, uint64_t>;
 
   // What a mapping turns out to hold is known after the last sample: mappings are written last.
   struct MappingEntry {
@@ -93,6 +94,7 @@ class PprofWriter {
     bool filenames = false;
     bool lines = false;
     bool inlines = false;
+    bool named_by_reader = false;
   };
 
   void StartPart() { part_ = Arena::CreateMessage<pprof::Profile>(&arena_); }
@@ -200,6 +202,7 @@ class PprofWriter {
     out.set_mapping_id(MappingOf(location.object.get(), location.origin));
     out.set_address(location.address);
     MappingEntry& mapping = mappings_[out.mapping_id() - 1];
+    if (mapping.named_by_reader && location.quality == NameQuality::kMadeUp) return out.id();
     mapping.inlines |= location.lines.size() > 1;
     for (const Line& line : location.lines) {
       mapping.filenames |= !line.file.empty();
@@ -262,10 +265,18 @@ class PprofWriter {
 
   // A file that was forgotten and met again has another CodeObject, but is the same file.
   uint64_t MappingOfContent(const CodeObject& object, std::string_view path) {
-    const ObjectContent content{absl::string_view(path.data(), path.size()), object.build_id,
-                                object.start, object.limit, object.file_offset};
+    const ObjectContent content{absl::string_view(path.data(), path.size()),
+                                object.build_id,
+                                object.hash,
+                                object.start,
+                                object.limit,
+                                object.file_offset};
     const auto [known, added] = object_ids_.try_emplace(content, mappings_.size() + 1);
-    if (added) mappings_.push_back({.path = path, .object = &object});
+    if (added) {
+      mappings_.push_back({.path = path, .object = &object});
+      mappings_.back().named_by_reader =
+          options_.is_named_by_reader && options_.is_named_by_reader(object);
+    }
     mappings_[known->second - 1].functions |= object.has_functions;
     return known->second;
   }
@@ -280,10 +291,11 @@ class PprofWriter {
       out.set_has_line_numbers(entry.lines);
       out.set_has_inline_frames(entry.inlines);
       if (entry.object == nullptr) continue;
+      out.set_build_id(Intern(ContentIdOf(*entry.object)));
+      if (entry.named_by_reader) continue;
       out.set_memory_start(entry.object->start);
       out.set_memory_limit(entry.object->limit);
       out.set_file_offset(entry.object->file_offset);
-      out.set_build_id(Intern(entry.object->build_id.ToHex()));
       out.set_has_functions(entry.functions && options_.has_functions);
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ struct PprofOptions {
   // Whether mappings say that their functions are known. Pyroscope then throws away the addresses,
   // so that frames of one function at several addresses are merged as one at address 0.
   bool has_functions = true;
+  // Whether the reader names code of an object by itself: then locations whose names are made up
+  // have none, and the object's mapping covers everything, since addresses are those of its ELF
+  // file.
+  std::function<bool(const CodeObject&)> is_named_by_reader{};
   size_t name = BatchLimits::kNone;     // bytes of any one string; what is cut off ends in "..."
   std::vector<std::string> comments{};  // beside ours
 };

@@ -27,7 +27,7 @@ ShownFrame::Kind KindOf(CodeOrigin origin) {
 }  // namespace
 
 ShownStacks::ShownStacks(const Profile& profile, Edit edit) : edit_(edit) {
-  const std::vector<std::vector<uint32_t>> of_location = InternLocations(profile);
+  InternLocations(profile);
   for (const ProfileSample& sample : profile.samples) {
     const size_t first = ids_.size();
     ids_.push_back(Intern({.kind = ShownFrame::Kind::kProcess,
@@ -38,7 +38,7 @@ ShownStacks::ShownStacks(const Profile& profile, Edit edit) : edit_(edit) {
           Intern({.kind = ShownFrame::Kind::kCut, .name = CutMarker(sample.end), .object = {}}));
     }
     for (auto index = sample.stack.rbegin(); index != sample.stack.rend(); ++index) {
-      const std::vector<uint32_t>& frames = of_location[*index];
+      const std::vector<uint32_t>& frames = of_location_[*index];
       ids_.insert(ids_.end(), frames.rbegin(), frames.rend());
     }
     stacks_.push_back({first, ids_.size() - first, sample.count});
@@ -52,12 +52,10 @@ uint32_t ShownStacks::Intern(ShownFrame frame) {
   return known_.try_emplace(std::move(frame), static_cast<uint32_t>(known_.size())).first->second;
 }
 
-// For each location its frames, innermost inlined function first.
-std::vector<std::vector<uint32_t>> ShownStacks::InternLocations(const Profile& profile) {
-  std::vector<std::vector<uint32_t>> of_location;
-  of_location.reserve(profile.locations.size());
+void ShownStacks::InternLocations(const Profile& profile) {
+  of_location_.reserve(profile.locations.size());
   for (const LocationRef& location : profile.locations) {
-    std::vector<uint32_t>& frames = of_location.emplace_back();
+    std::vector<uint32_t>& frames = of_location_.emplace_back();
     ShownFrame frame{.kind = KindOf(location->origin), .name = {}, .object = {}};
     if (location->object != nullptr) frame.object = Printable(location->object->path);
     const std::vector<Line> nameless(1);
@@ -68,7 +66,6 @@ std::vector<std::vector<uint32_t>> ShownStacks::InternLocations(const Profile& p
       frames.push_back(Intern(frame));
     }
   }
-  return of_location;
 }
 
 void ShownStacks::SortFrames() {
@@ -89,6 +86,9 @@ void ShownStacks::SortFrames() {
   }
   frames_ = std::move(sorted);
   for (uint32_t& id : ids_) id = rank[id];
+  for (std::vector<uint32_t>& frames : of_location_) {
+    for (uint32_t& id : frames) id = rank[id];
+  }
 }
 
 void ShownStacks::SortStacks() {

@@ -53,10 +53,14 @@ class ShownStacks {
   absl::Span<const uint32_t> FramesOf(const Stack& stack) const {
     return absl::MakeConstSpan(ids_).subspan(stack.first, stack.size);
   }
+  // Likewise, of a location of the profile by its index there: innermost first, as its lines.
+  absl::Span<const uint32_t> FramesOfLocation(size_t location) const {
+    return of_location_[location];
+  }
 
  private:
   uint32_t Intern(ShownFrame frame);
-  std::vector<std::vector<uint32_t>> InternLocations(const Profile& profile);
+  void InternLocations(const Profile& profile);
   void SortFrames();
   void SortStacks();
 
@@ -64,6 +68,7 @@ class ShownStacks {
   absl::flat_hash_map<ShownFrame, uint32_t> known_;  // only while the profile is read
   std::vector<ShownFrame> frames_;
   std::vector<uint32_t> ids_;
+  std::vector<std::vector<uint32_t>> of_location_;
   std::vector<Stack> stacks_;
 };
 

@@ -40,6 +40,16 @@ std::string Shorten(std::string_view text, size_t width) {
                      text.substr(PositionOf(text, have - tail)));
 }
 
+std::string ShortenPath(std::string_view path, size_t width) {
+  const size_t slash = path.rfind('/');
+  const size_t before = slash == 0 ? std::string_view::npos : path.rfind('/', slash - 1);
+  const std::string_view last_two = path.substr(before + 1);  // npos + 1 is 0
+  if (slash != std::string_view::npos && CodePoints(last_two) <= width) {
+    return std::string(last_two);
+  }
+  return Shorten(BaseName(path), width);
+}
+
 std::string WithThousands(uint64_t number) {
   std::string digits = fmt::format("{}", number);
   for (size_t at = digits.size(); at > 3;) {
@@ -53,6 +63,10 @@ std::string_view BaseName(std::string_view path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string_view::npos || slash + 1 == path.size()) return path;
   return path.substr(slash + 1);
+}
+
+std::string ContentIdOf(const CodeObject& object) {
+  return object.build_id.empty() ? object.hash.ToHex() : object.build_id.ToHex();
 }
 
 std::string_view NameOf(const Line& line) {

@@ -17,11 +17,19 @@ size_t CodePoints(std::string_view text);
 // middle.
 std::string Shorten(std::string_view text, size_t width);
 
+// "runtime/proc.go" for "/usr/lib/go/src/runtime/proc.go"; if that is wider than `width` code
+// points, "proc.go"; if that is, too, shortened.
+std::string ShortenPath(std::string_view path, size_t width);
+
 // "1,234,567"
 std::string WithThousands(uint64_t number);
 
 // The file name in a path: "libc.so.6" for "/lib/libc.so.6", "[vdso]" for "[vdso]".
 std::string_view BaseName(std::string_view path);
+
+// What names the object's content in a profile: its build id, or else its hash, in hex; "" if
+// neither is known.
+std::string ContentIdOf(const CodeObject& object);
 
 // The function's name, or "[unknown]" if it has none.
 std::string_view NameOf(const Line& line);

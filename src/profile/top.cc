@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/printable.h"
+#include "profile/function_sources.h"
 #include "profile/shown_stacks.h"
 #include "profile/text.h"
 
@@ -18,6 +19,8 @@ namespace {
 
 struct FunctionRow {
   const ShownFrame* frame = nullptr;
+  uint32_t id = 0;          // of the frame
+  bool is_inlined = false;  // wherever it is
   uint64_t self = 0;
   uint64_t total = 0;
 };
@@ -33,11 +36,21 @@ void ToFunction(ShownFrame& frame) {
   frame.inlined = false;
 }
 
-// Every function of the profile; the busiest ones first.
-std::vector<FunctionRow> CountFunctions(const ShownStacks& shown) {
+std::vector<FunctionRow> AllFunctions(const Profile& profile, const ShownStacks& shown) {
   std::vector<FunctionRow> rows(shown.frames().size());
+  for (uint32_t i = 0; i < rows.size(); ++i) {
+    rows[i] = {.frame = &shown.frames()[i], .id = i, .is_inlined = true};
+  }
+  for (size_t i = 0; i < profile.locations.size(); ++i) {
+    rows[shown.FramesOfLocation(i).back()].is_inlined = false;
+  }
+  return rows;
+}
+
+// Every function of the profile; the busiest ones first.
+std::vector<FunctionRow> CountFunctions(const Profile& profile, const ShownStacks& shown) {
+  std::vector<FunctionRow> rows = AllFunctions(profile, shown);
   std::vector<size_t> last_stack(rows.size(), 0);  // 1 + the stack it was last counted in
-  for (size_t i = 0; i < rows.size(); ++i) rows[i].frame = &shown.frames()[i];
   for (size_t i = 0; i < shown.stacks().size(); ++i) {
     const ShownStacks::Stack& stack = shown.stacks()[i];
     const auto frames = shown.FramesOf(stack);
@@ -84,9 +97,17 @@ double Seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-std::string_view MarkOf(ShownFrame::Kind kind) {
-  if (kind == ShownFrame::Kind::kKernel) return "[k]";
-  return kind == ShownFrame::Kind::kJit ? "[j]" : "   ";
+std::string_view MarkOf(const FunctionRow& row) {
+  if (row.is_inlined) return "[i]";
+  if (row.frame->kind == ShownFrame::Kind::kKernel) return "[k]";
+  return row.frame->kind == ShownFrame::Kind::kJit ? "[j]" : "   ";
+}
+
+// "runtime/proc.go:3422"; "" if nothing is known
+std::string SourceText(const SourceLine* line, size_t width) {
+  if (line == nullptr) return "";
+  const std::string number = line->line > 0 ? fmt::format(":{}", line->line) : "";
+  return ShortenPath(Printable(line->file), width - number.size()) + number;
 }
 
 // The whole table in one place: header, rows, and how many rows were left out.
@@ -119,37 +140,73 @@ class TopText {
     Add("\n");
   }
 
-  // Columns: self %, self, total %, total, mark, then what is left for the names.
-  void WriteFunctions() {
-    const ShownStacks shown(profile_, ToFunction);
-    const std::vector<FunctionRow> rows = CountFunctions(shown);
+  struct Columns {
+    size_t name = 0;
+    size_t object = 0;
+    size_t source = 0;  // 0: none
+  };
+
+  // What is left for the names, beside: self %, self, total %, total, mark.
+  Columns ColumnsFor(absl::Span<const std::string> sources) const {
     constexpr size_t kPercent = 8;
-    constexpr size_t kMark = 6;                                    // with the blanks around it
-    const size_t object_width = std::max<size_t>(width_ / 6, 17);  // "[kernel.kallsyms]"
-    const size_t name_width = width_ - 2 * (kPercent + count_width_) - kMark - 2 - object_width;
-    Add("\n{:>8}{:>{}}{:>8}{:>{}}      {:<{}}  {}\n", "SELF", "samples", count_width_, "TOTAL",
-        "samples", count_width_, "FUNCTION", name_width, "OBJECT");
+    constexpr size_t kMark = 6;  // with the blanks around it
+    constexpr size_t kLeastName = 24;
+    Columns columns{.object = std::max<size_t>(width_ / 6, 17)};  // "[kernel.kallsyms]"
+    columns.name = width_ - 2 * (kPercent + count_width_) - kMark - 2 - columns.object;
+    size_t source = 0;
+    for (const std::string& text : sources) source = std::max(source, CodePoints(text));
+    if (source == 0) return columns;
+    source = std::max<size_t>(source, 6) + 2;  // "SOURCE"
+    if (columns.name < kLeastName + source) return columns;
+    columns.name -= source;
+    columns.source = source - 2;
+    return columns;
+  }
+
+  void WriteFunctions() {
+    constexpr size_t kLongestSource = 24;
+    const ShownStacks shown(profile_, ToFunction);
+    const FunctionSources lines(profile_, shown);
+    const std::vector<FunctionRow> rows = CountFunctions(profile_, shown);
+    std::vector<std::string> sources;
     for (size_t i = 0; i < std::min(rows.size(), options_.functions); ++i) {
-      const ShownFrame& frame = *rows[i].frame;
+      sources.push_back(SourceText(lines.HottestOf(rows[i].id), kLongestSource));
+    }
+    const Columns columns = ColumnsFor(sources);
+    Add("\n{:>8}{:>{}}{:>8}{:>{}}      {:<{}}  ", "SELF", "samples", count_width_, "TOTAL",
+        "samples", count_width_, "FUNCTION", columns.name);
+    WriteOrigin("OBJECT", columns.object, columns.source > 0 ? "SOURCE" : "");
+    for (size_t i = 0; i < sources.size(); ++i) {
       WriteCount(rows[i].self);
       WriteCount(rows[i].total);
-      Add("  {} {}", MarkOf(frame.kind), Shorten(frame.name, name_width));
-      WriteObject(frame, name_width, object_width);
+      WriteName(rows[i], columns, columns.source > 0 ? sources[i] : "");
     }
     WriteLeftOut(rows.size(), options_.functions, "functions");
+  }
+
+  // Lines end without blanks.
+  void WriteName(const FunctionRow& row, const Columns& columns, const std::string& source) {
+    const ShownFrame& frame = *row.frame;
+    const std::string object = Shorten(BaseName(frame.object), columns.object);
+    const std::string name = Shorten(frame.name, columns.name);
+    Add("  {} {}", MarkOf(row), name);
+    if (object.empty() && source.empty()) {
+      Add("\n");
+      return;
+    }
+    Add("{:{}}", "", columns.name - CodePoints(name) + 2);
+    WriteOrigin(object, columns.object, source);
+  }
+
+  void WriteOrigin(const std::string& object, size_t width, const std::string& source) {
+    Add("{}", object);
+    if (!source.empty()) Add("{:{}}{}", "", width - CodePoints(object) + 2, source);
+    Add("\n");
   }
 
   void WriteCount(uint64_t samples) {
     Add("{:>6.1f} %{:>{}}", Percent(samples, totals_.samples), WithThousands(samples),
         count_width_);
-  }
-
-  // The object in its column; lines end without blanks.
-  void WriteObject(const ShownFrame& frame, size_t name_width, size_t object_width) {
-    const std::string object = Shorten(BaseName(frame.object), object_width);
-    const size_t used = std::min(CodePoints(frame.name), name_width);
-    if (!object.empty()) Add("{:{}}{}", "", name_width - used + 2, object);
-    Add("\n");
   }
 
   void WriteProcesses() {

@@ -9,12 +9,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/file_workers.h"
 #include "base/unique_fd.h"
+#include "indexer/indexer.h"
 #include "process/process_knowledge.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
@@ -30,9 +32,9 @@ class CodeReader {
   static constexpr std::chrono::milliseconds kWait{200};
   static constexpr std::chrono::seconds kLimit{5};
 
-  // Both must outlive this.
-  CodeReader(ProcessKnowledge& processes, FileWorkers& workers)
-      : processes_(processes), workers_(workers) {}
+  // `processes` and `workers` must outlive this.
+  CodeReader(ProcessKnowledge& processes, FileWorkers& workers, std::shared_ptr<Indexer> indexer)
+      : processes_(processes), workers_(workers), indexer_(std::move(indexer)) {}
 
   // False if the bytes are not in the object's file, or do not come in time.
   bool Read(ObjectId object, ElfAddress address, std::span<std::byte> out);
@@ -41,7 +43,7 @@ class CodeReader {
   void CloseFile();
 
  private:
-  static constexpr size_t kPage = 4096;
+  static constexpr size_t kPage = Indexer::kMostBytes;
   // The file that was read last.
   struct File {
     ObjectId object;
@@ -61,6 +63,7 @@ class CodeReader {
 
   ProcessKnowledge& processes_;
   FileWorkers& workers_;
+  const std::shared_ptr<Indexer> indexer_;
   absl::Mutex mutex_;
   std::optional<File> file_ ABSL_GUARDED_BY(mutex_);
   std::list<Page> pages_ ABSL_GUARDED_BY(mutex_);  // most recently used first

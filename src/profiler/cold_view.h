@@ -23,11 +23,13 @@ class UnwindTableSource {
   virtual std::shared_ptr<const UnwindTable> Of(ObjectId object) = 0;
   // True if Of() would most likely return a table.
   virtual bool Has(ObjectId object) const = 0;
-  // True while the object's table is being made.
+  // True while the object's table is being made, or its file is being looked at.
   virtual bool IsPending(ObjectId object) const = 0;
   // True if the last Of() gave an empty table only because the object's file could not be read
   // then.
   virtual bool HasFailed(ObjectId object) = 0;
+  // True if the object stood for one that is known by now: its empty table means nothing.
+  virtual bool IsReplaced(ObjectId object) const = 0;
   // Reads bytes of the object's text; false if they are not available in time. May keep its file
   // open until CloseFile().
   virtual bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) = 0;

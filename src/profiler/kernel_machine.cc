@@ -9,6 +9,7 @@
 
 #include "base/cpu_list.h"
 #include "base/direct_foreign_files.h"
+#include "indexer/in_process_indexer.h"
 #include "profiler/kernel_memory.h"
 
 namespace pyrometer {
@@ -51,28 +52,41 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
                      .procfs = options.procfs,
                      .sizes = memory.maps,
                      .table_budget = options.table_budget.value_or(memory.table_budget)}));
-  std::shared_ptr<ForeignFiles> files = options.files;
-  if (files == nullptr) files = std::make_shared<DirectForeignFiles>();
+  FileReaders readers = options.readers;
+  if (readers.files == nullptr) readers.files = std::make_shared<DirectForeignFiles>();
+  if (readers.indexer == nullptr) readers.indexer = std::make_shared<InProcessIndexer>();
   std::unique_ptr<KernelMachine> machine(
-      new KernelMachine(options.procfs, std::move(files), std::move(sampler)));
+      new KernelMachine(options.procfs, std::move(readers), std::move(sampler)));
   Result<std::shared_ptr<SpillFile>> spill = SpillFile::Open({});
   if (spill) {
     machine->spill_ = *std::move(spill);
   } else {
     machine->log_.Failed("keeping unwind tables out of memory", spill.error());
   }
+  machine->OpenCache(options.cache);
   const MappingTarget& tasks = machine->sampler_->mappings();
   const ProcessTracker::Options tracking{.procfs = options.procfs,
                                          .ring_bytes = memory.event_ring_bytes,
                                          .keep = 2 * options.longest_window,
                                          .log = &machine->log_,
                                          .observer = options.observer,
-                                         .files = machine->files_};
+                                         .files = machine->readers_.files};
   ASSIGN_OR_RETURN(
       machine->tracker_,
-      ProcessTracker::Start(tracking, std::make_shared<IndexedHeaders>(machine->indexer_),
+      ProcessTracker::Start(tracking, std::make_shared<IndexedHeaders>(machine->readers_.indexer),
                             machine->mappings_, [&tasks] { return TasksOf(tasks); }));
   return machine;
+}
+
+void KernelMachine::OpenCache(const Profiler::CacheOptions& options) {
+  if (options.directory.empty() || options.max_size == 0) return;
+  Result<std::shared_ptr<ArtifactCache>> cache =
+      ArtifactCache::Open({.directory = options.directory, .max_size = options.max_size});
+  if (cache) {
+    cache_ = *std::move(cache);
+  } else if (!options.is_optional) {
+    log_.Failed("keeping what was read of programs for later", cache.error());
+  }
 }
 
 Profiler::Machine KernelMachine::parts() {
@@ -80,23 +94,26 @@ Profiler::Machine KernelMachine::parts() {
           .tables = sampler_->tables(),
           .cold = sampler_->cold(),
           .processes = *tracker_,
-          .indexer = indexer_,
+          .indexer = readers_.indexer,
           .file_workers = file_workers_,
-          .files = files_,
+          .files = readers_.files,
           .clock = clock_,
           .log = log_,
           .sampler_counters = [this] { return sampler_->counters(); },
           .kernel_symbols = procfs_,
           .procfs = procfs_,
-          .spill = spill_};
+          .spill = spill_,
+          .cache = cache_,
+          .debuginfod = readers_.debuginfod};
 }
 
 Result<std::unique_ptr<Profiler>> Profiler::Open(const Options& options) {
   // Hidden kernel symbols (kptr_restrict) cost names, not samples; `doctor` explains it.
   KernelSymbols symbols = KernelSymbols::Load(options.procfs).value_or(KernelSymbols());
   ASSIGN_OR_RETURN(std::shared_ptr<KernelMachine> kernel, KernelMachine::Open(options));
-  const Machine machine = kernel->parts();
-  return std::make_unique<Profiler>(machine, std::move(symbols), options.longest_window,
+  Machine machine = kernel->parts();
+  machine.naming = options.naming;
+  return std::make_unique<Profiler>(std::move(machine), std::move(symbols), options.longest_window,
                                     std::move(kernel));
 }
 

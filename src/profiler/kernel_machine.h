@@ -8,10 +8,8 @@
 
 #include "base/clock.h"
 #include "base/file_workers.h"
-#include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/spill_file.h"
-#include "indexer/in_process_indexer.h"
 #include "process/address_space_sink.h"
 #include "process/process_tracker.h"
 #include "profiler/indexed_headers.h"
@@ -48,22 +46,23 @@ class KernelMachine {
     MappingTarget& target_;
   };
 
-  KernelMachine(Procfs procfs, std::shared_ptr<ForeignFiles> files,
-                std::unique_ptr<Sampler> sampler)
+  KernelMachine(Procfs procfs, FileReaders readers, std::unique_ptr<Sampler> sampler)
       : procfs_(std::move(procfs)),
         log_(clock_),
         sampler_(std::move(sampler)),
-        files_(std::move(files)),
+        readers_(std::move(readers)),
         mappings_(sampler_->mappings()) {}
+
+  void OpenCache(const Profiler::CacheOptions& options);
 
   Procfs procfs_;
   Clock clock_;
   Log log_;
   std::unique_ptr<Sampler> sampler_;
-  const std::shared_ptr<Indexer> indexer_ = std::make_shared<InProcessIndexer>();
-  const std::shared_ptr<ForeignFiles> files_;
+  const FileReaders readers_;
   FileWorkers file_workers_;
-  std::shared_ptr<SpillFile> spill_;  // null: none could be made
+  std::shared_ptr<SpillFile> spill_;      // null: none could be made
+  std::shared_ptr<ArtifactCache> cache_;  // null: there is none
   Mappings mappings_;
   std::unique_ptr<ProcessTracker> tracker_;
 };

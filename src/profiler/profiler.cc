@@ -21,7 +21,7 @@ constexpr size_t kStoreBytes = size_t{36} << 20;
 constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);
 
 Symbolizer::Options NamingOptions(const Profiler::Machine& machine) {
-  Symbolizer::Options options{.kernel = machine.kernel_symbols};
+  Symbolizer::Options options{.naming = machine.naming, .kernel = machine.kernel_symbols};
   options.symbol_tables.idle_bytes = 0;  // the store keeps them
   if (machine.spill != nullptr) options.symbol_tables.max_spilled = machine.spill->share();
   return options;
@@ -39,14 +39,22 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
                    std::shared_ptr<KernelMachine> owned)
     : kernel_(std::move(owned)),
       machine_(std::move(machine)),
-      store_(
-          {.indexer = machine_.indexer, .workers = machine_.file_workers, .spill = machine_.spill},
-          kStoreBytes),
+      store_({.indexer = machine_.indexer,
+              .workers = machine_.file_workers,
+              .spill = machine_.spill,
+              .cache = machine_.cache},
+             kStoreBytes),
+      debug_files_({.indexer = machine_.indexer,
+                    .files = machine_.files,
+                    .workers = machine_.file_workers,
+                    .clock = machine_.clock,
+                    .server = machine_.debuginfod.get()}),
       tables_({.processes = machine_.processes,
                .indexer = machine_.indexer,
                .files = machine_.files,
                .workers = machine_.file_workers,
                .store = store_,
+               .debug_files = debug_files_,
                .clock = machine_.clock,
                .procfs = machine_.procfs},
               [this] {
@@ -63,7 +71,16 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
              .out = taken_,
              .clock = machine_.clock,
              .log = machine_.log}),
-      namer_(store_, std::move(symbols), NamingOptions(machine_)) {
+      namer_({.store = store_,
+              .debug_files = &debug_files_,
+              .processes = &machine_.processes,
+              .procfs = machine_.procfs,
+              .is_behind = [this] { return taken_.size() > 0; }},
+             std::move(symbols), NamingOptions(machine_)),
+      seen_({.processes = machine_.processes,
+             .debug_files = debug_files_,
+             .procfs = machine_.procfs}) {
+  namer_.LogTo(machine_.log);
   loader_.LoadAll(kLoadingTimeAtStart);
   loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
   unwinding_thread_ = std::jthread([this](const std::stop_token& stop) { cold_.Run(stop); });
@@ -99,7 +116,9 @@ bool Profiler::Stop(std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
   const bool named = changed_.wait_until(lock, until, [this] { return named_; });
   lock.unlock();
-  return named && consumers_.Close(until);
+  const bool consumed = named && consumers_.Close(until);
+  store_.AwaitCache(until);
+  return consumed;
 }
 
 ConsumerId Profiler::Attach(WindowConsumer& consumer, const WindowPeriod& period) {
@@ -141,6 +160,10 @@ Result<void> Profiler::WantCgroup(uint64_t cgroup) {
   Result<void> wanted;
   Do([&] { wanted = machine_.windows.WantCgroup(cgroup); });
   return wanted;
+}
+
+void Profiler::ForgetWantedCgroup(uint64_t cgroup) {
+  Do([&] { machine_.windows.ForgetWantedCgroup(cgroup); });
 }
 
 void Profiler::RunSampling(const std::stop_token& stop) {
@@ -188,6 +211,7 @@ void Profiler::RunNaming() {
     Note(taken->missed);
     ResolvedWindow resolved = machine_.processes.Resolve(std::move(taken->window));
     tables_.Forget(resolved.unused);
+    seen_.Add(resolved);
     if (consumers_.empty()) {
       namer_.Skip(resolved);
     } else {
@@ -224,11 +248,15 @@ ProfilerStats Profiler::stats() const {
           .sampler = machine_.sampler_counters(),
           .cold = cold_.counters(),
           .store = store_.counters(),
+          .readers = machine_.indexer->reader_counters(),
+          .debuginfod =
+              machine_.debuginfod == nullptr ? DebuginfodCounts() : machine_.debuginfod->counts(),
           .tables = tables_.counters(),
           .loading = loader_.counters(),
           .processes = machine_.processes.counters(),
           .names = namer_.counts(),
-          .spill = SpillOf(machine_.spill.get())};
+          .spill = SpillOf(machine_.spill.get()),
+          .cache = machine_.cache ? machine_.cache->counters() : ArtifactCache::Counters()};
 }
 
 }  // namespace pyrometer

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
+#include <string>
 #include <thread>
 
 #include "base/clock.h"
@@ -17,18 +19,23 @@
 #include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/procfs.h"
+#include "indexer/artifact_cache.h"
 #include "indexer/artifact_store.h"
 #include "indexer/indexer.h"
 #include "process/process_knowledge.h"
 #include "profiler/cold_unwinder.h"
 #include "profiler/consumers.h"
+#include "profiler/debug_files.h"
+#include "profiler/file_readers.h"
 #include "profiler/profiler_stats.h"
 #include "profiler/sampling_loop.h"
+#include "profiler/seen_objects.h"
 #include "profiler/table_loader.h"
 #include "profiler/unwind_tables.h"
 #include "profiler/window_consumer.h"
 #include "profiler/window_namer.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/naming.h"
 #include "pyrometer/result.h"
 #include "pyrometer/sampling.h"
 #include "sampler/faces.h"
@@ -50,18 +57,26 @@ class ProcessObserver;
 // Thread-safe, except that one thread must make all calls of Start and Stop.
 class Profiler {
  public:
+  // What was made of files is kept here for later runs; see ArtifactCache.
+  struct CacheOptions {
+    std::string directory{};  // "": nowhere
+    uint64_t max_size = uint64_t{512} << 20;
+    bool is_optional = false;  // nobody is told if it cannot be used
+  };
   struct Options {
     Procfs procfs{};
     Hertz frequency{99};
     bool kernel_stacks = true;
     SampleFilter filter{};
+    Naming naming{};
     // Kernel memory for rows of unwind tables, in bytes; nothing: see KernelMemory.
     std::optional<size_t> table_budget{};
     // The longest window, whatever the periods; ended processes are remembered for twice this.
     std::chrono::nanoseconds longest_window{std::chrono::seconds(10)};
     ProcessObserver* observer = nullptr;  // told of processes and mappings; outlives the profiler
-    // Opens files of profiled programs; null: this process does, and hangs with their file systems.
-    std::shared_ptr<ForeignFiles> files = nullptr;
+    // Open and read files of profiled programs; null: this process does.
+    FileReaders readers = {};
+    CacheOptions cache = {};
   };
 
   // What a profiler works with; all of it must outlive the profiler.
@@ -78,7 +93,10 @@ class Profiler {
     std::function<SamplerCounters()> sampler_counters;
     std::optional<Procfs> kernel_symbols;  // where to read symbols of modules loaded later
     Procfs procfs{};                       // leads to the host's root
-    std::shared_ptr<SpillFile> spill{};    // keeps what memory has no room for; null: nothing does
+    Naming naming{};
+    std::shared_ptr<SpillFile> spill{};  // keeps what memory has no room for; null: nothing does
+    std::shared_ptr<ArtifactCache> cache{};          // keeps what later runs can use; likewise
+    std::shared_ptr<DebuginfodClient> debuginfod{};  // null: no server is asked for debug files
   };
 
   // A profiler of this machine: loads the kernel side, scans all processes and loads unwind tables;
@@ -134,6 +152,12 @@ class Profiler {
   void ForgetWantedPid(Pid pid);
   // Samples this cgroup as well, where the filter has others; see WindowSource.
   Result<void> WantCgroup(uint64_t cgroup);
+  void ForgetWantedCgroup(uint64_t cgroup);
+
+  // An open file that tells the names of an object that a window had of late; see SeenObjects.
+  ObjectFile FindNames(const BuildId& build_id, const FileHash& hash, const std::stop_token& stop) {
+    return seen_.FindNames(build_id, hash, stop);
+  }
 
   // Gives up what is kept only because making it again takes time: unwind tables and symbol tables
   // that the kernel side or a window does not use now.
@@ -155,6 +179,7 @@ class Profiler {
   std::shared_ptr<KernelMachine> kernel_;  // what machine_ refers to, if this owns it
   const Machine machine_;
   ArtifactStore store_;
+  DebugFiles debug_files_;
   UnwindTables tables_;
   TableLoader loader_;
   ColdUnwinder cold_;
@@ -162,6 +187,7 @@ class Profiler {
   WindowLine<TakenWindow> taken_;
   SamplingLoop loop_;
   WindowNamer namer_;
+  SeenObjects seen_;
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -174,10 +174,16 @@ void AddUnwinding(const ProfilerStats& stats, StatList& list) {
 }
 
 void AddStore(const ArtifactStore::Counters& store, StatList& list) {
-  static_assert(kNumbers<ArtifactStore::Counters> == 11);
+  static_assert(kNumbers<ArtifactStore::Counters> == 15);
   list.Add("tables_made_total", store.tables_made, "unwind tables compiled, including repeats");
   list.Add("symbol_tables_made_total", store.symbols_made,
            "symbol tables made of files, including repeats");
+  list.Add("source_maps_made_total", store.sources_made,
+           "files whose source lines were looked for, including repeats");
+  list.Add("source_maps_cut_total", store.sources_cut,
+           "of these: files with more debug information than there is room for");
+  list.Add("source_parts_lost_total", store.sources_lost,
+           "units, functions and inlined calls whose debug information could not be read or found");
   list.Add("artifacts_shared_total", store.shared,
            "files whose content was known from another file, after a comparison");
   list.Add("artifacts_failed_total", store.failed,
@@ -187,10 +193,34 @@ void AddStore(const ArtifactStore::Counters& store, StatList& list) {
   list.Add("artifacts_pending", store.pending, "files being read, or waiting for that, now");
   list.Add("tables_kept", store.tables_kept, "unwind tables kept in user space now");
   list.Add("symbol_tables_kept", store.symbols_kept, "symbol tables kept now");
-  list.Add("artifacts_kept_bytes", store.bytes, "bytes of both in memory");
-  list.Add("artifacts_spilled_bytes", store.spilled_bytes, "bytes of both in the spill file");
+  list.Add("source_maps_kept", store.sources_kept, "maps of source lines kept now");
+  list.Add("artifacts_kept_bytes", store.bytes, "bytes of all these in memory");
+  list.Add("artifacts_spilled_bytes", store.spilled_bytes, "bytes of all these in the spill file");
   list.Add("artifact_spills_failed_total", store.spills_failed,
            "unwind tables with rows in memory because the spill file was full or not there");
+}
+
+void AddReaders(const ReaderCounters& readers, StatList& list) {
+  static_assert(kNumbers<ReaderCounters> == 4);
+  list.Add("file_readers_started_total", readers.started,
+           "processes started to read files of programs in a sandbox");
+  list.Add("file_readers_crashed_total", readers.crashed,
+           "of these: ended by what they read, or answered nonsense");
+  list.Add("file_readers_late_total", readers.late, "of these: killed, having read for too long");
+  list.Add("file_readers_running", readers.running, "of these: now");
+}
+
+void AddDebuginfod(const DebuginfodCounts& counts, StatList& list) {
+  static_assert(kNumbers<DebuginfodCounts> == 5);
+  constexpr const char* kName = "debuginfod_requests_total";
+  constexpr const char* kHelp =
+      "debug files asked for; late: the process was killed; refused: too many waited, or servers "
+      "had failed just before";
+  list.Add(kName, "result", "found", counts.found, kHelp);
+  list.Add(kName, "result", "none", counts.none, kHelp);
+  list.Add(kName, "result", "failed", counts.failed, kHelp);
+  list.Add(kName, "result", "late", counts.late, kHelp);
+  list.Add(kName, "result", "refused", counts.refused, kHelp);
 }
 
 void AddSpill(const SpillStats& spill, StatList& list) {
@@ -199,6 +229,23 @@ void AddSpill(const SpillStats& spill, StatList& list) {
   list.Add("spill_file_room_bytes", spill.room, "bytes that the spill file may take; 0: none");
   list.Add("spill_file_in_memory", spill.in_memory,
            "1 if the spill file is in memory, because no local disk could be written");
+}
+
+void AddCache(const ArtifactCache::Counters& cache, StatList& list) {
+  static_assert(kNumbers<ArtifactCache::Counters> == 8);
+  list.Add("artifact_cache_hits_total", cache.hits,
+           "maps of source lines found in the cache on disk, so that they need not be made");
+  list.Add("artifact_cache_misses_total", cache.misses, "files of which nothing was found there");
+  list.Add("artifact_cache_refused_total", cache.refused,
+           "files of the cache removed because they were cut, changed, or made by another version");
+  list.Add("artifact_cache_stored_total", cache.stored, "files added to the cache");
+  list.Add("artifact_cache_not_stored_total", cache.not_stored,
+           "files not added: too large, no room on the disk, or it cannot be written");
+  list.Add("artifact_cache_evicted_total", cache.evicted,
+           "files of the cache removed to make room for others");
+  list.Add("artifact_cache_bytes", cache.bytes,
+           "bytes of the cache, other processes' as well, when last looked at");
+  list.Add("artifact_cache_open", cache.open, "files of the cache in use now");
 }
 
 void AddProcessRecords(const ProcessCounters& processes, StatList& list) {
@@ -248,7 +295,7 @@ void AddPublishes(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 48);
+  static_assert(kNumbers<ProcessCounters> == 49);
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_resyncs_put_off_total", processes.resyncs_put_off,
@@ -294,6 +341,8 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
            "files without a build id that were written to while they were mapped");
   list.Add("frames_overwritten_total", processes.frames_overwritten,
            "frames in such files: nobody can tell which content they met");
+  list.Add("jit_dumps_unopened_total", processes.jit_dumps_passed_over,
+           "jitdumps of processes that were not opened, as too many others are");
   list.Add("samples_unwanted_total", processes.unwanted_samples,
            "exported ticks of processes that relabeling rules drop; filtered in their windows");
   list.Add("samples_of_unknown_processes_total", processes.unknown_process_samples,
@@ -310,7 +359,8 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
 std::string_view HelpOf(Unresolved reason) {
   switch (reason) {
     case Unresolved::kUnmapped:
-      return "locations without a name: in no known mapping, of a process without a perf map";
+      return "locations without a name: in no known mapping, of a process without a perf map or "
+             "jitdump";
     case Unresolved::kNoSymbols:
       return "locations without a name: the file's symbols do not cover it";
     case Unresolved::kFileGone:
@@ -318,7 +368,7 @@ std::string_view HelpOf(Unresolved reason) {
     case Unresolved::kUnreadable:
       return "locations without a name: the file's symbols could not be read";
     case Unresolved::kJit:
-      return "locations without a name: the process's perf map does not cover it";
+      return "locations without a name: neither the process's jitdump nor its perf map covers it";
     case Unresolved::kKernel:
       return "locations without a name: outside of all known functions of the kernel";
     case Unresolved::kNoRoom:
@@ -332,8 +382,10 @@ std::string_view HelpOf(Unresolved reason) {
 }
 
 void AddNames(const SymbolizerCounts& names, StatList& list) {
-  static_assert(kNumbers<SymbolizerCounts> == 7 + kUnresolvedReasons);
+  static_assert(kNumbers<SymbolizerCounts> == 15 + kUnresolvedReasons);
   list.Add("locations_total", names.locations, "distinct places in code that were named");
+  list.Add("locations_shortened_total", names.locations_shortened,
+           "of these: without inlined calls and with short names, for want of room");
   for (size_t i = 0; i < names.unresolved.size(); ++i) {
     const auto reason = static_cast<Unresolved>(i);
     list.Add("locations_unnamed_total", "reason", Name(reason), names.unresolved[i],
@@ -351,6 +403,21 @@ void AddNames(const SymbolizerCounts& names, StatList& list) {
            "times the kernel's symbols were read again for new modules");
   list.Add("perf_map_bad_lines_total", names.bad_perf_map_lines,
            "lines of perf maps that could not be understood");
+  list.Add("perf_map_passed_over_total", names.perf_map_passed_over,
+           "functions in perf maps for which there was no room");
+  list.Add("perf_maps_dropped_total", names.perf_maps_dropped,
+           "perf maps forgotten for lack of room, to be read again when needed");
+  list.Add("jit_dumps_refused_total", names.jit_dumps_refused,
+           "processes whose jitdump could not be read; the log says why");
+  list.Add("jit_files_put_off_total", names.jit_files_put_off,
+           "times that jitdumps and perf maps of a process were left for the next window, because "
+           "those of others took too long");
+  list.Add("jit_dump_bad_records_total", names.bad_jit_dump_records,
+           "records of jitdumps that make no sense, or whose lines do not");
+  list.Add("jit_dump_passed_over_total", names.jit_dump_passed_over,
+           "functions in jitdumps, or lines of such, for which there was no room");
+  list.Add("jit_dumps_dropped_total", names.jit_dumps_dropped,
+           "jitdumps forgotten for lack of room, to be read again when needed");
 }
 
 }  // namespace
@@ -362,11 +429,14 @@ std::vector<Stat> ListStats(const ProfilerStats& stats) {
   AddKernelTables(stats.sampler, list);
   AddUnwinding(stats, list);
   AddStore(stats.store, list);
+  AddReaders(stats.readers, list);
+  AddDebuginfod(stats.debuginfod, list);
   AddWindows(stats, list);
   AddProcessRecords(stats.processes, list);
   AddProcesses(stats.processes, list);
   AddNames(stats.names, list);
   AddSpill(stats.spill, list);
+  AddCache(stats.cache, list);
   return std::move(list).Take();
 }
 

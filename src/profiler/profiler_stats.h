@@ -36,11 +36,14 @@ struct ProfilerStats {
   SamplerCounters sampler;
   ColdUnwinder::Counters cold;
   ArtifactStore::Counters store;
+  ReaderCounters readers;
+  DebuginfodCounts debuginfod;
   UnwindTables::Counters tables;
   TableLoader::Counters loading;
   ProcessCounters processes;
   SymbolizerCounts names;
   SpillStats spill;
+  ArtifactCache::Counters cache;
 };
 
 // One number and its meaning, in the form of a Prometheus metric.

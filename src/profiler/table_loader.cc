@@ -74,6 +74,7 @@ void TableLoader::LoadFirst() {
     pending_.push_back(object);
     return;
   }
+  if (table->empty() && tables_.IsReplaced(object)) return;
   // An empty one all the same: it lets the kernel side follow frame pointers meanwhile.
   const bool is_needed = target_.Load(object, *table);
   if (is_needed && table->empty() && tables_.HasFailed(object)) {

@@ -37,11 +37,7 @@ Result<UnwindTable> VdsoTable() {
 UnwindTables::UnwindTables(const Parts& parts, std::function<void()> on_answer)
     : parts_(parts),
       on_answer_(std::move(on_answer)),
-      debug_files_({.indexer = parts.indexer,
-                    .files = parts.files,
-                    .workers = parts.workers,
-                    .clock = parts.clock}),
-      code_(parts.processes, parts.workers) {}
+      code_(parts.processes, parts.workers, parts.indexer) {}
 
 std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
   {
@@ -49,12 +45,21 @@ std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
     if (const auto known = known_.find(object); known != known_.end()) {
       if (known->second.own != nullptr || known->second.is_pending()) return known->second.own;
       if (auto table = parts_.store.UnwindTableOf(known->second.content)) return table;
+      known_.erase(known);  // it was dropped for want of room
     }
     if (failed_.Contains(object, parts_.clock.Now())) return EmptyTable();
-    known_[object] = {};
-    ++counters_.pending;
   }
-  Begin(object);
+  // Not that it has no table: frame pointers would leave frames out of stacks that look whole.
+  const ObjectInfo::Stage stage = StageOf(object);
+  if (stage == ObjectInfo::Stage::kAwaited) return nullptr;
+  if (stage == ObjectInfo::Stage::kReplaced) return EmptyTable();
+  bool is_first = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    is_first = known_.try_emplace(object).second;
+    counters_.pending += is_first ? 1 : 0;
+  }
+  if (is_first) Begin(object);
   const absl::MutexLock lock(&mutex_);
   const auto known = known_.find(object);
   if (known == known_.end()) return EmptyTable();  // it has failed
@@ -69,9 +74,21 @@ bool UnwindTables::Has(ObjectId object) const {
 }
 
 bool UnwindTables::IsPending(ObjectId object) const {
-  const absl::MutexLock lock(&mutex_);
-  const auto known = known_.find(object);
-  return known != known_.end() && known->second.is_pending();
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto known = known_.find(object);
+    if (known != known_.end()) return known->second.is_pending();
+  }
+  return StageOf(object) == ObjectInfo::Stage::kAwaited;
+}
+
+bool UnwindTables::IsReplaced(ObjectId object) const {
+  return StageOf(object) == ObjectInfo::Stage::kReplaced;
+}
+
+ObjectInfo::Stage UnwindTables::StageOf(ObjectId object) const {
+  const std::optional<ObjectInfo> info = parts_.processes.Object(object);
+  return info ? info->stage : ObjectInfo::Stage::kFinal;
 }
 
 bool UnwindTables::HasFailed(ObjectId object) {
@@ -105,13 +122,12 @@ Result<std::shared_ptr<UnwindTables::Files>> UnwindTables::Open(ObjectId object)
                    .build_id = info ? info->build_id : BuildId(),
                    .file_system = identity.device,
                    .size = identity.size};
-  files->debug_file.build_id = files->source.build_id;
   if (files->source.build_id.empty()) return files;
+  files->debug_file = {.build_id = files->source.build_id,
+                       .path = info ? info->path : std::string(),
+                       .own = files->source.own};
   ASSIGN_OR_RETURN(files->debug_file.user, OwnerOf(files->source.own->get()));
-  if (Result<UniqueFd> own = parts_.processes.OpenRootOf(object)) {
-    files->roots.push_back(*std::move(own));
-  }
-  if (Result<UniqueFd> host = OpenHostRoot(parts_.procfs)) files->roots.push_back(*std::move(host));
+  files->roots = RootsOf(object, parts_.processes, parts_.procfs);
   return files;
 }
 
@@ -121,17 +137,19 @@ void UnwindTables::OwnIsMade(ObjectId object, const std::shared_ptr<Files>& file
   const bool may_gain =
       own ? table != nullptr && LeavesOutMuch(*table) : own.error().code() == ErrorCode::kMalformed;
   if (!may_gain || files->source.build_id.empty()) return IsMade(object, own);
-  debug_files_.Find(object, std::move(files->roots), files->debug_file,
-                    lifeline_.To([object, files, own = std::move(own)](
-                                     UnwindTables& self, ArtifactStore::File debug_file) {
-                      if (debug_file == nullptr) return self.IsMade(object, own);
-                      self.AskForBoth(object, files->source, own, std::move(debug_file));
-                    }));
+  parts_.debug_files.Find(object, std::move(files->roots), files->debug_file,
+                          lifeline_.To([object, files, own = std::move(own)](
+                                           UnwindTables& self, FoundDebugFiles found) {
+                            if (found.debug == nullptr) return self.IsMade(object, own);
+                            self.AskForBoth(object, files->source, own, std::move(found.debug));
+                          }));
 }
 
 void UnwindTables::AskForBoth(ObjectId object, ArtifactStore::Source source,
                               const Result<ArtifactStore::ContentRef>& own,
                               ArtifactStore::File debug_file) {
+  const Result<FileIdentity> identity = IdentityOf(debug_file->get());
+  source.size += identity ? identity->size : 0;
   source.debug = std::move(debug_file);
   parts_.store.AskUnwindTable(
       std::move(source), lifeline_.To([object, own](UnwindTables& self,

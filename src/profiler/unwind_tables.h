@@ -51,6 +51,7 @@ class UnwindTables : public UnwindTableSource {
     std::shared_ptr<ForeignFiles> files;
     FileWorkers& workers;
     ArtifactStore& store;
+    DebugFiles& debug_files;
     const Clock& clock;
     Procfs procfs{};  // where the host's root is
   };
@@ -63,6 +64,7 @@ class UnwindTables : public UnwindTableSource {
   bool Has(ObjectId object) const override;
   bool IsPending(ObjectId object) const override;
   bool HasFailed(ObjectId object) override;
+  bool IsReplaced(ObjectId object) const override;
   bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override {
     return code_.Read(object, address, out);
   }
@@ -87,6 +89,7 @@ class UnwindTables : public UnwindTableSource {
     std::vector<UniqueFd> roots;  // where that may lie
   };
 
+  ObjectInfo::Stage StageOf(ObjectId object) const;
   void Begin(ObjectId object);
   Result<std::shared_ptr<Files>> Open(ObjectId object);
   void OwnIsMade(ObjectId object, const std::shared_ptr<Files>& files,
@@ -100,7 +103,6 @@ class UnwindTables : public UnwindTableSource {
 
   const Parts parts_;
   const std::function<void()> on_answer_;
-  DebugFiles debug_files_;
   CodeReader code_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<ObjectId, Known> known_ ABSL_GUARDED_BY(mutex_);

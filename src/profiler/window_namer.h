@@ -21,9 +21,13 @@ namespace pyrometer {
 // because reading symbol tables can take a second for a large program on a busy machine.
 class WindowNamer {
  public:
-  // `symbols` must outlive this. `kernel` is empty if the kernel hides its symbols.
-  WindowNamer(ArtifactStore& symbols, KernelSymbols kernel, const Symbolizer::Options& options)
-      : sources_(symbols), symbolizer_(sources_, sources_, std::move(kernel), options) {}
+  // `kernel` is empty if the kernel hides its symbols.
+  WindowNamer(const WindowSources::Parts& parts, KernelSymbols kernel,
+              const Symbolizer::Options& options)
+      : sources_(parts), symbolizer_(sources_, sources_, std::move(kernel), options) {}
+
+  // See WindowSources.
+  void LogTo(Log& log) { sources_.LogTo(log); }
 
   // REQUIRES: called on one thread, with windows in the order in which they were taken.
   std::shared_ptr<const NamedWindow> Name(ResolvedWindow resolved);

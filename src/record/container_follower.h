@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "base/procfs.h"
 #include "config/record_config.h"
 #include "metadata/cgroup_lookup.h"
@@ -17,14 +21,20 @@
 
 namespace pyrometer {
 
-// Finds the cgroups of containers by name, and follows those that start while a recording goes on:
-// the runtime is asked every 2 s.
+// Finds the cgroups of containers by name, and follows those that start and end while a recording
+// goes on.
 class ContainerFollower {
  public:
-  // Takes a cgroup into the recording.
-  using Want = std::function<Result<void>(const CgroupTarget& cgroup)>;
+  // What is recorded. Called on a thread of the follower's.
+  struct Filter {
+    std::function<Result<void>(const CgroupTarget& cgroup)> want;
+    // Of one that is gone: nothing runs in it any more.
+    std::function<void(const CgroupTarget& cgroup)> forget;
+  };
 
-  ContainerFollower(Procfs procfs, ContainerNames names, std::unique_ptr<ContainerSource> source);
+  // Asks the source again `pause` after each answer.
+  ContainerFollower(Procfs procfs, ContainerNames names, std::unique_ptr<ContainerSource> source,
+                    std::chrono::nanoseconds pause = std::chrono::seconds(2));
   // Ends what the source is doing.
   ~ContainerFollower();
   ContainerFollower(const ContainerFollower&) = delete;
@@ -34,12 +44,14 @@ class ContainerFollower {
   // instead; those of ContainerSource.
   Result<std::vector<CgroupTarget>> Find();
 
-  // From now on `want` is called for each cgroup that comes, once, on a thread of this, until End()
-  // has returned. REQUIRES: Find() has found something.
-  void Start(Want want);
+  // From now on each cgroup that comes is wanted, once or until that succeeds, and each that goes
+  // is forgotten, until End() has returned. REQUIRES: Find() has found something.
+  void Start(Filter filter);
+  void End();
 
-  // The first error since Start(), after which something may be missing.
-  std::optional<Error> End();
+  // Why something may be missing from now on: the first error of each kind since Start(), once. Any
+  // thread.
+  std::optional<Error> TakeError();
 
  private:
   struct Asked {
@@ -48,14 +60,19 @@ class ContainerFollower {
   };
   Result<Asked> Ask();
   void Run(const std::stop_token& stop);
-  Result<void> Look();
+  void Look(const std::stop_token& stop);
+  void ForgetGone();
+  void Note(Error error);
 
   const Procfs procfs_;
   const ContainerNames names_;
   const std::unique_ptr<ContainerSource> source_;
-  std::set<uint64_t> wanted_{};  // ids of cgroups
-  Want want_;
-  std::optional<Error> error_;  // of the thread
+  const std::chrono::nanoseconds pause_;
+  std::map<uint64_t, CgroupTarget> wanted_{};  // by id
+  Filter filter_;
+  std::set<ErrorCode> met_{};  // kinds of errors; the thread's
+  absl::Mutex mutex_;
+  std::optional<Error> error_ ABSL_GUARDED_BY(mutex_);
   std::jthread thread_;
 };
 

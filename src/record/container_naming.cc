@@ -46,15 +46,20 @@ LabelSet ContainerNaming::OnProcess(const SeenProcess& process) {
   return labels;
 }
 
-void ContainerNaming::Name(Profile& profile, std::chrono::nanoseconds patience) {
+bool ContainerNaming::Name(Profile& profile, std::chrono::nanoseconds patience) {
   const MonotonicTime until = After(MonotonicNow(), patience);
+  bool all_named = true;
   std::map<LabelSet, LabelSet> named;
   for (ProfileSample& sample : profile.samples) {
     if (sample.labels == nullptr) continue;
     const auto [at, is_new] = named.try_emplace(sample.labels);
-    if (is_new) at->second = Named(sample.labels, until);
+    if (is_new) {
+      at->second = Named(sample.labels, until);
+      all_named &= at->second != at->first;
+    }
     sample.labels = at->second;
   }
+  return all_named;
 }
 
 LabelSet ContainerNaming::Named(const LabelSet& labels, MonotonicTime until) {

@@ -28,8 +28,8 @@ class ContainerNaming final : public ProcessObserver {
                  const ObjectInfo& /*object*/) override {}
 
   // Waits for at most `patience` altogether for containers that are being asked for; others keep
-  // container_id. REQUIRES: the profiler is gone.
-  void Name(Profile& profile, std::chrono::nanoseconds patience);
+  // container_id, and this is false. REQUIRES: the profiler is gone.
+  bool Name(Profile& profile, std::chrono::nanoseconds patience);
 
  private:
   LabelSet Named(const LabelSet& labels, MonotonicTime until);

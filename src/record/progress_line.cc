@@ -35,4 +35,8 @@ void ProgressLine::Update(std::chrono::nanoseconds elapsed,
                            of, accounting.exported, accounting.TotalLost()));
 }
 
+void ProgressLine::Tell(std::string_view message) {
+  WriteMessage(STDERR_FILENO, fmt::format("{}{}", shown_ ? kEraseLine : "", message));
+}
+
 }  // namespace pyrometer

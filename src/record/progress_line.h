@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string_view>
 
 #include "pyrometer/sample.h"
 
@@ -21,6 +22,8 @@ class ProgressLine {
   bool shown() const { return shown_; }
   void Update(std::chrono::nanoseconds elapsed, std::optional<std::chrono::nanoseconds> total,
               const Accounting& accounting);
+  // Writes a message of whole lines, shown or not; the next update comes below it.
+  void Tell(std::string_view message);
 
  private:
   bool shown_;

@@ -9,13 +9,14 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/file.h"
-#include "base/file_process.h"
 #include "base/pid_namespace.h"
 #include "base/stop_signals.h"
 #include "config/environment.h"
+#include "config/own_cache_directory.h"
 #include "export/grpc_client.h"
 #include "profile/profile_builder.h"
 #include "profiler/profiler.h"
@@ -48,6 +49,18 @@ std::unique_ptr<ContainerSource> Containers() {
   return LocalContainerRuntime(ProcessEnvironment());
 }
 
+// Once it matters who was asked for names.
+void TellOfIgnoredEndpoints() {
+  const std::string ignored = IgnoredEndpoints(ProcessEnvironment());
+  if (!ignored.empty()) WriteMessage(STDERR_FILENO, fmt::format("pyrometer: {}\n", ignored));
+}
+
+// Not to find one's own cache is nothing to be told of at each recording.
+Profiler::CacheOptions CacheOf(const RecordConfig& config) {
+  if (config.cache_directory) return {.directory = *config.cache_directory};
+  return {.directory = OwnCacheDirectory(ProcessEnvironment()), .is_optional = true};
+}
+
 // Adds the windows up to one profile.
 class ProfileAdder : public WindowConsumer {
  public:
@@ -74,9 +87,22 @@ class ProfileAdder : public WindowConsumer {
 struct Recorded {
   Profile profile;
   ProfilerStats stats;
-  bool complete = true;              // all was unwound and named in time
-  std::optional<Error> following{};  // of containers by name, which failed
+  bool complete = true;  // all was unwound and named in time
 };
+
+Result<FileReaderOptions> ReaderOptions(const RecordConfig& config) {
+  FileReaderOptions options{.sandbox = config.sandbox};
+  if (config.debuginfod) {
+    const std::string directory = CacheOf(config).directory;
+    if (directory.empty()) {
+      return Fail(ErrorCode::kInvalid,
+                  "--debuginfod needs a place for what it gets, and there is none: no --cache, and "
+                  "no home directory of this user");
+    }
+    options.debuginfod = {.urls = {}, .directory = directory + "/debuginfod"};
+  }
+  return options;
+}
 
 // From the first tick to the last: what begins a recording, and what ends it.
 class Recording {
@@ -95,6 +121,7 @@ class Recording {
 
   Result<SampleFilter> FindFilter(const Procfs& procfs);
   void FollowContainers();
+  std::string WhatMayBeMissing();
   void Wait(const StopSignals& signals, const std::optional<ChildCommand>& command);
   std::optional<std::chrono::nanoseconds> TimeLeft() const;
 
@@ -108,7 +135,6 @@ class Recording {
   bool only_pids_ = false;
   bool interrupted_ = false;  // by a signal
   bool complete_ = true;      // all was unwound and named in time
-  std::optional<Error> following_;
   Clock::time_point started_;
 };
 
@@ -119,7 +145,8 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
   // First: where this fails a process may have neither threads nor children.
   RETURN_IF_ERROR(CheckPidNamespace(procfs));
   // While there is one thread.
-  ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
+  ASSIGN_OR_RETURN(const FileReaderOptions options, ReaderOptions(config));
+  ASSIGN_OR_RETURN(FileReaders readers, FileReaders::Start(options));
   GrpcClient::ConfigureLibrary();  // which changes the environment
   std::unique_ptr<Recording> recording(new Recording(config));
   ASSIGN_OR_RETURN(SampleFilter filter, recording->FindFilter(procfs));
@@ -130,10 +157,12 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
                                                          .frequency = config.frequency,
                                                          .kernel_stacks = config.kernel_stacks,
                                                          .filter = std::move(filter),
+                                                         .naming = config.naming,
                                                          .table_budget = config.unwind_memory,
                                                          .longest_window = kWindow,
                                                          .observer = &recording->naming_,
-                                                         .files = std::move(files)}));
+                                                         .readers = std::move(readers),
+                                                         .cache = CacheOf(config)}));
   for (const Pid pid : config.pids) {
     // Gone between the check and the moment from which exits are seen.
     if (!IsAlive(procfs, pid)) recording->profiler_->ForgetWantedPid(pid);
@@ -145,6 +174,7 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
 Result<SampleFilter> Recording::FindFilter(const Procfs& procfs) {
   std::vector<CgroupTarget> named;
   if (!config_.container_names.empty()) {
+    TellOfIgnoredEndpoints();
     follower_ = std::make_unique<ContainerFollower>(procfs, config_.container_names, Containers());
     ASSIGN_OR_RETURN(named, follower_->Find());
   }
@@ -155,11 +185,25 @@ Result<SampleFilter> Recording::FindFilter(const Procfs& procfs) {
 // Of cgroups of another hierarchy the kernel side would take the wrong ones.
 void Recording::FollowContainers() {
   if (follower_ == nullptr) return;
-  follower_->Start([this](const CgroupTarget& cgroup) -> Result<void> {
+  const auto want = [this](const CgroupTarget& cgroup) -> Result<void> {
     SampleFilter same = filter_;
     RETURN_IF_ERROR(AddCgroup(cgroup, same));
-    return profiler_->WantCgroup(cgroup.id);
-  });
+    Result<void> wanted = profiler_->WantCgroup(cgroup.id);
+    if (wanted || wanted.error().code() != ErrorCode::kExhausted) return wanted;
+    return std::move(wanted).error().With("more run at once than can be followed by name");
+  };
+  const auto forget = [this](const CgroupTarget& cgroup) {
+    profiler_->ForgetWantedCgroup(cgroup.id);
+  };
+  follower_->Start({.want = want, .forget = forget});
+}
+
+// "" if there is nothing new to tell.
+std::string Recording::WhatMayBeMissing() {
+  const std::optional<Error> error = follower_ == nullptr ? std::nullopt : follower_->TakeError();
+  if (!error) return "";
+  return fmt::format("pyrometer: containers that begin later may be missing: {}\n",
+                     error->message());
 }
 
 Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildCommand>& command) {
@@ -168,7 +212,8 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   if (command) RETURN_IF_ERROR(command->Release());
   FollowContainers();
   Wait(signals, command);
-  if (follower_ != nullptr) following_ = follower_->End();
+  if (follower_ != nullptr) follower_->End();
+  WriteMessage(STDERR_FILENO, WhatMayBeMissing());
   // A signal that ends the recording ends the command; from a terminal it got the same signal.
   if (interrupted_ && command) command->Terminate();
   if (interrupted_) signals.Take();
@@ -181,7 +226,8 @@ void Recording::Wait(const StopSignals& signals, const std::optional<ChildComman
   ProgressLine progress(!config_.quiet);
   pollfd waits[] = {{.fd = signals.fd(), .events = POLLIN, .revents = 0},
                     {.fd = command ? command->ended_fd() : -1, .events = POLLIN, .revents = 0}};
-  const auto most = progress.shown() || only_pids_ ? kLook : std::chrono::nanoseconds::max();
+  const bool looks = progress.shown() || only_pids_ || follower_ != nullptr;
+  const auto most = looks ? kLook : std::chrono::nanoseconds::max();
   while (true) {
     const std::chrono::nanoseconds left = TimeLeft().value_or(std::chrono::nanoseconds::max());
     if (left.count() <= 0) return;
@@ -192,6 +238,8 @@ void Recording::Wait(const StopSignals& signals, const std::optional<ChildComman
       return;
     }
     if (only_pids_ && !profiler_->AnyWantedPid()) return;
+    const std::string missing = WhatMayBeMissing();
+    if (!missing.empty()) progress.Tell(missing);
     if (progress.shown()) {
       progress.Update(Clock::now() - started_, config_.duration, profiler_->accounting());
     }
@@ -208,11 +256,9 @@ Recorded Recording::Finish() && {
   profiler_.reset();  // and with it the thread on which windows are added up
   const bool complete = complete_ && stats.cold.given_up == 0;
   Profile profile = std::move(adder_).Finish();
-  naming_.Name(profile, kTimeToNameContainers);
-  return {.profile = std::move(profile),
-          .stats = stats,
-          .complete = complete,
-          .following = std::move(following_)};
+  const bool all_named = naming_.Name(profile, kTimeToNameContainers);
+  if (!all_named && follower_ == nullptr) TellOfIgnoredEndpoints();
+  return {.profile = std::move(profile), .stats = stats, .complete = complete};
 }
 
 // Explains disappointing numbers in the accounting line.
@@ -233,16 +279,11 @@ Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signa
   ASSIGN_OR_RETURN(Outputs outputs, Outputs::Open(config.outputs));
   ASSIGN_OR_RETURN(std::unique_ptr<Recording> recording, Recording::Prepare(config, command));
   RETURN_IF_ERROR(recording->Run(signals, command));
-  const auto [profile, stats, complete, following] = std::move(*recording).Finish();
+  const auto [profile, stats, complete] = std::move(*recording).Finish();
   Result<void> written = outputs.Write(profile);
   WriteMessage(STDERR_FILENO, AccountingLine(profile) + "\n");
   if (config.stats) WriteMessage(STDERR_FILENO, StatsReport(stats, *config.stats));
   PrintNotes(profile.accounting, stats.sampler.missed_children);
-  if (following) {
-    WriteMessage(STDERR_FILENO,
-                 fmt::format("pyrometer: containers that began later may be missing: {}\n",
-                             following->message()));
-  }
   if (!complete) {
     WriteMessage(STDERR_FILENO,
                  fmt::format("pyrometer: not everything could be unwound and named within {} s of "

@@ -69,6 +69,8 @@ class WindowSource {
   // Adds a cgroup of the same hierarchy to a filter that has cgroups; others stay as they are.
   // Errors: kExhausted.
   virtual Result<void> WantCgroup(uint64_t cgroup) = 0;
+  // Takes it out again, for one that has ended: makes room for another.
+  virtual void ForgetWantedCgroup(uint64_t cgroup) = 0;
 
   // Since Start. Any thread.
   virtual Accounting accounting() const = 0;

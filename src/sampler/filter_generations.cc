@@ -157,4 +157,8 @@ void FilterGenerations::ForgetPid(Pid pid) {
   bpf_map_delete_elem(bpf_map__fd(skeleton_.maps.wanted_pids), &key);
 }
 
+void FilterGenerations::ForgetCgroup(uint64_t cgroup) {
+  bpf_map_delete_elem(bpf_map__fd(skeleton_.maps.wanted_cgroups), &cgroup);
+}
+
 }  // namespace pyrometer

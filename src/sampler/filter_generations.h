@@ -46,6 +46,8 @@ class FilterGenerations {
   // Adds a cgroup of the same hierarchy to the filter in force, and to a prepared one, if these
   // have cgroups. Errors: kExhausted.
   Result<void> WantCgroup(uint64_t cgroup);
+  // Of any filter.
+  void ForgetCgroup(uint64_t cgroup);
 
  private:
   struct Generation {

@@ -60,6 +60,7 @@ class SampleWindows : public WindowSource {
   bool AnyWantedPid() const override { return filters_.AnyWantedPid(); }
   void ForgetWantedPid(Pid pid) override { filters_.ForgetPid(pid); }
   Result<void> WantCgroup(uint64_t cgroup) override { return filters_.WantCgroup(cgroup); }
+  void ForgetWantedCgroup(uint64_t cgroup) override { filters_.ForgetCgroup(cgroup); }
   Accounting accounting() const override;
 
   // The CPU time that ticks have taken.

@@ -31,9 +31,10 @@ class AgentView {
   virtual Result<std::string> FlameGraph(const ProfileQuery& query) = 0;
 
   // Why the samples of a process have their labels, in lines of text: what is known of it, and what
-  // each rule does. Waits some seconds at most. Errors: kNotFound if there is no such process;
-  // kExhausted if too many ask; any other; the client reads the message.
-  virtual Result<std::string> Explain(Pid pid) = 0;
+  // each rule does. Waits some seconds at most, and returns soon after `stop` is requested, with
+  // anything. Errors: kNotFound if there is no such process; kExhausted if too many ask; any other;
+  // the client reads the message.
+  virtual Result<std::string> Explain(Pid pid, const std::stop_token& stop) = 0;
 
   // A profile of the next `query.duration`, which need not be aligned to the agent's windows:
   // gzip-compressed pprof, with the samples that match `query`, its time and its duration. Several

@@ -136,7 +136,7 @@ Reply Endpoints::FlameGraph(const Call& call) {
 Reply Endpoints::Explain(const Call& call) {
   const Result<Pid> pid = ParsePid(call.parameters);
   if (!pid) return Refusal(400, pid.error().message());
-  const Result<std::string> told = agent_.Explain(*pid);
+  const Result<std::string> told = agent_.Explain(*pid, call.client_gone());
   if (!told && told.error().code() == ErrorCode::kNotFound) {
     return Refusal(404, told.error().message());
   }

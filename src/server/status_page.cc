@@ -207,7 +207,7 @@ std::string ChoiceOf(const LabelChoice& label) {
 
 std::string Flames(const std::vector<LabelChoice>& labels) {
   std::string html =
-      "<section><form id=\"which\" action=\"/flamegraph\" target=\"flames\">"
+      "<section><form id=\"which\" action=\"/flamegraph\" target=\"flames\" autocomplete=\"off\">"
       "<h2>Where the CPU time went</h2>\n"
       "<label>in the last <select name=\"seconds\"><option value=\"60\">minute</option>"
       "<option value=\"300\" selected>5 minutes</option><option value=\"900\">15 minutes</option>"

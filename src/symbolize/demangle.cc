@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "symbolize/readable_name.h"
 
 namespace pyrometer {
 namespace {
@@ -41,11 +42,11 @@ void Append(const char* piece, size_t length, void* opaque) {
 
 using Demangler = int (*)(const char*, int, demangle_callbackref, void*);
 
-std::optional<std::string> DemangledBy(Demangler demangle, const char* symbol) {
+std::optional<std::string> DemangledBy(Demangler demangle, const char* symbol, int options) {
   Output output;
   output.text.reserve(kMaxNameLength);
   if (setjmp(output.abandon) != 0) return std::nullopt;
-  if (demangle(symbol, DMGL_NO_OPTS, &Append, &output) == 0) return std::nullopt;
+  if (demangle(symbol, options, &Append, &output) == 0) return std::nullopt;
   if (output.text.size() == kMaxNameLength) return std::nullopt;
   return std::move(output.text);
 }
@@ -74,8 +75,10 @@ std::pair<std::string_view, std::string_view> SplitLast(std::string_view text) {
   return {text.substr(0, dot), text.substr(dot + 1)};
 }
 
-// The function that `symbol` is a copy or a part of.
+// The function that `symbol` is a copy or a part of. Go, whose methods may be named "cold", has no
+// marks; its names, but for those of package main's functions, have a path or a receiver.
 std::string_view WithoutCloneMarks(std::string_view symbol) {
+  if (symbol.find_first_of("/(") != std::string_view::npos) return symbol;
   while (true) {
     auto [name, mark] = SplitLast(symbol);
     const bool has_number = IsNumber(mark);
@@ -85,19 +88,29 @@ std::string_view WithoutCloneMarks(std::string_view symbol) {
   }
 }
 
+// Nothing if it is not mangled, or not in a way that can be shown.
+std::optional<std::string> Demangled(std::string_view symbol, NameForm form) {
+  if (!LooksMangled(symbol) || symbol.size() > kMaxNameLength) return std::nullopt;
+  const std::string terminated(symbol);
+  const int options = form == NameForm::kFull ? DMGL_PARAMS | DMGL_ANSI : DMGL_NO_OPTS;
+  // Rust first: its older mangling is valid C++, with a hash for a last component.
+  for (const Demangler demangle : {&rust_demangle_callback, &cplus_demangle_v3_callback}) {
+    std::optional<std::string> name = DemangledBy(demangle, terminated.c_str(), options);
+    if (!name || name->empty()) continue;
+    return form == NameForm::kSimple ? ReadableName(*name) : name;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::string Demangle(std::string_view symbol) {
-  symbol = WithoutCloneMarks(symbol);
-  if (LooksMangled(symbol) && symbol.size() <= kMaxNameLength) {
-    const std::string terminated(symbol);
-    // Rust first: its older mangling is valid C++, with a hash for a last component.
-    for (const Demangler demangle : {&rust_demangle_callback, &cplus_demangle_v3_callback}) {
-      const std::optional<std::string> name = DemangledBy(demangle, terminated.c_str());
-      if (name && !name->empty()) return Printable(*name, kMaxNameLength);
-    }
-  }
-  return Printable(symbol, kMaxNameLength);
+std::string Demangle(std::string_view symbol, NameForm form) {
+  if (form == NameForm::kRaw) return Printable(symbol, kMaxNameLength);
+  const size_t at = std::min(symbol.find('@'), symbol.size());
+  const std::string_view function = WithoutCloneMarks(symbol.substr(0, at));
+  const std::optional<std::string> name = Demangled(function, form);
+  std::string shown = name ? *name : std::string(function);
+  return Printable(shown.append(symbol.substr(at)), kMaxNameLength);
 }
 
 }  // namespace pyrometer

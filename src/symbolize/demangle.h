@@ -5,19 +5,25 @@
 #include <string>
 #include <string_view>
 
+#include "pyrometer/naming.h"
+
 namespace pyrometer {
 
 // The longest name shown, in bytes. Enough for every name seen in practice; demangled C++ names can
 // be far longer.
 inline constexpr size_t kMaxNameLength = 4096;
 
+// What the name of a stub ends with, after that of the function that it jumps to.
+inline constexpr std::string_view kPltSuffix = "@plt";
+
 // The name of a function as its author wrote it: C++ (Itanium) and Rust names (both manglings,
-// without their hashes) demangled, without parameters, as perf shows them; other names unchanged.
-// Copies and parts that compilers make of a function ("f.part.0", "f.constprop.0.cold") are that
-// function. Always printable (see base/printable.h).
+// without their hashes) demangled, other names unchanged; in the simple form as short as
+// ReadableName() makes it, in the raw form as it stands in the symbol table. Copies and parts that
+// compilers make of a function ("f.part.0", "f.constprop.0.cold") are that function, but for the
+// raw form; what follows an '@' ("f@plt") stays. Always printable (see base/printable.h).
 // Hostile names cost little: the demangler's recursion limit stays on, and a name whose demangled
 // form exceeds kMaxNameLength (back references can make it exponential) is shown mangled.
 // Takes about a microsecond; callers should remember the result.
-std::string Demangle(std::string_view symbol);
+std::string Demangle(std::string_view symbol, NameForm form = NameForm::kSimple);
 
 }  // namespace pyrometer

@@ -12,6 +12,7 @@
 #include "binary/sections.h"
 #include "binary/segments.h"
 #include "binary/symbols.h"
+#include "symbolize/plt_symbols.h"
 #include "symbolize/symbol_table_builder.h"
 
 namespace pyrometer {
@@ -41,23 +42,11 @@ const Section* CodeSectionOf(const Elf64_Sym& symbol, const SectionTable& sectio
   return inside ? s : nullptr;
 }
 
-// Where the code begins.
-ElfAddress BaseOf(const ElfFile& elf) {
-  ElfAddress base(0);
-  bool any = false;
-  for (const Segment& segment : elf.segments()) {
-    if (!segment.executable || (any && base <= segment.address)) continue;
-    base = segment.address;
-    any = true;
-  }
-  return base;
-}
-
 class FunctionCollector {
  public:
   // `elf` is the file that gets executed: its segments say what is code.
-  FunctionCollector(const ElfFile& elf, const SymbolTableOptions& options)
-      : elf_(elf), builder_(BaseOf(elf), options) {}
+  FunctionCollector(const ElfFile& elf, ByteWriter& bytes)
+      : elf_(elf), builder_(CodeBase(elf.segments()), bytes) {}
 
   // Adds the functions of `range` in `file`, which is `elf` or its debug data.
   Result<void> AddAll(const ElfFile& file, const SectionTable& sections, const SymbolRange& range,
@@ -77,10 +66,15 @@ class FunctionCollector {
     return {};
   }
 
-  void AddCode(std::span<const SymbolTableBuilder::KnownCode> code) { builder_.AddCode(code); }
+  // `names` is where the symbols of `elf` are that stubs jump to.
+  void AddCode(std::span<const SymbolTableBuilder::KnownCode> code,
+               const std::optional<SymbolRange>& names) {
+    SymbolNames symbols(elf_, names.value_or(SymbolRange()));
+    builder_.AddCode(code, [&](uint32_t offset) { return symbols.At(offset); });
+  }
 
   bool empty() const { return builder_.empty(); }
-  Result<SymbolTable> Build() && { return std::move(builder_).Build(); }
+  Result<SymbolTableShape> Build() && { return std::move(builder_).Build(); }
 
  private:
   std::optional<DeclaredFunction> FunctionOf(const Elf64_Sym& symbol,
@@ -134,19 +128,26 @@ Result<void> AddStatic(const ElfFile& elf, const SectionTable& sections,
   return functions.AddAll(elf, sections, range, Unsized::kKeep);
 }
 
+Result<void> AddOfFile(const ElfFile& debug_file, FunctionCollector& functions) {
+  ASSIGN_OR_RETURN(const SectionTable sections, SectionTable::Read(debug_file));
+  return AddStatic(debug_file, sections, functions);
+}
+
 Result<void> AddDebugData(const ElfFile& elf, const SectionTable& sections,
                           FunctionCollector& functions) {
   ASSIGN_OR_RETURN(const ElfFile debug_data, ReadDebugData(elf, sections));
-  ASSIGN_OR_RETURN(const SectionTable debug_sections, SectionTable::Read(debug_data));
-  return AddStatic(debug_data, debug_sections, functions);
+  return AddOfFile(debug_data, functions);
+}
+
+Result<SymbolRange> DynamicSymbols(const ElfFile& elf, const SectionTable& sections) {
+  Result<SymbolRange> range = FindSymbols(sections, SHT_DYNSYM);
+  return range ? std::move(range) : FindDynamicSymbols(elf);
 }
 
 Result<void> AddDynamic(const ElfFile& elf, const SectionTable& sections, Unsized unsized,
                         FunctionCollector& functions) {
-  Result<SymbolRange> range = FindSymbols(sections, SHT_DYNSYM);
-  if (!range) range = FindDynamicSymbols(elf);
-  if (!range) return std::move(range).error();
-  return functions.AddAll(elf, sections, *range, unsized);
+  ASSIGN_OR_RETURN(const SymbolRange range, DynamicSymbols(elf, sections));
+  return functions.AddAll(elf, sections, range, unsized);
 }
 
 using Code = SymbolTableBuilder::Code;
@@ -154,17 +155,15 @@ using KnownCode = SymbolTableBuilder::KnownCode;
 
 std::optional<Code> CodeOf(const Section& section) {
   if ((section.header.sh_flags & SHF_EXECINSTR) == 0) return std::nullopt;
-  for (const char* plt : {".plt", ".plt.got", ".plt.sec", ".iplt"}) {
-    if (section.name == plt) return Code::kPlt;
-  }
   if (section.name == ".init") return Code::kInit;
   if (section.name == ".fini") return Code::kFini;
   return std::nullopt;
 }
 
 // Sorted and disjoint, as far as sections are: what overlaps is left out.
-std::vector<KnownCode> CodeOfSections(const ElfFile& elf, const SectionTable& sections) {
-  std::vector<KnownCode> all;
+std::vector<KnownCode> CodeOfSections(const ElfFile& elf, const SectionTable& sections,
+                                      std::vector<KnownCode> plt) {
+  std::vector<KnownCode> all = std::move(plt);
   for (const Section& section : sections.all()) {
     const std::optional<Code> code = CodeOf(section);
     const ElfAddress begin(section.header.sh_addr);
@@ -187,18 +186,14 @@ std::vector<KnownCode> CodeOfSections(const ElfFile& elf, const SectionTable& se
 
 // Where the program begins; of a library that is nothing.
 std::optional<ElfAddress> EntryOf(const ElfFile& elf) {
-  const bool is_program = elf.header().e_type == ET_EXEC ||
-                          std::ranges::find(elf.program_headers(), PT_INTERP,
-                                            &Elf64_Phdr::p_type) != elf.program_headers().end();
-  if (!is_program || elf.header().e_entry == 0) return std::nullopt;
+  if (elf.header().e_entry == 0 || !IsProgram(elf)) return std::nullopt;
   return ElfAddress(elf.header().e_entry);
 }
 
 // What is known without symbols: code by its section, and else functions by their bounds.
-std::vector<KnownCode> KnownCodeOf(const ElfFile& elf, const SectionTable& sections,
+std::vector<KnownCode> KnownCodeOf(const ElfFile& elf, const std::vector<KnownCode>& of_sections,
                                    const UnnamedFunctions& unnamed) {
   const std::optional<ElfAddress> entry = EntryOf(elf);
-  const std::vector<KnownCode> of_sections = CodeOfSections(elf, sections);
   std::vector<KnownCode> all;
   all.reserve(of_sections.size() + unnamed.size());
   auto section = of_sections.begin();
@@ -221,6 +216,14 @@ std::vector<KnownCode> KnownCodeOf(const ElfFile& elf, const SectionTable& secti
 
 Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options,
                                     const std::function<UnnamedFunctions()>& unnamed) {
+  std::shared_ptr<SpilledBytes> bytes = RoomFor(options);
+  ASSIGN_OR_RETURN(SymbolTableShape shape, WriteSymbolTable({.object = elf}, *bytes, unnamed));
+  return SymbolTable::From(std::move(shape), std::move(bytes));
+}
+
+Result<SymbolTableShape> WriteSymbolTable(const SymbolFiles& files, ByteWriter& bytes,
+                                          const std::function<UnnamedFunctions()>& unnamed) {
+  const ElfFile& elf = files.object;
   Attempts attempts;
   SectionTable sections;
   if (Result<SectionTable> read = SectionTable::Read(elf)) {
@@ -228,8 +231,11 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
   } else {
     attempts.Note(std::move(read).error());
   }
-  FunctionCollector functions(elf, options);
+  FunctionCollector functions(elf, bytes);
   attempts.Note(AddStatic(elf, sections, functions));
+  if (functions.empty() && files.debug != nullptr) {
+    attempts.Note(AddOfFile(*files.debug, functions));
+  }
   const bool is_stripped = functions.empty();
   if (is_stripped) {
     attempts.Note(AddDebugData(elf, sections, functions));
@@ -237,9 +243,14 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
     attempts.Note(AddDynamic(elf, sections, unsized, functions));
   }
   if (functions.empty() && attempts.failure()) return *attempts.failure();
+  std::optional<SymbolRange> imported;
+  if (const Result<SymbolRange> range = DynamicSymbols(elf, sections)) imported = *range;
+  std::vector<KnownCode> code = ReadPlt(elf, sections, imported);
   if (is_stripped) {
-    functions.AddCode(KnownCodeOf(elf, sections, unnamed ? unnamed() : UnnamedFunctions()));
+    code = KnownCodeOf(elf, CodeOfSections(elf, sections, std::move(code)),
+                       unnamed ? unnamed() : UnnamedFunctions());
   }
+  functions.AddCode(code, imported);
   return std::move(functions).Build();
 }
 

@@ -16,6 +16,12 @@ struct FrameRange {
   Frame last;
 };
 
+// Whose stack a frame is in, and when that was last sampled.
+struct FrameOwner {
+  ProcessKey process;
+  MonotonicTime last_seen;
+};
+
 // Names the frames of one kind. Owned by a Symbolizer and called on its thread.
 class FrameNamer {
  public:
@@ -29,9 +35,9 @@ class FrameNamer {
   // since the last one.
   virtual std::vector<FrameRange> BeginWindow(uint32_t /*window*/) { return {}; }
 
-  // Never returns null: a missing name is made up, and the reason counted. `process` is the one the
-  // frame was sampled in if IsPerProcess(), else none.
-  virtual LocationRef Name(Frame frame, ProcessKey process, uint32_t window) = 0;
+  // Never returns null: a missing name is made up, and the reason counted. `owner` is nobody unless
+  // IsPerProcess().
+  virtual LocationRef Name(Frame frame, const FrameOwner& owner, uint32_t window) = 0;
 
   // Forgets what no window since `unused_since` has asked for.
   virtual void EndWindow(uint32_t unused_since) = 0;

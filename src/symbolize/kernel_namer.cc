@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include "base/file.h"
 #include "base/printable.h"
+#include "binary/notes.h"
 #include "symbolize/demangle.h"
 #include "symbolize/named_location.h"
 
@@ -41,10 +44,11 @@ std::shared_ptr<const CodeObject> KernelObject(const KernelSymbols& symbols) {
 
 }  // namespace
 
-KernelNamer::KernelNamer(KernelSymbols symbols, std::optional<Procfs> procfs,
+KernelNamer::KernelNamer(KernelSymbols symbols, std::optional<Procfs> procfs, NameForm form,
                          SymbolizerCounts& counts)
     : symbols_(std::move(symbols)),
       procfs_(std::move(procfs)),
+      form_(form),
       counts_(counts),
       kernel_(KernelObject(symbols_)),
       vsyscall_(NamedObject("[vsyscall]")) {}
@@ -86,6 +90,7 @@ void KernelNamer::ReadAgain(uint32_t window) {
   }
   const bool is_first = !symbols_.has_functions();
   symbols_.Update(*std::move(now));
+  modules_.clear();  // another build may have taken a module's place
   if (is_first) kernel_ = KernelObject(symbols_);
 }
 
@@ -96,7 +101,19 @@ std::optional<KernelSymbol> KernelNamer::Find(KernelAddress address, uint32_t wi
   return symbols_.Find(address);
 }
 
-LocationRef KernelNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t window) {
+std::shared_ptr<const CodeObject> KernelNamer::ModuleObject(std::string_view module) const {
+  auto object = std::make_shared<CodeObject>();
+  object->path = fmt::format("[{}]", Printable(module, kMaxNameLength));
+  object->has_functions = true;
+  if (!procfs_ || module.find('/') != std::string_view::npos) return object;
+  // Programs and built-in code have a name like a module's, and no notes.
+  const Result<std::string> notes =
+      ReadFile(fmt::format("{}/module/{}/notes/.note.gnu.build-id", procfs_->sys, module));
+  if (notes) object->build_id = FindBuildId(std::as_bytes(std::span(*notes)));
+  return object;
+}
+
+LocationRef KernelNamer::Name(Frame frame, const FrameOwner& /*owner*/, uint32_t window) {
   const KernelAddress address = frame.kernel_address();
   if (InVsyscallPage(address)) {
     return MakeLocation(CodeOrigin::kUser, vsyscall_, address.value(), SameName("[vsyscall]"));
@@ -108,7 +125,7 @@ LocationRef KernelNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t wind
                           fmt::format("[kernel]+{:#x}", address.value()));
   }
   return MakeLocation(CodeOrigin::kKernel, ObjectOf(symbol->module), address.value(),
-                      SameName(Printable(symbol->name, kMaxNameLength)));
+                      SymbolLine(symbol->name, form_));
 }
 
 void KernelNamer::EndWindow(uint32_t /*unused_since*/) {
@@ -119,7 +136,7 @@ std::shared_ptr<const CodeObject> KernelNamer::ObjectOf(std::string_view module)
   if (module.empty()) return kernel_;
   std::shared_ptr<const CodeObject>& object = modules_[std::string(module)];
   if (object == nullptr) {
-    object = NamedObject(fmt::format("[{}]", Printable(module, kMaxNameLength)));
+    object = ModuleObject(module);
   }
   return object;
 }

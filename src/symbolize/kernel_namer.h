@@ -12,6 +12,7 @@
 #include "base/procfs.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/kernel_symbol_event.h"
+#include "pyrometer/naming.h"
 #include "pyrometer/profile.h"
 #include "symbolize/frame_namer.h"
 #include "symbolize/kernel_symbols.h"
@@ -32,13 +33,14 @@ class KernelNamer : public FrameNamer {
   static constexpr uint32_t kRetryWindows = 30;
 
   // Symbols are read again from `procfs`; nothing: never. `counts` must outlive this.
-  KernelNamer(KernelSymbols symbols, std::optional<Procfs> procfs, SymbolizerCounts& counts);
+  KernelNamer(KernelSymbols symbols, std::optional<Procfs> procfs, NameForm form,
+              SymbolizerCounts& counts);
 
   // REQUIRES: events in order of time.
   void Apply(const KernelSymbolEvent& event);
 
   std::vector<FrameRange> BeginWindow(uint32_t window) override;
-  LocationRef Name(Frame frame, ProcessKey process, uint32_t window) override;
+  LocationRef Name(Frame frame, const FrameOwner& owner, uint32_t window) override;
   void EndWindow(uint32_t unused_since) override;
 
  private:
@@ -46,9 +48,11 @@ class KernelNamer : public FrameNamer {
   void ReadAgain(uint32_t window);
   std::optional<KernelSymbol> Find(KernelAddress address, uint32_t window);
   std::shared_ptr<const CodeObject> ObjectOf(std::string_view module);
+  std::shared_ptr<const CodeObject> ModuleObject(std::string_view module) const;
 
   KernelSymbols symbols_;
   std::optional<Procfs> procfs_;
+  const NameForm form_;
   SymbolizerCounts& counts_;
   std::shared_ptr<const CodeObject> kernel_;
   std::shared_ptr<const CodeObject> vsyscall_;

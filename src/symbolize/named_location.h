@@ -4,9 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/printable.h"
+#include "pyrometer/naming.h"
 #include "pyrometer/profile.h"
+#include "symbolize/demangle.h"
 
 namespace pyrometer {
 
@@ -15,16 +20,30 @@ inline Line SameName(const std::string& name) {
   return {.function = name, .system_name = name, .file = {}, .line = 0};
 }
 
+// A line of the function of a symbol.
+inline Line SymbolLine(std::string_view name, NameForm form) {
+  return {.function = Demangle(name, form),
+          .system_name = Printable(name, kMaxNameLength),
+          .file = {},
+          .line = 0};
+}
+
 inline LocationRef MakeLocation(CodeOrigin origin, std::shared_ptr<const CodeObject> object,
-                                uint64_t address, Line line,
+                                uint64_t address, std::vector<Line> lines,
                                 NameQuality quality = NameQuality::kSymbol) {
   auto location = std::make_shared<Location>();
   location->origin = origin;
   location->object = std::move(object);
   location->address = address;
-  location->lines.push_back(std::move(line));
+  location->lines = std::move(lines);
   location->quality = quality;
   return location;
+}
+inline LocationRef MakeLocation(CodeOrigin origin, std::shared_ptr<const CodeObject> object,
+                                uint64_t address, Line line,
+                                NameQuality quality = NameQuality::kSymbol) {
+  return MakeLocation(origin, std::move(object), address, std::vector<Line>{std::move(line)},
+                      quality);
 }
 
 // For an address whose function is not known.

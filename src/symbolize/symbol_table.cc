@@ -7,22 +7,47 @@
 #include <span>
 #include <string_view>
 
+#include "binary/byte_source.h"
 #include "symbolize/better_name.h"
+#include "symbolize/demangle.h"
 
 namespace pyrometer {
 namespace {
 
+constexpr size_t kKeptInMemory = size_t{64} << 10;
 constexpr size_t kUsualName = 256;  // bytes
 constexpr size_t kMaxName = 4096;   // longer ones are cut
 constexpr std::string_view kKnownNames[] = {"[plt]", "_init", "_fini", "_start", ""};
 
 }  // namespace
 
+std::shared_ptr<SpilledBytes> RoomFor(const SymbolTableOptions& options) {
+  return std::make_shared<SpilledBytes>(
+      SpilledBytes::Options{.file = options.spill,
+                            .most_spilled = options.most_spilled,
+                            .most_in_memory = options.most_in_memory,
+                            .kept_in_memory = kKeptInMemory});
+}
+
+Result<SymbolTable> SymbolTable::From(SymbolTableShape shape,
+                                      std::shared_ptr<const SpilledBytes> bytes) {
+  if (shape.size > kMostEntries || shape.page_starts.size() != (shape.size + kPage - 1) / kPage ||
+      !Within(shape.entries_at, shape.size * sizeof(Entry), bytes->size())) {
+    return Fail(ErrorCode::kMalformed, "a symbol table of {} entries in {} bytes", shape.size,
+                bytes->size());
+  }
+  SymbolTable table;
+  table.shape_ = std::move(shape);
+  if (!table.empty()) table.stored_ = std::move(bytes);
+  return table;
+}
+
 std::optional<Symbol> SymbolTable::Find(ElfAddress address) const {
-  const uint64_t offset = address.value() - base_;  // wraps below base_, which is out of range
+  const uint64_t offset =
+      address.value() - shape_.base;  // wraps below shape_.base, which is out of range
   if (offset > std::numeric_limits<uint32_t>::max()) return std::nullopt;
   std::optional<uint32_t> index = LastAtOrBelow(static_cast<uint32_t>(offset));
-  while (index && *index != kNone) {
+  for (size_t depth = 0; index && *index < shape_.size && depth <= kMaxNesting; ++depth) {
     const std::vector<Entry> found = Entries(*index, 1);
     if (found.empty()) break;
     const Entry& entry = found.front();
@@ -30,19 +55,20 @@ std::optional<Symbol> SymbolTable::Find(ElfAddress address) const {
       index = entry.enclosing;
       continue;
     }
-    std::string name = entry.name == kUnnamed ? "" : BestName(*index, entry);
+    std::string name = entry.name == kUnnamed ? "" : NameOf(*index, entry);
     if (name.empty() && entry.name != kUnnamed) break;
-    return Symbol{
-        .name = std::move(name), .start = ElfAddress(base_ + entry.start), .size = entry.size};
+    return Symbol{.name = std::move(name),
+                  .start = ElfAddress(shape_.base + entry.start),
+                  .size = entry.size};
   }
   return std::nullopt;
 }
 
 std::optional<uint32_t> SymbolTable::LastAtOrBelow(uint32_t offset) const {
-  const auto next_page = std::ranges::upper_bound(page_starts_, offset);
-  if (next_page == page_starts_.begin()) return std::nullopt;
-  const size_t first = static_cast<size_t>(next_page - page_starts_.begin() - 1) * kPage;
-  const std::vector<Entry> page = Entries(first, std::min(kPage, size_ - first));
+  const auto next_page = std::ranges::upper_bound(shape_.page_starts, offset);
+  if (next_page == shape_.page_starts.begin()) return std::nullopt;
+  const size_t first = static_cast<size_t>(next_page - shape_.page_starts.begin() - 1) * kPage;
+  const std::vector<Entry> page = Entries(first, std::min(kPage, shape_.size - first));
   const auto next = std::ranges::upper_bound(page, offset, {}, &Entry::start);
   if (next == page.begin()) return std::nullopt;
   return static_cast<uint32_t>(first + static_cast<size_t>(next - page.begin()) - 1);
@@ -51,9 +77,23 @@ std::optional<uint32_t> SymbolTable::LastAtOrBelow(uint32_t offset) const {
 // Empty if they cannot be read.
 std::vector<SymbolTable::Entry> SymbolTable::Entries(size_t first, size_t count) const {
   std::vector<Entry> entries(count);
-  const uint64_t at = entries_at_ + first * sizeof(Entry);
+  const uint64_t at = shape_.entries_at + first * sizeof(Entry);
   if (!stored_->Read(at, std::as_writable_bytes(std::span(entries)))) entries.clear();
   return entries;
+}
+
+std::string SymbolTable::NameOf(uint32_t index, const Entry& entry) const {
+  if (entry.enclosing != kStub && entry.enclosing != kIndirectStub) return BestName(index, entry);
+  std::string name = entry.enclosing == kStub ? NameAt(entry.name) : NameOfTarget(entry);
+  if (!name.empty()) name += kPltSuffix;
+  return name;
+}
+
+std::string SymbolTable::NameOfTarget(const Entry& stub) const {
+  const std::optional<uint32_t> index = LastAtOrBelow(stub.name);
+  const std::vector<Entry> found = index ? Entries(*index, 1) : std::vector<Entry>();
+  if (found.empty() || found.front().start != stub.name) return {};
+  return BestName(*index, found.front());
 }
 
 // Of the names that the function has, of which the last is at `index`.
@@ -74,7 +114,7 @@ std::string SymbolTable::NameAt(uint32_t offset) const {
   if (offset >= kFirstKnown) return std::string(kKnownNames[offset - kFirstKnown]);
   std::string name;
   for (const size_t most : {kUsualName, kMaxName}) {
-    name.resize(std::min<uint64_t>(most, entries_at_ - offset));
+    name.resize(std::min<uint64_t>(most, shape_.entries_at - offset));
     if (!stored_->Read(offset, std::as_writable_bytes(std::span(name)))) return {};
     const size_t size = ::strnlen(name.data(), name.size());
     const bool is_whole = size < name.size();

@@ -12,20 +12,10 @@ namespace {
 // Above what the largest known executables have (a debug build of Chromium: 3 million). They take
 // 64 MiB while the table is made.
 constexpr uint64_t kMaxFunctions = uint64_t{4} << 20;
-constexpr size_t kMaxNesting = 32;
 constexpr uint64_t kReach = std::numeric_limits<uint32_t>::max();
 constexpr size_t kBufferBytes = size_t{256} << 10;
-constexpr size_t kKeptInMemory = size_t{64} << 10;
 
 }  // namespace
-
-SymbolTableBuilder::SymbolTableBuilder(ElfAddress base, SymbolTableOptions options)
-    : base_(base.value()),
-      stored_(std::make_shared<SpilledBytes>(
-          SpilledBytes::Options{.file = std::move(options.spill),
-                                .most_spilled = options.most_spilled,
-                                .most_in_memory = options.most_in_memory,
-                                .kept_in_memory = kKeptInMemory})) {}
 
 void SymbolTableBuilder::Reserve(uint64_t functions) {
   functions_.reserve(std::min(functions, kMaxFunctions));
@@ -46,21 +36,56 @@ void SymbolTableBuilder::Add(const DeclaredFunction& function, uint32_t name) {
                         .sized = function.size != 0});
 }
 
-void SymbolTableBuilder::AddCode(std::span<const KnownCode> code) {
+void SymbolTableBuilder::AddCode(std::span<const KnownCode> code, NameReader read) {
   code_.reserve(code.size());
-  for (const auto& [range, what] : code) {
+  for (const auto& [range, what, function] : code) {
     const uint64_t start = range.begin.value() - base_;  // wraps below base_
     if (range.end <= range.begin || start > kReach) continue;
     const uint64_t size = std::min(range.end.value() - range.begin.value(), kReach);
-    code_.push_back({.start = static_cast<uint32_t>(start),
-                     .size = static_cast<uint32_t>(size),
-                     .name = NameOf(what)});
+    Function& added = code_.emplace_back();
+    added.start = static_cast<uint32_t>(start);
+    added.size = static_cast<uint32_t>(size);
+    added.name = NameOf(what);
+    const bool is_direct = what == Code::kStub;
+    const uint64_t of = is_direct ? function : function - base_;
+    if (of > kReach || (!is_direct && what != Code::kIndirectStub)) continue;
+    added.name = static_cast<uint32_t>(of);
+    added.stub = is_direct ? Stub::kDirect : Stub::kIndirect;
+  }
+  ReadStubNames(read);
+}
+
+// A stub whose name cannot be read is one of whatever.
+void SymbolTableBuilder::ReadStubNames(NameReader read) {
+  std::vector<Function*> stubs;
+  for (Function& code : code_) {
+    if (code.stub == Stub::kDirect) stubs.push_back(&code);
+  }
+  std::ranges::sort(stubs, {}, &Function::name);
+  ReadName last;
+  for (Function* const stub : stubs) {
+    const Result<std::string_view> name = read(stub->name);
+    const bool has_name = name && !name->empty();
+    stub->name = has_name ? Keep(stub->name, *name, last) : SymbolTable::kPlt;
+    if (!has_name) stub->stub = Stub::kNone;
+  }
+}
+
+// REQUIRES: functions_ is sorted.
+void SymbolTableBuilder::FindFunctionsOfStubs() {
+  for (Function& code : code_) {
+    if (code.stub != Stub::kIndirect) continue;
+    if (std::ranges::binary_search(functions_, code.name, {}, &Function::start)) continue;
+    code.name = SymbolTable::kPlt;
+    code.stub = Stub::kNone;
   }
 }
 
 uint32_t SymbolTableBuilder::NameOf(Code code) {
   switch (code) {
     case Code::kPlt:
+    case Code::kStub:
+    case Code::kIndirectStub:
       return SymbolTable::kPlt;
     case Code::kInit:
       return SymbolTable::kInit;
@@ -74,38 +99,29 @@ uint32_t SymbolTableBuilder::NameOf(Code code) {
   return SymbolTable::kUnnamed;
 }
 
-// A symbol says more than what is known otherwise, so of that only what lies beyond the end of the
-// functions before it counts. Functions that begin in it lie within it.
+// A symbol says more than what is known otherwise. Of that counts what lies beyond the end of the
+// functions that begin before what is left of it.
 void SymbolTableBuilder::MergeCode() {
   std::vector<Function> merged;
   merged.reserve(functions_.size() + code_.size());
   uint64_t covered_until = 0;
   auto next = functions_.begin();
   for (Function code : code_) {
-    for (; next != functions_.end() && next->start <= code.start; ++next) {
+    const uint64_t end = std::min(code.end(), kReach + 1);
+    uint64_t start = std::max<uint64_t>(code.start, covered_until);
+    for (; next != functions_.end() && next->start <= start; ++next) {
       covered_until = std::max(covered_until, next->end());
+      start = std::max(start, covered_until);
       merged.push_back(*next);
     }
-    const uint64_t end = code.end();
-    if (covered_until >= end) continue;
-    if (covered_until > code.start) {
-      code.start = static_cast<uint32_t>(covered_until);
-      code.size = static_cast<uint32_t>(end - covered_until);
-    }
+    if (start >= end) continue;
+    code.start = static_cast<uint32_t>(start);
+    code.size = static_cast<uint32_t>(end - start);
     merged.push_back(code);
   }
   merged.insert(merged.end(), next, functions_.end());
+  functions_ = std::move(merged);
   code_ = {};
-  // What was cut may begin after functions that lie in it, and where another one does.
-  std::ranges::stable_sort(merged, {}, &Function::start);
-  functions_.clear();
-  for (size_t i = 0; i < merged.size(); ++i) {
-    const Function& f = merged[i];
-    const bool is_code = f.name >= SymbolTable::kFirstKnown;
-    const bool is_covered = is_code && i + 1 < merged.size() && merged[i + 1].start == f.start &&
-                            merged[i + 1].size >= f.size;
-    if (!is_covered) functions_.push_back(f);
-  }
 }
 
 void SymbolTableBuilder::ReadNames(NameReader read) {
@@ -134,7 +150,7 @@ bool SymbolTableBuilder::IsPrivateLabel(const Function& function, std::string_vi
 // Keeps a name that is the end of the last one only once: no more bytes than the file has.
 uint32_t SymbolTableBuilder::Keep(uint32_t offset, std::string_view name, ReadName& last) {
   if (offset - last.offset < last.size) return last.kept_at + (offset - last.offset);
-  const uint64_t at = stored_->size() + buffer_.size();
+  const uint64_t at = written_;
   has_room_ &= at <= kReach;
   last = {.offset = offset,
           .size = static_cast<uint32_t>(name.size()),
@@ -146,29 +162,27 @@ uint32_t SymbolTableBuilder::Keep(uint32_t offset, std::string_view name, ReadNa
 
 void SymbolTableBuilder::Write(std::span<const std::byte> bytes) {
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  written_ += bytes.size();
   if (buffer_.size() >= kBufferBytes) Flush();
 }
 
 void SymbolTableBuilder::Flush() {
-  has_room_ = has_room_ && stored_->Put(buffer_);
+  has_room_ = has_room_ && bytes_.Put(buffer_);
   buffer_.clear();
 }
 
-Result<SymbolTable> SymbolTableBuilder::Build() && {
+Result<SymbolTableShape> SymbolTableBuilder::Build() && {
   const Error no_room = Fail(ErrorCode::kExhausted, "no room for the names of functions");
-  SymbolTable table;
   if (!has_room_) return no_room;
-  table.has_names_ = !functions_.empty();
+  SymbolTableShape table{.base = base_, .has_names = !functions_.empty(), .page_starts = {}};
   std::ranges::sort(functions_, Before);
   EndUnsizedAtNext();
   DropCoveredAndAliases();
+  FindFunctionsOfStubs();
   MergeCode();
-  if (functions_.empty()) return table;
-  table.base_ = base_;
-  table.size_ = functions_.size();
-  WriteEntries(table);
+  table.size = functions_.size();
+  if (!functions_.empty()) WriteEntries(table);
   if (!has_room_) return no_room;
-  table.stored_ = std::move(stored_);
   return table;
 }
 
@@ -210,9 +224,9 @@ void SymbolTableBuilder::DropCoveredAndAliases() {
   functions_.resize(kept);
 }
 
-void SymbolTableBuilder::WriteEntries(SymbolTable& table) {
-  table.entries_at_ = stored_->size() + buffer_.size();
-  table.page_starts_.reserve(functions_.size() / SymbolTable::kPage + 1);
+void SymbolTableBuilder::WriteEntries(SymbolTableShape& table) {
+  table.entries_at = written_;
+  table.page_starts.reserve(functions_.size() / SymbolTable::kPage + 1);
   std::vector<uint32_t> open;  // entries that contain the current start, outermost first
   for (uint32_t i = 0; i < functions_.size(); ++i) {
     const Function& f = functions_[i];
@@ -221,13 +235,14 @@ void SymbolTableBuilder::WriteEntries(SymbolTable& table) {
         functions_[open.back()].size == f.size) {
       open.pop_back();  // another name of it
     }
-    const SymbolTable::Entry entry{.start = f.start,
-                                   .size = f.size,
-                                   .name = f.name,
-                                   .enclosing = open.empty() ? SymbolTable::kNone : open.back()};
-    if (i % SymbolTable::kPage == 0) table.page_starts_.push_back(f.start);
+    SymbolTable::Entry entry{.start = f.start, .size = f.size, .name = f.name};
+    if (!open.empty()) entry.enclosing = open.back();
+    if (f.stub != Stub::kNone) {  // which lies in nothing: see MergeCode()
+      entry.enclosing = f.stub == Stub::kDirect ? SymbolTable::kStub : SymbolTable::kIndirectStub;
+    }
+    if (i % SymbolTable::kPage == 0) table.page_starts.push_back(f.start);
     Write(std::as_bytes(std::span(&entry, 1)));
-    if (open.size() < kMaxNesting) open.push_back(i);
+    if (open.size() < SymbolTable::kMaxNesting) open.push_back(i);
   }
   Flush();
 }

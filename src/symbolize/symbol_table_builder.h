@@ -3,14 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "base/spilled_bytes.h"
+#include "base/byte_writer.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 #include "symbolize/symbol_table.h"
@@ -35,11 +34,11 @@ struct DeclaredFunction {
 //   before weak before local. By BetterName one is chosen when the table is asked, of the first 64
 //   in the file's table of names. So the order of Add calls does not matter.
 // - Functions inside functions are kept, up to 32 deep.
-// Takes 16 bytes a function while it works. Names go where the table is kept.
+// Takes 16 bytes a function while it works. Names and entries go into a sink.
 class SymbolTableBuilder {
  public:
-  // Functions below `base`, or more than 4 GiB above it, are left out.
-  SymbolTableBuilder(ElfAddress base, SymbolTableOptions options);
+  // Functions below `base`, or more than 4 GiB above it, are left out. `bytes` must outlive this.
+  SymbolTableBuilder(ElfAddress base, ByteWriter& bytes) : base_(base.value()), bytes_(bytes) {}
 
   // Memory for so many functions is not allocated in several steps.
   void Reserve(uint64_t functions);
@@ -47,20 +46,30 @@ class SymbolTableBuilder {
   // `name` says where the name is in the file's table of names. More than 4 million are too many.
   void Add(const DeclaredFunction& function, uint32_t name);
 
+  // Returns the name that is at an offset of the file's table of names. Called in ascending order.
+  using NameReader = absl::FunctionRef<Result<std::string_view>(uint32_t)>;
+  // Reads the names of the functions added since the last call. A function whose name cannot be
+  // read is left out, and so are labels that are not meant as names of code.
+  void ReadNames(NameReader read);
+
   // What is known of code without a symbol, where no function that was added covers it: what it is,
-  // or only where a function lies. REQUIRES: sorted by `begin`, disjoint.
-  enum class Code : uint8_t { kUnnamed, kPlt, kInit, kFini, kStart };
+  // or only where a function lies.
+  enum class Code : uint8_t {
+    kUnnamed,
+    kPlt,
+    kInit,
+    kFini,
+    kStart,
+    kStub,          // jumps to a function
+    kIndirectStub,  // jumps to what another function has chosen
+  };
   struct KnownCode {
     CodeRange range;
     Code code = Code::kUnnamed;
+    uint64_t function = 0;  // kStub: where its name is; kIndirectStub: where it begins
   };
-  void AddCode(std::span<const KnownCode> code);
-
-  // Reads the names of the functions added since the last call, in ascending order of where they
-  // are. A function whose name cannot be read is left out, and so are labels that are not meant as
-  // names of code.
-  using NameReader = absl::FunctionRef<Result<std::string_view>(uint32_t)>;
-  void ReadNames(NameReader read);
+  // `read` reads names of stubs. REQUIRES: `code` is sorted by `begin`, disjoint.
+  void AddCode(std::span<const KnownCode> code, NameReader read);
 
   // Forgets the functions added since the last ReadNames().
   void ForgetUnnamed() { functions_.resize(named_); }
@@ -68,9 +77,11 @@ class SymbolTableBuilder {
   bool empty() const { return functions_.empty(); }
 
   // REQUIRES: all names were read. Errors: kExhausted if there were too many functions, or no room.
-  Result<SymbolTable> Build() &&;
+  Result<SymbolTableShape> Build() &&;
 
  private:
+  // Whether it jumps to what `name` is, or `name` is where a function begins whose name it has.
+  enum class Stub : uint8_t { kNone, kDirect, kIndirect };
   struct Function {
     uint32_t start = 0;  // relative to base_
     uint32_t size = 0;   // up to the limit if not sized
@@ -78,6 +89,7 @@ class SymbolTableBuilder {
     DeclaredFunction::Binding binding = DeclaredFunction::Binding::kGlobal;
     bool typed = true;
     bool sized = true;
+    Stub stub = Stub::kNone;
 
     uint64_t end() const { return uint64_t{start} + size; }
   };
@@ -89,6 +101,8 @@ class SymbolTableBuilder {
   };
 
   static uint32_t NameOf(Code code);
+  void ReadStubNames(NameReader read);
+  void FindFunctionsOfStubs();
   static bool Before(const Function& a, const Function& b);
   static bool IsOfOneKind(const Function& a, const Function& b);
   static bool IsPrivateLabel(const Function& function, std::string_view name);
@@ -98,14 +112,15 @@ class SymbolTableBuilder {
   void EndUnsizedAtNext();
   void DropCoveredAndAliases();
   void MergeCode();
-  void WriteEntries(SymbolTable& table);
+  void WriteEntries(SymbolTableShape& table);
 
   const uint64_t base_;
   std::vector<Function> functions_;
   size_t named_ = 0;  // of these, the first
   std::vector<Function> code_;
-  std::shared_ptr<SpilledBytes> stored_;
-  std::vector<std::byte> buffer_;  // what follows it
+  ByteWriter& bytes_;
+  std::vector<std::byte> buffer_;  // what it gets next
+  uint64_t written_ = 0;           // including that
   bool has_room_ = true;
 };
 

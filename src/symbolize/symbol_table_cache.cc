@@ -107,15 +107,21 @@ void SymbolTableCache::NoteNoRoom(ObjectId object, uint32_t window) {
   ++dropped_in_use_;
 }
 
-void SymbolTableCache::DropLast() {
-  const auto shared = sharers_.find(entries_.back().table.get());
+void SymbolTableCache::Drop(ObjectId object) {
+  if (too_large_ && too_large_->object == object) too_large_.reset();
+  if (const auto known = by_object_.find(object); known != by_object_.end()) Drop(known->second);
+  failures_.erase(object);
+}
+
+void SymbolTableCache::Drop(std::list<Entry>::iterator entry) {
+  const auto shared = sharers_.find(entry->table.get());
   if (--shared->second == 0) {
     bytes_ -= shared->first->bytes();
     spilled_ -= shared->first->spilled_bytes();
     sharers_.erase(shared);
   }
-  by_object_.erase(entries_.back().object);
-  entries_.pop_back();
+  by_object_.erase(entry->object);
+  entries_.erase(entry);
 }
 
 }  // namespace pyrometer

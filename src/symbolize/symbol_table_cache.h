@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <list>
 #include <memory>
 #include <optional>
@@ -48,6 +49,9 @@ class SymbolTableCache {
   // a time only; and see EndWindow().
   std::vector<ObjectId> BeginWindow(uint32_t window);
 
+  // Has it asked for again by the next Get.
+  void Drop(ObjectId object);
+
   // Why there is no table is remembered as of `window`. kNoRoom: see above.
   Answer Get(ObjectId object, const ObjectDescription& description, uint32_t window);
 
@@ -80,7 +84,8 @@ class SymbolTableCache {
   void DropTooLarge(uint32_t window);
   void NoteNoRoom(ObjectId object, uint32_t window);
   void Keep(Entry entry);
-  void DropLast();
+  void Drop(std::list<Entry>::iterator entry);
+  void DropLast() { Drop(std::prev(entries_.end())); }
   bool IsInUse(const Entry& entry, uint32_t window) const {
     return window - entry.last_used < kUseWindows;
   }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/printable.h"
 #include "symbolize/jit_namer.h"
 #include "symbolize/named_location.h"
 #include "symbolize/object_namer.h"
@@ -26,11 +27,34 @@ void MergeOverlapping(std::vector<FrameRange>& ranges) {
   ranges.resize(kept);
 }
 
+// Of each stack.
+std::vector<MonotonicTime> LastSeen(const Window& window) {
+  std::vector<MonotonicTime> last(window.stacks.size());
+  for (const Sample& sample : window.samples) {
+    if (sample.stack < last.size())
+      last[sample.stack] = std::max(last[sample.stack], sample.last_seen);
+  }
+  return last;
+}
+
+// Of the calls inlined at its address none, and of names what is enough to know them by.
+LocationRef Shortened(const Location& location) {
+  constexpr size_t kShortName = 128;
+  auto shortened = std::make_shared<Location>(location);
+  shortened->lines = {location.lines.back()};
+  Line& line = shortened->lines.front();
+  for (std::string* const text : {&line.function, &line.system_name, &line.file}) {
+    *text = Printable(*text, kShortName);
+    text->shrink_to_fit();
+  }
+  return shortened;
+}
+
 class NoNamer : public FrameNamer {
  public:
   explicit NoNamer(SymbolizerCounts& counts) : counts_(counts) {}
 
-  LocationRef Name(Frame frame, ProcessKey /*process*/, uint32_t /*window*/) override {
+  LocationRef Name(Frame frame, const FrameOwner& /*owner*/, uint32_t /*window*/) override {
     counts_.Add(Unresolved::kOtherKind);
     return UnknownLocation(frame.bits());
   }
@@ -42,17 +66,21 @@ class NoNamer : public FrameNamer {
 
 }  // namespace
 
-Symbolizer::Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSymbols kernel,
+Symbolizer::Symbolizer(ObjectSource& objects, JitSource& jits, KernelSymbols kernel,
                        Options options)
     : options_(std::move(options)) {
-  auto kernel_namer = std::make_unique<KernelNamer>(std::move(kernel), options_.kernel, counts_);
+  auto kernel_namer = std::make_unique<KernelNamer>(std::move(kernel), options_.kernel,
+                                                    options_.naming.form, counts_);
   kernel_ = kernel_namer.get();
   for (std::unique_ptr<FrameNamer>& namer : namers_) namer = std::make_unique<NoNamer>(counts_);
   Register(Frame::Kind::kKernel, std::move(kernel_namer));
-  Register(Frame::Kind::kObject,
-           std::make_unique<ObjectNamer>(objects, options_.symbol_tables, counts_));
+  Register(Frame::Kind::kObject, std::make_unique<ObjectNamer>(objects, options_.symbol_tables,
+                                                               options_.naming, counts_));
   Register(Frame::Kind::kUserAddress,
-           std::make_unique<JitNamer>(perf_maps, options_.perf_map_bytes, counts_));
+           std::make_unique<JitNamer>(jits,
+                                      JitNamer::Budget{.perf_map_bytes = options_.perf_map_bytes,
+                                                       .jit_dump_bytes = options_.jit_dump_bytes},
+                                      counts_));
 }
 
 void Symbolizer::Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer) {
@@ -68,8 +96,10 @@ NamedWindow Symbolizer::Name(Window window) {
     named.locations.push_back(locations_.Find(frame, window_));
   }
   NameNewFrames(named);
-  for (const Stack& stack : named.window.stacks) {
-    if (stack.process) NameFramesOf(*stack.process, stack, named);
+  const std::vector<MonotonicTime> last_seen = LastSeen(named.window);
+  for (size_t i = 0; i < named.window.stacks.size(); ++i) {
+    const Stack& stack = named.window.stacks[i];
+    if (stack.process) NameFramesOf({*stack.process, last_seen[i]}, stack, named);
   }
   // Left are frames that mean something in a process only, of stacks that are nobody's.
   for (size_t i = 0; i < named.locations.size(); ++i) {
@@ -94,19 +124,32 @@ void Symbolizer::NameNewFrames(NamedWindow& named) {
   fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
   for (const Frame frame : fresh) {
     ++counts_.locations;
-    locations_.Put(frame, NamerOf(frame).Name(frame, ProcessKey(), window_), window_);
+    Remember(frame, NamerOf(frame).Name(frame, FrameOwner(), window_));
   }
   for (size_t i = 0; i < frames.size(); ++i) {
     if (named.locations[i] == nullptr) named.locations[i] = locations_.Find(frames[i], window_);
   }
 }
 
-void Symbolizer::NameFramesOf(ProcessKey process, const Stack& stack, NamedWindow& named) {
+void Symbolizer::Remember(Frame frame, LocationRef location) {
+  const size_t bytes = BytesOf(*location);
+  if (locations_.bytes() + bytes > options_.location_bytes && out_of_room_ != window_) {
+    out_of_room_ = window_;
+    locations_.DropUnusedSince(window_);
+  }
+  if (locations_.bytes() + bytes > options_.location_bytes) {
+    ++counts_.locations_shortened;
+    location = Shortened(*location);
+  }
+  locations_.Put(frame, location, window_);
+}
+
+void Symbolizer::NameFramesOf(const FrameOwner& owner, const Stack& stack, NamedWindow& named) {
   const size_t count = size_t{stack.kernel_frames} + stack.user_frames;
   for (size_t i = stack.first_frame; i < stack.first_frame + count; ++i) {
     const Frame frame = named.window.frames[i];
     FrameNamer& namer = NamerOf(frame);
-    if (namer.IsPerProcess()) named.locations[i] = namer.Name(frame, process, window_);
+    if (namer.IsPerProcess()) named.locations[i] = namer.Name(frame, owner, window_);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/procfs.h"
 #include "pyrometer/frame.h"
 #include "pyrometer/kernel_symbol_event.h"
+#include "pyrometer/naming.h"
 #include "pyrometer/profile.h"
 #include "pyrometer/sample.h"
 #include "symbolize/frame_namer.h"
@@ -26,7 +27,7 @@ namespace pyrometer {
 // Gives every frame of a window a location with a name, and remembers the locations: an equal frame
 // has the same LocationRef in every window, as long as it is in use and its name does not change. A
 // frame is named by the namer for its kind. The built-in namers give
-// - the function of a symbol, demangled, or of a perf map;
+// - the function of a symbol, in the form asked for, or of a jitdump or perf map;
 // - "libfoo.so+0x1234" where the object has no symbol, likewise "[kernel]+0xffffffff81000000";
 // - "[unknown]" where not even the object is known.
 // Owned by one thread: the one that names windows.
@@ -35,16 +36,20 @@ class Symbolizer {
   struct Options {
     SymbolTableCache::Budget symbol_tables = {};
     size_t perf_map_bytes = size_t{16} << 20;  // kept from window to window
+    Naming naming = {};
+    size_t jit_dump_bytes = size_t{32} << 20;  // likewise; see JitNamer::Budget
     // Locations and failures to read symbols are forgotten when unused for this many windows.
     uint32_t keep_windows = 60;
+    // Of locations. What is not in use goes; then further ones have only the function that their
+    // address lies in, with a short name, counted.
+    size_t location_bytes = size_t{64} << 20;
     // Where to read the kernel's symbols again when modules have come or gone; nothing: never.
     std::optional<Procfs> kernel = std::nullopt;
   };
 
   // The sources must outlive this. `kernel` is empty if the kernel hides its symbols. Apply()
   // reports BPF programs that come and go; modules are seen in Options::kernel.
-  Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSymbols kernel,
-             Options options);
+  Symbolizer(ObjectSource& objects, JitSource& jits, KernelSymbols kernel, Options options);
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
 
@@ -67,7 +72,8 @@ class Symbolizer {
 
   void ForgetChangedNames();
   void NameNewFrames(NamedWindow& named);
-  void NameFramesOf(ProcessKey process, const Stack& stack, NamedWindow& named);
+  void Remember(Frame frame, LocationRef location);
+  void NameFramesOf(const FrameOwner& owner, const Stack& stack, NamedWindow& named);
   FrameNamer& NamerOf(Frame frame) { return *namers_[static_cast<size_t>(frame.kind())]; }
   void EndWindow();
 
@@ -77,6 +83,7 @@ class Symbolizer {
   KernelNamer* kernel_;                                     // one of them
   LocationCache<Frame> locations_;
   uint32_t window_ = 0;
+  uint32_t out_of_room_ = 0;  // the last window in which there were more than location_bytes
 };
 
 }  // namespace pyrometer

@@ -10,11 +10,11 @@ namespace pyrometer {
 
 // Why a location has no function name.
 enum class Unresolved : uint8_t {
-  kUnmapped,    // a user address in no known mapping, of a process without a perf map
+  kUnmapped,    // a user address in no known mapping, of a process without a perf map or jitdump
   kNoSymbols,   // the object's symbols do not cover the address: stripped, or a gap
   kFileGone,    // the object's file was gone before its symbols were read
   kUnreadable,  // the object's symbols could not be read: no permission, not a valid ELF file
-  kJit,         // a user address that the process's perf map does not cover
+  kJit,         // a user address that neither the process's jitdump nor its perf map covers
   kKernel,      // a kernel address outside of all known functions
   kNoRoom,      // the object's symbols take more room than there is for now
   kNotReady,    // the object's symbols are still being read, or its file system does not answer
@@ -29,6 +29,7 @@ std::string_view Name(Unresolved reason);
 // and again when its name may have improved.
 struct SymbolizerCounts {
   uint64_t locations = 0;
+  uint64_t locations_shortened = 0;  // of these, for want of room
   std::array<uint64_t, kUnresolvedReasons> unresolved{};
   uint64_t tables_read = 0;            // symbol tables, also those read again when dropped
   uint64_t tables_dropped_in_use = 0;  // for want of room; see SymbolTableCache
@@ -36,6 +37,13 @@ struct SymbolizerCounts {
   uint64_t symbol_spilled_bytes = 0;   // in the spill file then
   uint64_t kernel_symbols_read = 0;    // attempts to read the kernel's symbols again
   uint64_t bad_perf_map_lines = 0;
+  uint64_t perf_map_passed_over = 0;  // functions for which there was no room
+  uint64_t perf_maps_dropped = 0;     // for want of room; read again when needed
+  uint64_t jit_dumps_refused = 0;     // files that could not be read, each once for its process
+  uint64_t jit_files_put_off = 0;     // a process's, for want of time, until the next window
+  uint64_t bad_jit_dump_records = 0;  // that make no sense, or whose lines do not
+  uint64_t jit_dump_passed_over = 0;  // functions or their lines for which there was no room
+  uint64_t jit_dumps_dropped = 0;     // for want of room; read again when needed
 
   void Add(Unresolved reason) { ++unresolved[static_cast<size_t>(reason)]; }
   uint64_t Of(Unresolved reason) const { return unresolved[static_cast<size_t>(reason)]; }

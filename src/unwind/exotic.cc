@@ -102,7 +102,9 @@ Result<CallerFrame> UnwindExotic(const ExoticRule& rule, const Machine& machine,
     }
   }
   // The call has overwritten it.
-  if (!rule.signal_frame) caller.registers.Forget(rule.return_address);
+  if (!rule.signal_frame && rule.return_address < kCfiRegisters) {
+    caller.registers.Forget(rule.return_address);
+  }
   return caller;
 }
 

@@ -18,6 +18,7 @@
 #include "unwind/cfi_reader.h"
 #include "unwind/cfi_sections.h"
 #include "unwind/fde_ranges.h"
+#include "unwind/go_frame_info.h"
 #include "unwind/go_frames.h"
 #include "unwind/rule_classifier.h"
 #include "unwind/rule_set.h"
@@ -241,7 +242,9 @@ void AddOwn(const ElfFile& elf, Sources& sources) {
   const Result<SectionTable> sections = SectionTable::Read(elf);
   if (sections) sources.Add(FindGoFrames(elf, *sections));
   sources.Add(ReadEhFrame(elf, sections));
-  sources.Add(ReadDebugFrame(elf, sections));
+  Result<CfiSection> debug_frame = ReadDebugFrame(elf, sections);
+  const bool is_stripped = !debug_frame && debug_frame.error().code() == ErrorCode::kNotFound;
+  sources.Add(is_stripped && sections ? MakeGoFrameInfo(elf, *sections) : std::move(debug_frame));
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "binary/segments.h"
 #include "indexer/in_process_indexer.h"
+#include "indexer/sandboxed_indexer.h"
 #include "process/window_resolver.h"
 #include "profile/folded.h"
 #include "profile/html.h"
@@ -36,9 +38,9 @@ class MadeUpObjects : public ObjectSource {
   }
 };
 
-class NoPerfMaps : public PerfMapSource {
+class NoJits : public JitSource {
  public:
-  Result<UniqueFd> Open(ProcessKey) override { return Fail(ErrorCode::kNotFound, "none"); }
+  Result<UniqueFd> OpenPerfMap(ProcessKey) override { return Fail(ErrorCode::kNotFound, "none"); }
 };
 
 void FindSymbol(benchmark::State& state) {
@@ -59,9 +61,9 @@ BENCHMARK(DemangleName);
 void ReadSymbolsOf(benchmark::State& state, const char* path) {
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
   InProcessIndexer indexer;
-  const Result<Made<SymbolTable>> made = indexer.Symbols(file.get(), {});
+  const Result<Made<SymbolTable>> made = indexer.Symbols({.own = file.get()}, {});
   if (!made) state.SkipWithError("there is no such file here");
-  for (auto _ : state) benchmark::DoNotOptimize(indexer.Symbols(file.get(), {}));
+  for (auto _ : state) benchmark::DoNotOptimize(indexer.Symbols({.own = file.get()}, {}));
   state.counters["functions"] = made ? static_cast<double>(made->value.size()) : 0;
 }
 // Some tens of thousands of functions.
@@ -83,6 +85,54 @@ void CompileUnwindTableOf(benchmark::State& state, const char* path) {
 }
 BENCHMARK_CAPTURE(CompileUnwindTableOf, this_program, "/proc/self/exe")
     ->Unit(benchmark::kMillisecond);
+
+// A stripped Go program of 48 MB.
+BENCHMARK_CAPTURE(CompileUnwindTableOf, containerd, "/usr/bin/containerd")
+    ->Unit(benchmark::kMillisecond);
+
+void ReadSourcesOf(benchmark::State& state, const char* path) {
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  InProcessIndexer indexer;
+  const auto spill = SpillFile::Open({});
+  const SymbolTableOptions options{.spill = spill ? *spill : nullptr};
+  const Result<Made<SourceMap>> made = indexer.Sources({.own = file.get()}, options);
+  if (!made || made->value.empty()) {
+    state.SkipWithError("there is no such file here, or it tells no lines");
+    return;
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(indexer.Sources({.own = file.get()}, options));
+  state.counters["spilled"] = static_cast<double>(made->value.spilled_bytes());
+  state.counters["in_memory"] = static_cast<double>(made->value.bytes());
+}
+BENCHMARK_CAPTURE(ReadSourcesOf, containerd, "/usr/bin/containerd")->Unit(benchmark::kMillisecond);
+
+void FindSourcesOf(benchmark::State& state, const char* path) {
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  InProcessIndexer indexer;
+  const auto spill = SpillFile::Open({});
+  const auto made = indexer.Sources({.own = file.get()}, {.spill = spill ? *spill : nullptr});
+  const auto facts = indexer.Inspect(file.get());
+  if (!made || !facts || made->value.empty()) {
+    state.SkipWithError("there is no such file here, or it tells no lines");
+    return;
+  }
+  const ElfAddress begin = CodeBase(facts->segments);
+  std::mt19937 random(1);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(made->value.Find(ElfAddress(begin.value() + random() % (8 << 20))));
+  }
+}
+BENCHMARK_CAPTURE(FindSourcesOf, containerd, "/usr/bin/containerd");
+
+// What the sandbox adds: to a question, and to the first one of a new process.
+void AskSandbox(benchmark::State& state, size_t kept) {
+  const auto indexer = SandboxedIndexer::Start({.max_idle = kept});
+  const UniqueFd file(open("/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY | O_CLOEXEC));
+  if (!indexer || !(*indexer)->Inspect(file.get())) state.SkipWithError("no sandbox, or no libc");
+  for (auto _ : state) benchmark::DoNotOptimize((*indexer)->Inspect(file.get()));
+}
+BENCHMARK_CAPTURE(AskSandbox, one_process, 1)->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(AskSandbox, new_process_each, 0)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
 // What it costs to find out that a file has the content of another.
 void CompareContentOf(benchmark::State& state, const char* path) {
@@ -135,8 +185,8 @@ BENCHMARK(ResolveNormalizedWindow)->Unit(benchmark::kMillisecond);
 // Windows whose functions have been seen before, as nearly all have after the first.
 void NameAWindow(benchmark::State& state) {
   MadeUpObjects objects;
-  NoPerfMaps perf_maps;
-  Symbolizer symbolizer(objects, perf_maps, KernelSymbols(), Symbolizer::Options{});
+  NoJits jits;
+  Symbolizer symbolizer(objects, jits, KernelSymbols(), Symbolizer::Options{});
   const Window window = MakeWindow(kWindowStacks, UserFrames::kNormalized, 1);
   benchmark::DoNotOptimize(symbolizer.Name(window));
   for (auto _ : state) benchmark::DoNotOptimize(symbolizer.Name(window));
@@ -146,10 +196,10 @@ BENCHMARK(NameAWindow)->Unit(benchmark::kMillisecond);
 
 void NameTheFirstWindow(benchmark::State& state) {
   MadeUpObjects objects;
-  NoPerfMaps perf_maps;
+  NoJits jits;
   const Window window = MakeWindow(kWindowStacks, UserFrames::kNormalized, 1);
   for (auto _ : state) {
-    Symbolizer symbolizer(objects, perf_maps, KernelSymbols(), Symbolizer::Options{});
+    Symbolizer symbolizer(objects, jits, KernelSymbols(), Symbolizer::Options{});
     benchmark::DoNotOptimize(symbolizer.Name(window));
   }
   state.counters["functions"] = MadeUp::kFunctions;

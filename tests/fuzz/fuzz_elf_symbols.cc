@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that reads an ELF file. Corpus: ELF files, small ones.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -10,8 +11,9 @@
 
 namespace {
 
-pyrometer::UnnamedFunctions Unnamed(const pyrometer::ElfFile& elf) {
-  using namespace pyrometer;
+using namespace pyrometer;
+
+UnnamedFunctions Unnamed(const ElfFile& elf) {
   UnnamedFunctions unnamed;
   uint64_t end = 0;
   for (const FunctionBounds& function : ReadFunctionBounds(elf)) {
@@ -23,24 +25,36 @@ pyrometer::UnnamedFunctions Unnamed(const pyrometer::ElfFile& elf) {
   return unnamed;
 }
 
+// A symbol counts more than any bounds, and what has neither is nothing.
+void RequireAgreement(const SymbolTable& with_bounds, const SymbolTable& table, ElfAddress address,
+                      const UnnamedFunctions& unnamed) {
+  const std::optional<Symbol> told = with_bounds.Find(address);
+  if (const std::optional<Symbol> symbol = table.Find(address)) {
+    Require(told && told->name == symbol->name && told->start == symbol->start);
+  }
+  if (!told) return;
+  Require(told->start <= address);
+  Require(address.value() - told->start.value() < told->size);
+  if (!told->name.empty()) return;
+  const auto after = std::ranges::upper_bound(unnamed, address, {}, &CodeRange::begin);
+  Require(after != unnamed.begin() && address < std::prev(after)->end);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  using namespace pyrometer;
   std::vector<std::byte> image(size);
   if (size > 0) std::memcpy(image.data(), bytes, size);
   const Result<ElfFile> elf = ElfFile::FromBytes(std::move(image));
   if (!elf) return 0;
   Require(FactsOf(*elf).segments == elf->segments());
-  const Result<SymbolTable> table = ReadSymbolTable(*elf, {}, [&elf] { return Unnamed(*elf); });
-  if (!table) return 0;
+  const UnnamedFunctions unnamed = Unnamed(*elf);
+  const Result<SymbolTable> with_bounds = ReadSymbolTable(*elf, {}, [&] { return unnamed; });
+  const Result<SymbolTable> table = ReadSymbolTable(*elf);
+  if (!with_bounds || !table) return 0;
   for (const Segment& segment : elf->segments()) {
     for (uint64_t i = 0; i < 64; ++i) {
-      const ElfAddress address(segment.address.value() + i * 61);
-      const std::optional<Symbol> symbol = table->Find(address);
-      if (!symbol) continue;
-      Require(symbol->start <= address);
-      Require(address.value() - symbol->start.value() < symbol->size);
+      RequireAgreement(*with_bounds, *table, ElfAddress(segment.address.value() + i * 61), unnamed);
     }
   }
   return 0;

@@ -378,6 +378,8 @@ REDIS = Workload("Redis", ("redis-server",), redis)
 NGINX = Workload("nginx", ("nginx",), nginx)
 PYTHON3 = Workload("python3", ("python3",), interpreter("python3", "python3", "load.py", PYTHON))
 PERL5 = Workload("perl", ("perl",), interpreter("perl", "perl", "load.pl", PERL))
+NODE_JS = Workload("node", ("node",), interpreter("node", "nodejs", "load.js", NODE), 99.0)
+GCC = Workload("gcc", ("cc1", "as", "gcc"), compiling)
 PROGRAMS = [
     POSTGRESQL,
     REDIS,
@@ -390,8 +392,8 @@ PROGRAMS = [
     PYTHON3,
     PERL5,
     Workload("ruby", ("ruby",), interpreter("ruby", "ruby", "load.rb", RUBY)),
-    Workload("node", ("node",), interpreter("node", "nodejs", "load.js", NODE), 99.0),
-    Workload("gcc", ("cc1", "as", "gcc"), compiling),
+    NODE_JS,
+    GCC,
     Workload("Chromium", ("chromium",), chromium, 99.0),
     Workload("Java", ("java",), interpreter("java", "openjdk-17-jdk-headless", "Load.java", JAVA),
              None),

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <map>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "base/direct_foreign_files.h"
@@ -103,16 +104,21 @@ Engine::Engine(const Procfs& procfs, SimulatedClock& clock, uint32_t processes)
       kernel_(clock, processes),
       history_({.procfs = procfs}, std::make_shared<IndexedHeaders>(indexer_), kernel_),
       store_({.indexer = indexer_, .workers = workers_}, kTableBytes),
+      debug_files_({.indexer = indexer_,
+                    .files = std::make_shared<DirectForeignFiles>(),
+                    .workers = workers_,
+                    .clock = clock_}),
       tables_({.processes = history_,
                .indexer = indexer_,
                .files = std::make_shared<DirectForeignFiles>(),
                .workers = workers_,
                .store = store_,
+               .debug_files = debug_files_,
                .clock = clock_,
                .procfs = procfs},
               [this] { kernel_.Wake(); }),
       loader_(kernel_, tables_, clock_),
-      namer_(store_, KernelSymbols(), {.symbol_tables = {.idle_bytes = kSymbolBytes}}) {}
+      namer_({.store = store_}, KernelSymbols(), {.symbol_tables = {.idle_bytes = kSymbolBytes}}) {}
 
 void Engine::Scan(std::span<const TaskRecord> tasks) {
   if (!history_.Scan(tasks)) throw std::runtime_error("/proc cannot be listed");
@@ -123,6 +129,12 @@ void Engine::Pump(MonotonicTime when) {
   clock_.MoveTo(when);
   const std::vector<ProcessEvent> events = merger_.Release(when);
   history_.Apply(events);
+  // What file systems answer is taken on this thread, which therefore must not wait for tables of
+  // files that are still being looked at.
+  while (history_.AwaitsFiles()) {
+    history_.Apply({});
+    std::this_thread::yield();
+  }
   if (kernel_.AwaitRoom()) history_.PublishMissed();
   loader_.LoadAll(std::chrono::hours(1));
   spent_.events += events.size();

@@ -159,7 +159,11 @@ class Faults(agent_harness.AgentTestCase):
         self.await_ticks(receiver, 300)
         account = agent.stop()["pyroscope"]
         self.assertTrue(account.balances())
-        self.assertEqual(account.delivered, receiver.ticks())
+        # The receiver changes its certificate by closing what is open: a window that was on its way then
+        # may have been stored, and is not sent again.
+        maybe = account.reasons.get("maybe_arrived", 0)
+        self.assertEqual(account.dropped, maybe, account)
+        self.assertIn(receiver.ticks() - account.delivered, range(maybe + 1), account)
 
     def certificate(self, name):
         """The path, without its endings, of a self-signed certificate for localhost."""

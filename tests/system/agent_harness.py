@@ -176,7 +176,8 @@ class AgentTestCase(harness.BpfTestCase):
 
     def config(self, sinks, **keys):
         config = {"window": "1s", "frequency": 199, "server": {"listen": "127.0.0.1:0"},
-                  "spool": {"directory": self.spool}, "sinks": sinks}  # fmt: skip
+                  "spool": {"directory": self.spool},
+                  "cache": {"directory": os.path.join(self.home, "cache")}, "sinks": sinks}  # fmt: skip
         return {**config, **keys}
 
     def cgroup(self, path):

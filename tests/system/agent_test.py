@@ -5,6 +5,7 @@ import base64
 import collections
 import datetime
 import glob
+import hashlib
 import http.server
 import json
 import os
@@ -29,6 +30,11 @@ def by_service(samples):
     for series, ticks in samples.items():
         services[re.search(r'service[_.]name="((?:[^"\\]|\\.)*)"', series)[1]] += ticks
     return dict(services)
+
+
+def build_id_of(path):
+    notes = subprocess.run(["readelf", "--notes", path], check=True, capture_output=True, text=True).stdout
+    return re.search("Build ID: ([0-9a-f]+)", notes)[1]
 
 
 class Agent(agent_harness.AgentTestCase):
@@ -185,7 +191,11 @@ class Agent(agent_harness.AgentTestCase):
             self.assertIn(line, re.sub(" +", " ", page.decode()))
 
     def await_what_was_sampled(self, agent, sink):
-        """Returns when all windows of up to now, a second each, have come to this sink."""
+        """Returns when all ticks of up to now have come to this sink, in windows of a second each.
+
+        They come late where a table is being made for their stacks.
+        """
+        wait_for(lambda: agent.metrics()["pyrometer_cold_samples_waiting"] == 0, "stacks", pause=0.01)
         now = time.time()
 
         def last_window():
@@ -368,6 +378,35 @@ class Agent(agent_harness.AgentTestCase):
         gone = explain(2**22 + 1)
         self.assertEqual((gone.returncode, gone.stdout), (1, ""))
         self.assertIn("there is no process %d" % (2**22 + 1), gone.stderr)
+
+    def test_gives_parca_debug_information_once_and_only_if_told_to(self):
+        wanted, other = self.receiver("parca"), self.receiver("parca")
+        programs = [harness.program(name) for name in ("plain", "plain_stripped")]
+        for program in programs:
+            process = subprocess.Popen([program, "0"], stdout=subprocess.DEVNULL)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+        agent = self.agent([parca(wanted, upload_debuginfo=True), parca(other, name="other")],
+                           filter={"comms": [os.path.basename(program) for program in programs]})  # fmt: skip
+        build_id = build_id_of(programs[0])
+        uploads = lambda: wanted.record()["debuginfo"]["uploads"]  # noqa: E731
+        wait_for(lambda: uploads().get(build_id, {}).get("finished"), "an upload", 60)
+        # A file without names is none that the server could use.
+        no_file = 'pyrometer_sink_debuginfo_failed_total{sink="parca",reason="no_file"}'
+        wait_for(lambda: no_file in agent.metrics(), "a file to be left out", 60)
+        self.await_ticks(wanted, 400)
+        metrics = agent.metrics()
+        agent.stop()
+
+        with open(programs[0], "rb") as file:
+            content = file.read()
+        self.assertEqual(uploads()[build_id]["sha256"], hashlib.sha256(content).hexdigest())
+        self.assertEqual(wanted.record()["debuginfo"]["asked"][build_id], 1)
+        self.assertEqual(metrics['pyrometer_sink_debuginfo_uploaded_total{sink="parca"}'], len(uploads()))
+        self.assertNotIn(build_id_of(programs[1]), uploads())
+        self.assertEqual(other.record()["debuginfo"], {"asked": {}, "uploads": {}})
+        for receiver in (wanted, other):
+            self.assertEqual(receiver.record()["rejected"], {}, receiver.record()["messages"])
 
     def test_samples_only_what_the_filter_names(self):
         receiver = self.receiver("pyroscope")

@@ -34,7 +34,7 @@ def program_of(sample):
 
 class Relay:
     """A socket before a runtime's. Each connection gets what the next of `answers` says: None is silence,
-    False the end at once, True all that the runtime says; the last for ever."""
+    an event all that the runtime says, once it is set; the last for ever."""
 
     def __init__(self, path, runtime, answers):
         self._runtime, self._answers, self._open = runtime, list(answers), []
@@ -49,9 +49,8 @@ class Relay:
                 client, _ = self._listener.accept()
                 answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
                 self._open.append(client)
-                if answer is False:
-                    client.close()
-                elif answer:
+                if answer:
+                    answer.wait()
                     server = socket.socket(socket.AF_UNIX)
                     server.connect(self._runtime)
                     self._open.append(server)
@@ -204,9 +203,12 @@ class Containers(ContainersTestCase):
 
     def test_samples_wait_for_a_runtime_that_answers_late(self):
         container = self.start(self.pod("late", "shop"), "before", "0")
-        # The answer comes 7 s after the first question, which may be a while before the first sample:
-        # the first listing gives up after 5 s, the second begins 2 s later. Samples wait for 9 s.
-        agent = self.start_agent(mode="cri", cri_socket=self.relay(None, True), window="3s")
+        # The first listing gives up after 5 s; the second, 2 s later, is answered as soon as samples wait,
+        # which they do for 9 s.
+        samples_wait = threading.Event()
+        agent = self.start_agent(mode="cri", cri_socket=self.relay(None, samples_wait), window="3s")
+        wait_for(lambda: agent.metrics()["pyrometer_waiting_samples"] > 0, "samples that wait", pause=0.2)
+        samples_wait.set()
         wait_for(lambda: agent.metrics()["pyrometer_late_samples_total"] > 0, "late samples", pause=0.2)
         self.await_work(container)
         metrics = agent.metrics()
@@ -347,6 +349,9 @@ class RecordByName(ContainersTestCase):
             result = harness.refused("record", "--pod", "web-0", "--duration", "1s")
         self.assertEqual(result.returncode, 1)
         self.assertIn("asking for containers by name: ", result.stderr)
+        with unittest.mock.patch.dict(os.environ, DOCKER_HOST="tcp://build-host:2375"):
+            result = harness.refused("record", "--pod", "web-1", "--duration", "1s")
+        self.assertIn("pyrometer: DOCKER_HOST is ignored: ", result.stderr)
 
     def test_a_recording_of_everything_names_containers(self):
         container = self.start(self.pod("web-0", "shop"), "own", "0")

@@ -50,10 +50,11 @@ def documents(text):
 
 
 def merged(values, changes):
-    """As `helm --values` merges."""
+    """As `helm --values` merges: null takes a value away."""
     if not isinstance(values, dict) or not isinstance(changes, dict):
         return changes
-    return {**values, **{key: merged(values.get(key), value) for key, value in changes.items()}}
+    both = {**values, **{key: merged(values.get(key), value) for key, value in changes.items()}}
+    return {key: value for key, value in both.items() if value is not None}
 
 
 def without_helms(value):
@@ -235,6 +236,7 @@ class Chart(ManifestTestCase):
         for kubernetes, components, more in (
             ({"mode": "api"}, ("api", "monitoring"),
              {"podMonitor": enabled, "alerts": enabled, "dashboard": enabled}),
+            ({"mode": "auto"}, ("api",), {}),
             ({"mode": "kubelet"}, ("kubelet",), {}),
             ({"mode": "cri", "node_labels": ["zone"]}, ("node-labels",), {}),
             ({"mode": "api", "node_labels": ["zone"]}, ("api", "node-labels"), {}),
@@ -243,6 +245,16 @@ class Chart(ManifestTestCase):
                 changes = {"config": {"kubernetes": kubernetes}, **more}
                 config = merged(yaml.safe_load(read(CHART, "values.yaml")), changes)["config"]
                 self.assert_same(self.charted(**changes), self.kustomized(*components, config=config))
+
+    def test_auto_may_ask_the_api_server_and_has_its_token(self):
+        for kubernetes in ({"mode": "auto"}, {"mode": "auto", "node_labels": ["zone"]}, None, {"mode": None}):
+            with self.subTest(kubernetes):
+                charted = self.charted(config={"kubernetes": kubernetes})
+                rules = [rule for manifest in charted if manifest["kind"] == "ClusterRole"
+                         for rule in manifest["rules"]]  # fmt: skip
+                self.assertIn({"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}, rules)
+                (daemonset,) = (m for m in charted if m["kind"] == "DaemonSet")
+                self.assertIs(daemonset["spec"]["template"]["spec"]["automountServiceAccountToken"], True)
 
     def test_every_value_shows_in_the_manifests(self):
         changes = {

@@ -5,14 +5,19 @@ Each class makes one recording of all its programs at once; each test looks at o
 """
 
 import collections
+import ctypes.util
+import hashlib
+import http.server
 import os
 import re
 import shutil
 import subprocess
+import threading
+from unittest import mock
 
 from pyrometer_harness import (
-    AT_LIMIT, BROKEN, BpfTestCase, all_at_once, count_where, describe, is_cut, is_named, main, program,
-    record, skip_or_fail,
+    AT_LIMIT, BROKEN, TOO_SOON, BpfTestCase, all_at_once, count_where, describe, is_cut, is_named, main,
+    program, record, skip_or_fail, stats_of,
 )
 
 CPU_SECONDS = "1"
@@ -54,6 +59,20 @@ class RecordedOnce(BpfTestCase):
         )
 
 
+class ProgramsThatBegin(BpfTestCase):
+    def test_before_their_first_instruction_they_are_at_it(self):
+        """The kernel has put its address where it is else that behind the system call."""
+        command = [program("spawn_loop"), "1000", "2", "/bin/true"]
+        recording = record(self.directory, command=command, hertz=4999)
+        beginning = [s for s in recording.of_comm("true")
+                     if s.user_frames() and any(f.endswith("sys_execve") for f in s.frames)]  # fmt: skip
+        total = count_where(beginning, lambda s: True)
+        self.assertGreater(total, 0)
+        at_it = count_where(beginning, lambda s: s.user_frames() == ["_start"])
+        # In the middle of an exec a few have the old program's address.
+        self.assertGreaterEqual(at_it, 0.8 * total, describe(beginning))
+
+
 class Shapes(RecordedOnce):
     """One source, linked and stripped in different ways."""
 
@@ -63,7 +82,7 @@ class Shapes(RecordedOnce):
     @classmethod
     def commands(cls):
         names = (*cls.NAMED, "plain_stripped", "plain_dynsym")
-        return [[program(name), CPU_SECONDS] for name in names]
+        return [[program(name), CPU_SECONDS] for name in names] + [[program("exec_ping_no_id"), "0", "100"]]
 
     def test_every_shape_has_its_names_and_shares(self):
         for name in self.NAMED:
@@ -82,6 +101,13 @@ class Shapes(RecordedOnce):
         for name in ("plain", "plain_static", "plain_stripped"):
             self.assertRegex(found.get(program(name), "missing"), "^[0-9a-f]{40}$", name)
 
+    def test_a_file_without_a_build_id_is_named_by_its_hash(self):
+        found = {m.filename: m.build_id for m in self.recording.profile.mappings}
+        with open(program("exec_ping_no_id"), "rb") as file:
+            content = file.read()
+        hashed = content[:4096] + content[-4096:] + len(content).to_bytes(8, "big")
+        self.assertEqual(found[program("exec_ping_no_id")], hashlib.sha256(hashed).hexdigest()[:32])
+
     def frames_of(self, name):
         """(function, count) of all frames in the file itself."""
         for sample in self.recording.of_comm(name):
@@ -91,13 +117,16 @@ class Shapes(RecordedOnce):
 
     def test_without_symbols_a_function_is_its_file_and_beginning(self):
         """from_root, loop, outer, seventy and thirty have one frame each."""
-        unnamed = {function for function, _ in self.frames_of("plain_stripped")} - {"_start", "_init", "[plt]"}
+        unnamed = {function for function, _ in self.frames_of("plain_stripped")
+                   if not function.endswith("@plt")} - {"_start", "_init", "[plt]"}  # fmt: skip
         for function in unnamed:
             self.assertRegex(function, r"^plain_stripped\+0x[0-9a-f]+$")
         samples = self.recording.of_comm("plain_stripped")
         leaves = collections.Counter()
         for sample in samples:
-            leaves[sample.user_frames()[-1]] += sample.count
+            # While it begins and ends a program is in the kernel, without a stack of its own.
+            if user_frames := sample.user_frames():
+                leaves[user_frames[-1]] += sample.count
         (seventy, most), (thirty, next_most), *_ = leaves.most_common()
         truth = self.truth_of(samples)
         self.assertGreaterEqual(most + next_most, 0.97 * leaves.total(), leaves)
@@ -303,6 +332,12 @@ class FilesOutOfReach(RecordedOnce):
         self.assert_shares(samples, truth, "jit in namespaces")
 
 
+def build_id_of(path):
+    notes = subprocess.run(["readelf", "--notes", path], check=True, text=True,
+                           stdout=subprocess.PIPE).stdout
+    return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+
+
 class SeparateDebugFiles(RecordedOnce):
     """One program in two roots, of which one has its debug file: without it the program's own
     functions cannot be unwound."""
@@ -327,9 +362,7 @@ class SeparateDebugFiles(RecordedOnce):
 
     @classmethod
     def install_debug_file(cls, root):
-        notes = subprocess.run(["readelf", "--notes", program("debug_frame")], check=True, text=True,
-                               stdout=subprocess.PIPE).stdout
-        build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+        build_id = build_id_of(program("debug_frame"))
         directory = os.path.join(root, "usr/lib/debug/.build-id", build_id[:2])
         os.makedirs(directory)
         shutil.copy(program("debug_frame") + ".debug",
@@ -355,6 +388,49 @@ class SeparateDebugFiles(RecordedOnce):
         )
 
 
+class DebugFilesOfAServer(BpfTestCase):
+    """The same program, whose debug file a debuginfod server has."""
+
+    def serve(self, files):
+        """The URL of a server that has these: build id -> path."""
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                match = re.fullmatch(r"/buildid/([0-9a-f]+)/debuginfo", self.path)
+                if not match or match[1] not in files:
+                    return self.send_error(404)
+                with open(files[match[1]], "rb") as file:
+                    content = file.read()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return "http://127.0.0.1:%d" % server.server_port
+
+    def test_make_stacks_complete(self):
+        if not ctypes.util.find_library("debuginfod"):
+            skip_or_fail("no libdebuginfod.so.1 (Debian package libdebuginfod1)")
+        build_id = build_id_of(program("debug_frame"))
+        cache = os.path.join(self.directory, "cache")
+        url = self.serve({build_id: program("debug_frame") + ".debug"})
+        with mock.patch.dict(os.environ, DEBUGINFOD_URLS=url, no_proxy="127.0.0.1"):
+            recording = record(self.directory, "--debuginfod", "--cache", cache, "--stats=json",
+                               command=[program("debug_frame"), CPU_SECONDS])
+        samples = [s for s in recording.of_comm("debug_frame") if s.calls("inner")]
+        whole = [s for s in samples if s.has_chain(SeparateDebugFiles.CHAIN)]
+        self.assertGreater(count_where(whole, lambda s: True),
+                           0.98 * count_where(samples, lambda s: True), describe(samples))
+        self.assertGreater(stats_of(recording.stderr)["debuginfod_requests_total{result=found}"], 0)
+        self.assertIn(build_id, os.listdir(os.path.join(cache, "debuginfod")))
+
+
 class GoPrograms(RecordedOnce):
     """Threads that Go has cloned begin in its runtime; its call frame information does not say so."""
 
@@ -371,21 +447,38 @@ class GoPrograms(RecordedOnce):
                             os.path.join(cls.directory, name), source], check=True, env=environment)
         return [[os.path.join(cls.directory, name)] for name in ("go_threads", "go_stripped")]
 
+    def assert_rooted(self, function, root):
+        """All stacks with the function begin at the root, but those that say they came too soon.
+
+        That may happen on a busy machine before the program's table is read, and seldom.
+        """
+        samples = [s for s in self.recording.of_comm("go_threads") if s.calls(function)]
+        self.assert_mostly(samples, lambda s: s.frames[0] != TOO_SOON, function + ": too soon", share=0.9)
+        samples = [s for s in samples if s.frames[0] != TOO_SOON]
+        self.assert_mostly(samples, lambda s: is_named(s.frames[0], root), function, share=1)
+
     def test_threads_have_whole_stacks(self):
-        samples = [s for s in self.recording.of_comm("go_threads") if s.calls("runtime.mstart0")]
-        self.assert_mostly(
-            samples, lambda s: is_named(s.frames[0], "runtime.mstart.abi0"), "mstart", share=1)
+        self.assert_rooted("runtime.mstart0", "runtime.mstart.abi0")
 
     def test_a_thread_that_schedules_has_a_whole_stack(self):
-        samples = [s for s in self.recording.of_comm("go_threads") if s.calls("runtime.park_m")]
-        self.assert_mostly(
-            samples, lambda s: is_named(s.frames[0], "runtime.mcall"), "mcall", share=1)
+        self.assert_rooted("runtime.park_m", "runtime.mcall")
 
     def test_goroutines_have_whole_stacks(self):
         samples = [s for s in self.recording.of_comm("go_threads") if s.calls("main.work")]
         self.assert_mostly(
             samples, lambda s: s.has_chain(["main.main.func1", "main.workUntil", "main.work"])
             and is_named(s.frames[0], "runtime.goexit.abi0"), "goexit")
+
+    def test_without_symbols_functions_have_names(self):
+        samples = self.recording.of_comm("go_stripped")
+        working = [s for s in samples if s.calls("main.work")]
+        self.assert_mostly(
+            working, lambda s: s.has_chain(["main.main.func1", "main.workUntil", "main.work"])
+            and is_named(s.frames[0], "runtime.goexit"), "stripped")
+        # Of the program's own frames none is "go_stripped+0x1234".
+        self.assert_mostly(
+            samples, lambda s: not any(f.startswith("go_stripped+") for f in s.frames[1:]), "named",
+            share=1)
 
     def test_without_symbols_stacks_are_as_whole(self):
         # Of the vDSO, which is called on a thread's own stack, frame pointers do not lead back.

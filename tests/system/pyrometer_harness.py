@@ -216,6 +216,7 @@ class StackSamples:
 KERNEL_MAPPING = "[kernel.kallsyms]"
 AT_LIMIT = "[truncated]"  # the first frame of a stack that has more frames than are taken
 BROKEN = "[unwind stopped: "  # ... of one that nothing leads further from; the reason follows
+TOO_SOON = BROKEN + "tables not ready]"
 
 
 def is_named(frame, name):
@@ -354,8 +355,10 @@ class Recorder:
         arguments += ["--output", self.pprof, "--output", self.folded, *options]
         if command:
             arguments += ["--", *command]
+        # Not the user's own cache, from which a test would find what an earlier one has left.
+        environment = dict(os.environ, XDG_CACHE_HOME=directory)
         self.process = subprocess.Popen(
-            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
         )
 
     def wait_until_sampling(self):

@@ -21,6 +21,7 @@ except ImportError as missing:
 RECEIVERS = pathlib.Path(__file__).resolve().parent / "receivers"
 sys.path.insert(0, str(RECEIVERS))
 
+import debuginfo  # noqa: E402
 import messages  # noqa: E402
 import otlp  # noqa: E402
 import parca  # noqa: E402
@@ -219,6 +220,77 @@ class ParcaTest(RefusalTest):
         request.series[0].samples[0].raw_profile = request.series[0].samples[0].raw_profile[:-9]
         refusal = self.assert_refused("malformed_profile", parca.take, request.SerializeToString())
         self.assertEqual(refusal.kind, "unknown")
+
+
+    def test_takes_frames_without_a_name_only_where_it_can_name_them(self):
+        profile = make_pprof()
+        profile.string_table.append("abcd")
+        profile.mapping[0].build_id = 8
+        profile.location[0].ClearField("line")
+        body = make_write(profile).SerializeToString()
+        self.assert_refused("malformed_profile", parca.take, body)
+        self.assertEqual(parca.take(body, names_code_of="abcd".__eq__)[1], 7)
+        profile.mapping[0].memory_limit = 1
+        self.assert_refused("malformed_profile", parca.take,
+                            make_write(profile).SerializeToString(), "abcd".__eq__)
+
+
+class DebuginfoTest(RefusalTest):
+    ID = "0123456789abcdef"
+    FILE = b"\x7fELF and more"
+
+    def setUp(self):
+        self.store = debuginfo.Store()
+
+    def should_initiate(self, **changes):
+        fields = {"build_id": self.ID, "build_id_type": debuginfo.GNU, **changes}
+        return self.store.should_initiate(
+            debuginfo.answer("ShouldInitiateUploadRequest", **fields).SerializeToString())
+
+    def initiate(self, **changes):
+        fields = {"build_id": self.ID, "build_id_type": debuginfo.GNU, "size": len(self.FILE),
+                  "hash": "x", **changes}
+        return self.store.initiate(
+            debuginfo.answer("InitiateUploadRequest", **fields).SerializeToString())
+
+    def upload(self, upload_id, *chunks):
+        first = debuginfo.answer("UploadRequest")
+        first.info.build_id, first.info.upload_id = self.ID, upload_id
+        rest = (debuginfo.answer("UploadRequest", chunk_data=chunk) for chunk in chunks)
+        return self.store.upload(message.SerializeToString() for message in (first, *rest))
+
+    def finish(self, upload_id):
+        return self.store.finish(debuginfo.answer(
+            "MarkUploadFinishedRequest", build_id=self.ID, upload_id=upload_id).SerializeToString())
+
+    def test_takes_a_file_once(self):
+        self.assertTrue(self.should_initiate().should_initiate_upload)
+        upload_id = self.initiate().upload_instructions.upload_id
+        self.assertIn("in-progress", self.should_initiate().reason)
+        self.assertEqual(self.upload(upload_id, self.FILE[:5], self.FILE[5:]).size, len(self.FILE))
+        self.assertFalse(self.store.has(self.ID))
+        self.finish(upload_id)
+        self.assertTrue(self.store.has(self.ID))
+        self.assertFalse(self.should_initiate().should_initiate_upload)
+        refusal = self.assert_refused("not_wanted", self.initiate)
+        self.assertEqual(refusal.kind, "precondition")
+        record = self.store.as_json()
+        self.assertEqual(record["asked"], {self.ID: 3})
+        self.assertEqual(record["uploads"][self.ID]["size"], len(self.FILE))
+
+    def test_names_what_is_wrong_with_the_others(self):
+        self.assert_refused("build_id", lambda: self.should_initiate(build_id="ab"))
+        self.assert_refused("build_id", lambda: self.should_initiate(build_id="ABCDEF"))
+        self.assert_refused("build_id_type", lambda: self.should_initiate(build_id_type=0))
+        self.assert_refused("hash_length",
+                            lambda: self.should_initiate(build_id_type=debuginfo.HASH))
+        self.assert_refused("size", lambda: self.initiate(size=0))
+        self.assert_refused("no_hash", lambda: self.initiate(hash=""))
+        upload_id = self.initiate().upload_instructions.upload_id
+        self.assert_refused("nothing_uploaded", self.finish, upload_id)
+        self.assert_refused("upload_id", self.upload, "other", self.FILE)
+        self.assert_refused("no_elf_file", self.upload, upload_id, b"x" * len(self.FILE))
+        self.assert_refused("size", self.upload, upload_id, self.FILE[:-1])
 
 
 class OtlpTest(RefusalTest):

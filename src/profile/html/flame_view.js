@@ -134,6 +134,7 @@ class FlameView {
 
   #mark() {
     d3.select(this.container).selectAll('g.frame')
+        .classed('inlined', ({ data }) => data.node.frame >= 0 && this.frames.inlined(data.node.frame))
         .classed('hit', ({ data }) => this.hits !== null && data.node.frame >= 0 &&
                                       this.hits[data.node.frame] === 1)
         .classed('cursor', ({ data }) => data === this.cursor && data !== this.focusDatum);

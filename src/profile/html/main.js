@@ -13,8 +13,8 @@ function fillHeader(facts, tree) {
   if (facts.host) add('Host', facts.host);
   add('Recorded', `${new Date(facts.start).toISOString().slice(0, 19).replace('T', ' ')} UTC`);
   add('Duration', `${facts.seconds.toFixed(1)} s`);
-  const lowest = facts.lowestHertz ?? facts.hertz;
-  add('Frequency', `${lowest < facts.hertz ? `${lowest} to ` : ''}${facts.hertz} Hz`);
+  const { lowestHertz: lowest = facts.hertz, highestHertz: highest = facts.hertz } = facts;
+  add('Frequency', `${lowest < highest ? `${lowest} to ` : ''}${highest} Hz`);
   if (facts.filter) {
     add('Only', `${facts.filter.words} (${percent(tree.samples, facts.filter.of)} of ` +
         `${decimal.format(facts.filter.of)} samples)`);
@@ -47,7 +47,11 @@ class Tip {
     if (frame >= 0) numbers.push(`${decimal.format(self)} self`);
     const lines = [element('b', {}, frame < 0 ? 'all' : this.frames.name(frame)),
                    element('span', {}, numbers.join(' · '))];
-    if (frame >= 0) lines.push(element('span', {}, this.#origin(frame)));
+    if (frame >= 0) {
+      lines.push(element('span', {}, this.#origin(frame)));
+      const source = this.#source(frame);
+      if (source) lines.push(element('span', { className: 'source' }, source));
+    }
     this.box.replaceChildren(...lines);
     this.box.hidden = false;
     const { offsetWidth: width, offsetHeight: height } = this.box;
@@ -63,6 +67,17 @@ class Tip {
     const inlined = this.frames.inlined(frame) ? ', inlined' : '';
     return texts[kind] ?? [this.frames.object(frame), `${kind}${inlined}`].filter(Boolean).join(' · ');
   }
+
+  // Unlike the numbers above, of all its samples: lines are not told apart by callers.
+  #source(frame) {
+    const all = this.frames.lines(frame);
+    if (all.length === 0) return '';
+    const [{ file }] = all;
+    const lines = all.filter((line) => line.file === file && line.line > 0).map(
+        ({ line, total }, i) => `line ${line}${i > 0 ? '' : ' has'} ${decimal.format(total)}`);
+    const path = shortPath(file, 72);
+    return lines.length === 0 ? path : `${path} · of all its samples ${lines.join(', ')}`;
+  }
 }
 
 class Page {
@@ -72,6 +87,7 @@ class Page {
     this.topDown = new TopDownView(tree);
     this.flame = new FlameView(byId('flame'), frames, {
       tip: new Tip(byId('tip'), frames, tree.samples), onZoom: (node) => this.#zoomed(node) });
+    byId('inlined-legend').hidden = !frames.anyInlined;
     this.tables = {};
     this.view = null;
   }

@@ -12,20 +12,49 @@ async function inflate(base64) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+// So many of the last parts of a path as fit into `most` characters, but at least one.
+function shortPath(path, most) {
+  const parts = path.split('/');
+  while (parts.length > 1 && parts.join('/').length > most) parts.shift();
+  return parts.join('/');
+}
+
+const place = (path, line) => line > 0 ? `${path}:${line}` : path;
+
+// Where most of a function's own samples are; if it has none, most of those in its callees.
+function hottest(lines) {
+  return lines.reduce((best, line) => !best || line.self > best.self ||
+      (line.self === best.self && line.total > best.total) ? line : best, undefined);
+}
+
 // The distinct frames of the profile, by their index.
 class Frames {
-  constructor({ names, traits, objects }) {
+  constructor({ names, traits, objects, files = [], lines = [] }) {
     this.names = names;
     this.traits = traits;  // three for each frame: kind, inlined, index of its object
     this.objects = objects;
+    this.files = files;
+    this.sources = lines;  // four for each line of a frame: index of its file, line, self, total
     this.lowerNames = null;
   }
 
   get count() { return this.names.length; }
+  get anyInlined() { return this.names.some((_, frame) => this.inlined(frame)); }
   name(frame) { return this.names[frame]; }
   kind(frame) { return KINDS[this.traits[3 * frame]]; }
   inlined(frame) { return this.traits[3 * frame + 1] === 1; }
   object(frame) { return this.objects[this.traits[3 * frame + 2]]; }
+
+  // -> [{file, line, self, total}], those with the most samples in all first; not every line is kept
+  lines(frame) {
+    const numbers = this.sources[frame] ?? [];
+    const lines = [];
+    for (let i = 0; i < numbers.length; i += 4) {
+      const [file, line, self, total] = numbers.slice(i, i + 4);
+      lines.push({ file: this.files[file], line, self, total });
+    }
+    return lines;
+  }
 
   // For each frame whether `term` is in its name, in any case; /term/ is a regular expression.
   // Null if there is nothing to look for. Throws a SyntaxError.

@@ -85,20 +85,38 @@ class TableView {
   }
 }
 
+// Equal lines of several frames as one.
+function mergedLines(lines) {
+  const merged = new Map();
+  for (const { file, line, self, total } of lines) {
+    const key = place(file, line);
+    const known = merged.get(key) ?? { file, line, self: 0, total: 0 };
+    merged.set(key, { file, line, self: known.self + self, total: known.total + total });
+  }
+  return [...merged.values()];
+}
+
 // Frames of one function, inlined or not, are one row.
 function functionRows(frames, tree) {
   const groups = new Map();
   const group = new Int32Array(frames.count);
   for (let frame = 0; frame < frames.count; ++frame) {
     const key = [frames.kind(frame), frames.object(frame), frames.name(frame)].join('\n');
-    if (!groups.has(key)) groups.set(key, { index: groups.size, frame });
+    if (!groups.has(key)) groups.set(key, { index: groups.size, frame, lines: [], calls: new Set() });
     group[frame] = groups.get(key).index;
+    groups.get(key).lines.push(...frames.lines(frame));
+    groups.get(key).calls.add(frames.inlined(frame));
   }
   const { self, total } = tree.countBy(group, groups.size);
   return [...groups.values()]
-      .map(({ index, frame }) => ({ frame, self: self[index], total: total[index],
-                                    kind: frames.kind(frame), name: frames.name(frame),
-                                    object: frames.object(frame) }))
+      .map(({ index, frame, lines, calls }) => {
+        const { file, line } = hottest(mergedLines(lines)) ?? {};
+        return { frame, self: self[index], total: total[index],
+                 kind: frames.kind(frame), name: frames.name(frame), object: frames.object(frame),
+                 inlined: calls.has(true) ? calls.has(false) ? 'partly inlined' : 'inlined' : '',
+                 path: file === undefined ? '' : place(file, line),
+                 source: file === undefined ? '' : place(file.split('/').slice(-2).join('/'), line) };
+      })
       .filter(({ kind }) => kind !== 'process' && kind !== 'cut');
 }
 
@@ -111,13 +129,18 @@ function functionTable(section, { frames, tree }, onPick) {
   const name = (row) => {
     const button = element('button', { type: 'button', title: 'Find in the flame graph' }, row.name);
     button.addEventListener('click', () => onPick(row.name));
-    if (row.kind === 'user') return button;
-    return element('span', {}, button, element('i', {}, row.kind === 'unknown' ? 'no name' : row.kind));
+    const kind = row.kind === 'unknown' ? 'no name' : row.kind === 'user' ? '' : row.kind;
+    const marks = [kind, row.inlined].filter(Boolean).map((mark) => element('i', {}, mark));
+    return marks.length === 0 ? button : element('span', {}, button, ...marks);
   };
-  return new TableView(section, {
-    columns: [...share('self'), ...share('total'), { title: 'Function', key: 'name', cell: name },
-              { title: 'Object', key: 'object' }],
-    rows: functionRows(frames, tree), what: 'functions' });
+  const source = (row) => element('span', { title: row.path }, row.source);
+  const rows = functionRows(frames, tree);
+  const columns = [...share('self'), ...share('total'), { title: 'Function', key: 'name', cell: name },
+                   { title: 'Object', key: 'object' }];
+  if (rows.some((row) => row.source)) {
+    columns.push({ title: 'Source', key: 'source', cell: source });
+  }
+  return new TableView(section, { columns, rows, what: 'functions' });
 }
 
 function processTable(section, { facts, frames, tree }, view, onPick) {

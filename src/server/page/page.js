@@ -40,9 +40,9 @@ function schedule() {
 
 document.addEventListener('visibilitychange', () => { if (document.hidden) schedule(); else turn(); });
 
-// Labels and their values come and go with what runs; what was chosen stays.
+// Labels and their values come and go with what runs; what was chosen stays, and so does the list
+// that may be open.
 function renewChoices(page) {
-  if (which.contains(document.activeElement)) return;
   for (const fresh of page.querySelectorAll('#which label[data-name]')) {
     const old = [...which.querySelectorAll('label[data-name]')].find(
         (label) => label.dataset.name === fresh.dataset.name);
@@ -50,6 +50,7 @@ function renewChoices(page) {
       which.querySelector('button').before(fresh);
       continue;
     }
+    if (old.contains(document.activeElement)) continue;
     const [now, then] = [fresh.querySelector('select'), old.querySelector('select')];
     const chosen = then.selectedOptions[0];
     then.replaceChildren(...now.options);
@@ -63,6 +64,5 @@ which.addEventListener('change', () => {
   const chosen = [...new FormData(which)].filter(([, value]) => value !== '');
   document.getElementById('alone').href = '/flamegraph?' + new URLSearchParams(chosen);
   which.requestSubmit();
-  document.activeElement.blur();
 });
 schedule();

@@ -42,6 +42,10 @@ std::shared_ptr<CodeObject> Object(std::string path, uint64_t start) {
   return object;
 }
 
+std::string Path(const char* file) {
+  return fmt::format("/build/very/far/below/the/root/src/shop/{}", file);
+}
+
 // Stacks grow like those of a server: a few entry points, a call graph that fans out, now and then
 // a system call, some inlines, a JIT.
 class ProfileMaker {
@@ -72,11 +76,11 @@ class ProfileMaker {
     location->address = 0x1000 + 16 * locations_.size();
     if (locations_.size() % 7 == 3) {
       location->lines.push_back(
-          {.function = name + "::inlined", .system_name = {}, .file = "inline.h", .line = 3});
+          {.function = name + "::inlined", .system_name = {}, .file = Path("inline.h"), .line = 3});
     }
     location->lines.push_back({.function = std::move(name),
                                .system_name = {},
-                               .file = "source.cc",
+                               .file = Path("source.cc"),
                                .line = static_cast<int64_t>(locations_.size())});
     locations_.push_back(std::move(location));
   }

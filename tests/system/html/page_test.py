@@ -242,6 +242,46 @@ class PageTest(unittest.TestCase):
                               ".map((b) => b.textContent)")
         self.assertTrue(names and all("sys_function_1" in name for name in names), names)
 
+    def test_the_table_tells_source_lines_and_what_is_inlined(self):
+        self.open(state="view=functions")
+        rows = self.evaluate(
+            "[...document.querySelectorAll('#functions tbody tr')].map((row) => ({"
+            "name: row.querySelector('td.name button').textContent,"
+            "marks: [...row.querySelectorAll('td.name i')].map((i) => i.textContent),"
+            "source: row.querySelector('td.source').textContent,"
+            "path: row.querySelector('td.source span').title}))")
+        inlined = [row for row in rows if row["name"].endswith("::inlined")]
+        others = [row for row in rows if not row["name"].endswith("::inlined")]
+        self.assertTrue(inlined and others)
+        for row in inlined:
+            self.assertIn("inlined", row["marks"])
+            self.assertEqual(row["source"], "shop/inline.h:3")
+            self.assertEqual(row["path"], "/build/very/far/below/the/root/src/shop/inline.h:3")
+        for row in others:
+            self.assertNotIn("inlined", row["marks"])
+            self.assertRegex(row["source"], r"^shop/source\.cc:\d+$")
+
+    def test_the_box_tells_source_lines_and_what_is_inlined(self):
+        self.open()
+        self.assertFalse(self.evaluate("document.getElementById('inlined-legend').hidden"))
+
+        def tip_of(name):
+            self.evaluate(f"{FRAMES}.find((g) => {name}.test(g.getAttribute('name')))"
+                          ".dispatchEvent(new MouseEvent('mouseover', {bubbles: true}))")
+            return self.evaluate("document.getElementById('tip').innerText")
+
+        inlined = tip_of("/::inlined$/")
+        self.assertRegex(inlined, r"user, inlined|jit, inlined|kernel, inlined")
+        self.assertRegex(inlined, r"/src/shop/inline\.h · of all its samples line 3 has [\d,]+$")
+        other = tip_of(r"/^shop::.*\)$/")
+        self.assertNotIn("inlined", other)
+        self.assertRegex(other, r"/src/shop/source\.cc · of all its samples line \d+ has [\d,]+$")
+        styles = self.evaluate(
+            f"{FRAMES}.filter((g) => g.getAttribute('name').startsWith('shop::')).map((g) => ["
+            "g.getAttribute('name').endsWith('::inlined'), getComputedStyle("
+            "g.querySelector('.d3-flame-graph-label')).fontStyle])")
+        self.assertTrue(all((style == "italic") == is_inlined for is_inlined, style in styles))
+
     def test_fits_the_window_when_that_changes(self):
         self.open()
         for width in (700, 1300):

@@ -12,7 +12,7 @@ LARGEST = 64 << 20
 CODES = {"invalid": "INVALID_ARGUMENT", "undecodable": "INVALID_ARGUMENT", "unknown": "UNKNOWN"}
 
 
-def take(body):
+def take(body, names_code_of=lambda build_id: False):
     """(series, ticks) of an accepted request; else Refusal."""
     try:
         request = messages.parse("parca", "parca.profilestore.v1alpha1.WriteRawRequest", body)
@@ -24,7 +24,8 @@ def take(body):
     pairs = [(label.name, label.value) for label in series.labels.labels]
     rules.check_labels(pairs, own=("__name__",))
     plain = rules.unpack(series.samples[0].raw_profile, truncated="unknown")
-    return rules.series_text(pairs), rules.ticks_of(rules.check_pprof(plain))
+    return rules.series_text(pairs), rules.ticks_of(
+        rules.check_pprof(plain, names_code_of=names_code_of))
 
 
 def success():

@@ -59,8 +59,9 @@ def unpack(data, truncated="undecodable"):
         raise Refusal("undecodable", "malformed_profile", str(error)) from error
 
 
-def check_pprof(plain, deepest=None):
-    """Every rule of the format and of the servers; returns the parsed profile."""
+def check_pprof(plain, deepest=None, names_code_of=lambda build_id: False):
+    """Every rule of the format and of the servers; returns the parsed profile. `names_code_of`: whether
+    the server does that by itself, so that frames may come without functions."""
     try:
         profile = messages.parse("pprof", "pyrometer.pprof.Profile", plain)
     except messages.BadMessage as error:
@@ -71,7 +72,7 @@ def check_pprof(plain, deepest=None):
     want(len(set(strings)) == len(strings), bad, "a string twice")
     for table in (profile.mapping, profile.location, profile.function):
         want([row.id for row in table] == list(range(1, len(table) + 1)), bad, "ids not 1..N")
-    check_functions(profile, bad)
+    check_functions(profile, bad, names_code_of)
     types = [(strings[t.type], strings[t.unit]) for t in profile.sample_type]
     want(types == [("samples", "count"), ("cpu", "nanoseconds")], bad, str(types))
     period = profile.period_type
@@ -84,7 +85,7 @@ def check_pprof(plain, deepest=None):
     return profile
 
 
-def check_functions(profile, bad):
+def check_functions(profile, bad, names_code_of):
     strings = profile.string_table
     for function in profile.function:
         for index in (function.name, function.system_name, function.filename):
@@ -92,8 +93,15 @@ def check_functions(profile, bad):
         want(strings[function.name], bad, "a function without a name")
         want(len(strings[function.name].encode()) <= 65535, bad, "a name too long")
     for location in profile.location:
-        want(location.line, bad, "a frame without a function")
         want(location.mapping_id <= len(profile.mapping), bad, "mapping id")
+        if not location.line and location.mapping_id:
+            mapping = profile.mapping[location.mapping_id - 1]
+            want(names_code_of(strings[mapping.build_id]), bad, "a frame without a function")
+            # With a range the server would take the address for one in a process.
+            want(mapping.memory_start == mapping.memory_limit == mapping.file_offset == 0, bad,
+                 "a range of a mapping of ELF addresses")
+            continue
+        want(location.line, bad, "a frame without a function")
         want(location.mapping_id or not location.address, bad, "an address without a mapping")
         for line in location.line:
             want(1 <= line.function_id <= len(profile.function), bad, "function id")

@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import functools
 import hashlib
 import http.server
 import socket
@@ -12,6 +13,7 @@ from concurrent import futures
 
 import grpc
 
+import debuginfo
 import messages
 import otlp
 import parca
@@ -25,6 +27,7 @@ class Record:
     """What arrived. Thread-safe."""
 
     def __init__(self):
+        self.debuginfo = None  # a store of debug information, if the server takes any
         self._lock = threading.Lock()
         self._series = collections.Counter()
         self._rejected = collections.Counter()
@@ -56,7 +59,8 @@ class Record:
         with self._lock:
             return {"samples": dict(self._series), "requests": self._requests,
                     "repeated": self._repeated, "rejected": dict(self._rejected),
-                    "messages": list(self._messages), "misbehaved": dict(self._misbehaved)}
+                    "messages": list(self._messages), "misbehaved": dict(self._misbehaved),
+                    "debuginfo": self.debuginfo and self.debuginfo.as_json()}
 
 
 class Receiver:
@@ -224,14 +228,21 @@ class GrpcReceiver(Receiver):
         """protocol: parca, or otlp."""
         super().__init__(**options)
         self._protocol = protocol
+        self._take = protocol.take
+        if protocol is parca:
+            store = self.record.debuginfo = debuginfo.Store()
+            self._take = functools.partial(parca.take, names_code_of=store.has)
         self.start(self._tls)
 
     def start(self, tls):
         handler = grpc.method_handlers_generic_handler(
             self._protocol.SERVICE,
             {self._protocol.METHOD: grpc.unary_unary_rpc_method_handler(self.serve)})
+        handlers = [handler]
+        if self.record.debuginfo is not None:
+            handlers.append(debuginfo.handler(self.record.debuginfo, self.record))
         self._server = grpc.server(
-            futures.ThreadPoolExecutor(32), handlers=(handler,),
+            futures.ThreadPoolExecutor(32), handlers=handlers,
             options=(("grpc.max_receive_message_length", self._protocol.LARGEST),
                      ("grpc.so_reuseport", 0)))
         address = f"127.0.0.1:{self.port}"
@@ -263,7 +274,7 @@ class GrpcReceiver(Receiver):
         if mode.isdigit():
             self.fail(context, mode, retry_after)
         try:
-            series, ticks = self._protocol.take(body)
+            series, ticks = self._take(body)
         except Refusal as refusal:
             self.record.rejected(refusal)
             code = getattr(grpc.StatusCode, self._protocol.CODES[refusal.kind])

@@ -104,6 +104,9 @@ AgentStatus Ill() {
   status.sinks.push_back(Failing());
   status.sinks[0].state = SinkStatus::State::kBehind;
   status.sinks[0].behind = milliseconds(72'400);
+  for (LabelChoice& choice : status.choices) {
+    choice.values.push_back({choice.name == "pod" ? "new-0" : "new", 7});
+  }
   status.warnings = {"The spool's disk is full; the oldest profiles are being dropped."};
   return status;
 }
@@ -121,7 +124,7 @@ class MadeUpAgent : public AgentView {
     last_query_ = std::to_string(query.duration.count()) + " " + InWords(query);
     return page_;
   }
-  Result<std::string> Explain(Pid pid) override {
+  Result<std::string> Explain(Pid pid, const std::stop_token& /*stop*/) override {
     return "process " + std::to_string(pid.value()) + "\nlabels of its samples:\n  pod \"<b>\"\n";
   }
   Result<std::string> CollectProfile(const ProfileQuery& /*query*/,

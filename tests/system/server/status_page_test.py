@@ -174,6 +174,21 @@ class StatusPageTest(unittest.TestCase):
                          "seconds=900&label=namespace%3Dshop&label=pod%3D%22%3E%3Cb%3Epod%3C%2Fb%3E")
         self.assertIn("and 1,234 more", self.browser.evaluate("which.innerText"))
 
+    def test_the_control_in_use_keeps_the_focus_and_its_list(self):
+        self.open()
+        pods = "[...document.querySelector('label[data-name=pod] select').options].map((o) => o.text).join()"
+        before = self.browser.evaluate(pods)
+        self.browser.evaluate("document.querySelector('label[data-name=pod] select').focus()")
+        self.choose("label[data-name=pod] select", "pod=db-0")
+        self.become("ill")
+        self.browser.wait_for("document.querySelector('option[value=\"namespace=new\"]') !== null")
+        self.assertEqual(self.browser.evaluate(pods), before)
+        self.assertEqual(self.browser.evaluate("document.activeElement.closest('label').dataset.name"), "pod")
+        # Of what a browser keeps across a reload the flame graph would know nothing.
+        self.assertEqual(self.browser.evaluate("which.autocomplete"), "off")
+        self.browser.evaluate("document.activeElement.blur()")
+        self.browser.wait_for(f"{pods}.includes('new-0')")
+
     def test_the_labels_of_a_process_are_explained(self):
         self.open()
         self.browser.evaluate("(() => { const form = document.querySelector('form[action=\"/explain\"]'); "

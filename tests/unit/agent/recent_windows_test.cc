@@ -141,12 +141,13 @@ ShippedWindow Labelled(const std::vector<std::pair<Labels, uint64_t>>& profiles,
   return std::make_shared<const std::vector<Profile>>(std::move(window));
 }
 
-TEST(RecentWindows, TellTheLowestFrequency) {
+TEST(RecentWindows, TellTheRangeOfFrequencies) {
   RecentWindows windows(1 << 20);
   for (const uint32_t hertz : {99U, 49U, 75U}) windows.Add(Labelled({{{}, 1}}, {hertz}));
   const auto recent = windows.Since({});
   EXPECT_EQ(recent.lowest.value, 49);
-  EXPECT_EQ(recent.profile.frequency.value, 75);
+  EXPECT_EQ(recent.highest.value, 99);
+  EXPECT_EQ(recent.profile.frequency.value, 75) << "the last one's";
 }
 
 TEST(RecentWindows, OfferTheLabelsInWhichSamplesDiffer) {

@@ -205,6 +205,46 @@ TEST_F(FileWorkersTest, DoesSmallJobsWhileLargeOnesOfAllFileSystemsWait) {
   EXPECT_EQ(ends_.WaitFor(10), std::vector(10, FileWork::kDone));
 }
 
+TEST_F(FileWorkersTest, DoesAllOthersWhileLongJobsWait) {
+  FileWorkers workers;
+  const auto hang = [gate = gate_] { gate->Pass(); };
+  for (const uint64_t file_system : {kLocal, kLocal, kHung}) {
+    ASSERT_TRUE(workers.Post(file_system, kAmple, {hang, FileEffort::kLong}, ends_.Note()));
+  }
+  ASSERT_TRUE(Eventually([&] { return workers.counters().waiting == 2; }));
+  for (uint64_t busy = 10; busy < 20; ++busy) {
+    ASSERT_TRUE(workers.Post(busy, kAmple, HangForLong(), ends_.Note()));
+  }
+  EXPECT_EQ(workers.Run(kLocal, kAmple, kAmple, [] {}), FileWork::kDone);
+  EXPECT_EQ(workers.counters().waiting, 2 + 10 - FileWorkers::Options().large);
+  gate_->Open();
+  EXPECT_EQ(ends_.WaitFor(13), std::vector(13, FileWork::kDone));
+}
+
+TEST_F(FileWorkersTest, DoesLargeJobsOfAFileSystemBesideALongOne) {
+  FileWorkers workers;
+  const auto hang = [gate = gate_] { gate->Pass(); };
+  ASSERT_TRUE(workers.Post(kLocal, kAmple, {hang, FileEffort::kLong}, ends_.Note()));
+  EXPECT_EQ(workers.Run(kLocal, kAmple, kAmple, {[] {}, kLarge}), FileWork::kDone);
+  ASSERT_TRUE(workers.Post(kLocal, kAmple, HangForLong(), ends_.Note()));
+  EXPECT_EQ(workers.Run(kLocal, kAmple, kAmple, [] {}), FileWork::kDone);
+}
+
+TEST_F(FileWorkersTest, CountsALongJobThatIsLateAmongThoseOfItsFileSystem) {
+  FileWorkers workers(
+      {.per_file_system = 1, .pauses = {.first = milliseconds(1), .longest = milliseconds(1)}});
+  const auto hang = [gate = gate_] { gate->Pass(); };
+  ASSERT_TRUE(workers.Post(kHung, kShort, {hang, FileEffort::kLong}, ends_.Note()));
+  EXPECT_EQ(ends_.WaitFor(1), std::vector{FileWork::kLate});
+  EXPECT_EQ(workers.Run(kLocal, kAmple, kAmple, {[] {}, FileEffort::kLong}), FileWork::kDone);
+  const MonotonicTime later = After(MonotonicNow(), milliseconds(3));
+  ASSERT_TRUE(Eventually([later] { return later < MonotonicNow(); })) << "it may be tried again";
+  EXPECT_EQ(workers.Run(kHung, kAmple, kAmple, [] {}), FileWork::kRefused);
+  gate_->Open();
+  EXPECT_TRUE(
+      Eventually([&] { return workers.Run(kHung, kAmple, kAmple, [] {}) == FileWork::kDone; }));
+}
+
 TEST_F(FileWorkersTest, BeginsALargeJobBeforeSmallOnesThatCameLater) {
   FileWorkers workers({.per_file_system = 2});
   const auto first = std::make_shared<Gate>();
@@ -263,6 +303,18 @@ TEST_F(FileWorkersTest, TriesAFileSystemByALargeJobWhileAnotherIsStuck) {
   const auto try_it = [&] { return workers.Run(kHung, kAmple, kAmple, {[] {}, kLarge}); };
   EXPECT_TRUE(Eventually([&] { return try_it() == FileWork::kDone; }));
   EXPECT_EQ(workers.counters().stuck, 1);
+}
+
+// It may have to wait for another, and everything else would be refused meanwhile.
+TEST_F(FileWorkersTest, TriesNoFileSystemByALongJob) {
+  FileWorkers workers({.pauses = {.first = milliseconds(1), .longest = milliseconds(1)}});
+  ASSERT_EQ(workers.Run(kHung, kAmple, kAmple, [] { return FileWork::kLate; }), FileWork::kLate);
+  const MonotonicTime later = After(MonotonicNow(), milliseconds(3));
+  ASSERT_TRUE(Eventually([later] { return later < MonotonicNow(); }));
+  const FileWorkers::Job long_one([] {}, FileEffort::kLong);
+  EXPECT_EQ(workers.Run(kHung, kAmple, kAmple, long_one), FileWork::kRefused);
+  EXPECT_EQ(workers.Run(kHung, kAmple, kAmple, [] {}), FileWork::kDone);
+  EXPECT_EQ(workers.Run(kHung, kAmple, kAmple, long_one), FileWork::kDone);
 }
 
 TEST_F(FileWorkersTest, BeginsALargeJobInPlaceOfOneThatIsLate) {

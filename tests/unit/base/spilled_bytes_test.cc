@@ -47,6 +47,17 @@ TEST(SpilledBytes, SayWhatHasNoRoomAndLeaveAGap) {
   EXPECT_EQ(Content(bytes, 5, 2), "fg");
 }
 
+TEST(SpilledBytes, HaveGapsOfAnySize) {
+  SpilledBytes bytes({.file = nullptr, .most_in_memory = 4});
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(Put(bytes, "12345"));
+  EXPECT_TRUE(Put(bytes, "ab"));
+  EXPECT_FALSE(Put(bytes, "12345"));
+  EXPECT_EQ(bytes.size(), 5007U);
+  EXPECT_EQ(Content(bytes, 5000, 2), "ab");
+  EXPECT_EQ(Content(bytes, 4999, 2), "unreadable");
+  EXPECT_EQ(Content(bytes, 5001, 2), "unreadable");
+}
+
 TEST(SpilledBytes, TakeNoMoreOfTheFileThanTheyMay) {
   const auto file = FileOf(8);
   SpilledBytes bytes({.file = file, .most_spilled = kBlock});

@@ -53,6 +53,28 @@ inline void RemoveSectionHeaders(std::vector<std::byte>& image) {
   Poke(image, 0, header);
 }
 
+// Makes segments of one type (PT_...) those of another.
+inline void ChangeSegmentTypes(std::vector<std::byte>& image, uint32_t from, uint32_t to) {
+  const auto header = Peek<Elf64_Ehdr>(image, 0);
+  for (int i = 0; i < header.e_phnum; ++i) {
+    const size_t at = header.e_phoff + i * sizeof(Elf64_Phdr);
+    auto segment = Peek<Elf64_Phdr>(image, at);
+    if (segment.p_type == from) segment.p_type = to;
+    Poke(image, at, segment);
+  }
+}
+
+// Likewise sections (SHT_...).
+inline void ChangeSectionTypes(std::vector<std::byte>& image, uint32_t from, uint32_t to) {
+  const auto header = Peek<Elf64_Ehdr>(image, 0);
+  for (int i = 0; i < header.e_shnum; ++i) {
+    const size_t at = header.e_shoff + i * sizeof(Elf64_Shdr);
+    auto section = Peek<Elf64_Shdr>(image, at);
+    if (section.sh_type == from) section.sh_type = to;
+    Poke(image, at, section);
+  }
+}
+
 struct NmSymbol {
   uint64_t address = 0;
   uint64_t size = 0;

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
+#include <string>
 
+#include "base/file_hash.h"
 #include "binary/object_facts.h"
 #include "tests/unit/binary/elf_fixtures.h"
 
@@ -28,23 +31,73 @@ std::string BuildIdIn(const std::string& notes, uint64_t alignment = 4) {
 TEST(BuildId, IsReadFromNoteSegments) {
   std::vector<std::byte> image = FixtureBytes("pie");
   RemoveSectionHeaders(image);
-  EXPECT_EQ(ReadBuildId(*ElfFile::FromBytes(image)).ToHex(), kFixtureBuildId);
+  EXPECT_EQ(ReadBuildIds(*ElfFile::FromBytes(image)).gnu.ToHex(), kFixtureBuildId);
 }
 
 TEST(BuildId, IsReadFromNoteSectionsWithoutNoteSegments) {
   std::vector<std::byte> image = FixtureBytes("pie");
+  ChangeSegmentTypes(image, PT_NOTE, PT_NULL);
+  EXPECT_EQ(ReadBuildIds(*ElfFile::FromBytes(image)).gnu.ToHex(), kFixtureBuildId);
+}
+
+TEST(BuildId, IsEmptyIfThereIsNone) {
+  EXPECT_TRUE(ReadBuildIds(OpenFixture("no_build_id.so")).gnu.empty());
+}
+
+TEST(BuildId, OfGoIsReadFromItsNote) {
+  using std::string_literals::operator""s;
+  const std::string id = "abc-_/def/ghi/jkl";
+  const std::string go = Note(4, 17, 4, "Go\0\0"s + id + "\0\0\0"s);
+  std::vector<std::byte> image = FixtureBytes("no_build_id.so");
   const auto header = Peek<Elf64_Ehdr>(image, 0);
   for (int i = 0; i < header.e_phnum; ++i) {
     const size_t at = header.e_phoff + i * sizeof(Elf64_Phdr);
     auto segment = Peek<Elf64_Phdr>(image, at);
-    if (segment.p_type == PT_NOTE) segment.p_type = PT_NULL;
+    if (segment.p_type != PT_GNU_STACK) continue;
+    segment.p_type = PT_NOTE;
+    segment.p_offset = image.size();
+    segment.p_filesz = go.size();
+    segment.p_align = 4;
     Poke(image, at, segment);
   }
-  EXPECT_EQ(ReadBuildId(*ElfFile::FromBytes(image)).ToHex(), kFixtureBuildId);
+  const auto notes = std::as_bytes(std::span(go));
+  image.insert(image.end(), notes.begin(), notes.end());
+  const ObjectFacts facts = FactsOf(*ElfFile::FromBytes(image));
+  EXPECT_EQ(facts.go_build_id, id);
+  EXPECT_TRUE(facts.build_id.empty());
+  EXPECT_EQ(facts.hash, HashOf(std::span(image).first(kHashedPart),
+                               std::span(image).last(kHashedPart), image.size()));
+  image.back() = std::byte{0x1b};
+  image[image.size() - 4] = std::byte{0x1b};
+  EXPECT_EQ(FactsOf(*ElfFile::FromBytes(image)).go_build_id, "") << "not printable";
 }
 
-TEST(BuildId, IsEmptyIfThereIsNone) {
-  EXPECT_TRUE(ReadBuildId(OpenFixture("no_build_id.so")).empty());
+TEST(ObjectFacts, HaveAHashOnlyWithoutABuildId) {
+  EXPECT_TRUE(FactsOf(OpenFixture("shared.so")).hash.empty());
+  const std::vector<std::byte> bytes = FixtureBytes("no_build_id.so");
+  ASSERT_GT(bytes.size(), kHashedPart);
+  EXPECT_EQ(FactsOf(OpenFixture("no_build_id.so")).hash,
+            HashOf(std::span(bytes).first(kHashedPart), std::span(bytes).last(kHashedPart),
+                   bytes.size()));
+}
+
+TEST(ObjectFacts, SayWhetherThereAreMoreNamesThanAProgramNeeds) {
+  for (const char* fixture : {"pie", "mini_debug", "compressed"}) {
+    EXPECT_TRUE(FactsOf(OpenFixture(fixture)).tells_names) << fixture;
+  }
+  EXPECT_FALSE(FactsOf(OpenFixture("stripped")).tells_names);
+}
+
+// What only tells of sources, a stripped Go program's table for one, has all names there are.
+TEST(ObjectFacts, SayWhetherNamesComeWithSourcesOnly) {
+  EXPECT_FALSE(FactsOf(OpenFixture("stripped")).named_by_sources);
+  std::vector<std::byte> image = FixtureBytes("compressed");
+  EXPECT_FALSE(FactsOf(*ElfFile::FromBytes(image)).named_by_sources);
+  ChangeSectionTypes(image, SHT_SYMTAB, SHT_PROGBITS);
+  const ObjectFacts facts = FactsOf(*ElfFile::FromBytes(image));
+  EXPECT_TRUE(facts.named_by_sources);
+  EXPECT_TRUE(facts.may_tell_sources);
+  EXPECT_TRUE(facts.tells_names);
 }
 
 TEST(BuildId, IsPartOfTheFacts) {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "binary/symbols.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 #include <limits>
 #include <map>
 #include <set>
 
+#include "base/unique_fd.h"
 #include "binary/segments.h"
 #include "tests/unit/binary/elf_fixtures.h"
 
@@ -25,6 +29,23 @@ std::map<std::string, uint64_t> DefinedNames(const ElfFile& elf, const SymbolRan
   });
   EXPECT_TRUE(read.has_value());
   return names;
+}
+
+TEST(Program, IsNoLibrary) {
+  for (const char* fixture : {"pie", "non_pie", "static_pie", "stripped"}) {
+    EXPECT_TRUE(IsProgram(OpenFixture(fixture))) << fixture;
+  }
+  EXPECT_FALSE(IsProgram(OpenFixture("shared.so")));
+}
+
+TEST(Program, IsNoLibraryThatCanBeRun) {
+  Dl_info libc{};
+  ASSERT_NE(::dladdr(reinterpret_cast<void*>(&::getpid), &libc), 0);
+  const UniqueFd fd(::open(libc.dli_fname, O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(fd) << libc.dli_fname;
+  const ElfFile elf = *ElfFile::Open(fd.get());
+  EXPECT_NE(elf.header().e_entry, 0U);
+  EXPECT_FALSE(IsProgram(elf)) << libc.dli_fname;
 }
 
 TEST(Symbols, AreThoseThatNmLists) {
@@ -55,13 +76,7 @@ TEST(Symbols, AreFoundWithoutSections) {
 
 TEST(Symbols, AreNotFoundInAFileThatIsNotDynamic) {
   std::vector<std::byte> image = FixtureBytes("non_pie");
-  const auto header = Peek<Elf64_Ehdr>(image, 0);
-  for (int i = 0; i < header.e_phnum; ++i) {
-    const size_t at = header.e_phoff + i * sizeof(Elf64_Phdr);
-    auto segment = Peek<Elf64_Phdr>(image, at);
-    if (segment.p_type == PT_DYNAMIC) segment.p_type = PT_NULL;
-    Poke(image, at, segment);
-  }
+  ChangeSegmentTypes(image, PT_DYNAMIC, PT_NULL);
   EXPECT_EQ(FindDynamicSymbols(*ElfFile::FromBytes(image)).error().code(), ErrorCode::kNotFound);
 }
 

@@ -13,7 +13,7 @@ TEST(Vdso, IsAnElfFileWithBuildIdAndCode) {
   ASSERT_TRUE(vdso.has_value()) << vdso.error().message();
   ASSERT_EQ(vdso->segments().size(), 1U);
   EXPECT_TRUE(vdso->segments()[0].executable);
-  EXPECT_FALSE(ReadBuildId(*vdso).empty());
+  EXPECT_FALSE(ReadBuildIds(*vdso).gnu.empty());
 }
 
 }  // namespace

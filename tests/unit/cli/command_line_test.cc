@@ -41,15 +41,20 @@ TEST(ParseCommandLine, RecordsTheWholeMachineUnlessTold) {
   EXPECT_EQ(config.duration, std::nullopt);
   EXPECT_EQ(config.frequency.value, 99U);
   EXPECT_TRUE(config.kernel_stacks);
+  EXPECT_EQ(config.naming, Naming());
+  EXPECT_TRUE(config.sandbox);
+  EXPECT_EQ(config.cache_directory, std::nullopt);
+  EXPECT_FALSE(config.debuginfod);
   EXPECT_FALSE(config.quiet);
 }
 
 TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
-  const RecordConfig config =
-      ParseRecord({"--comm",   "nginx",     "--cgroup",    "/a",     "--container", "0123456789ab",
-                   "--pid",    "7",         "--duration",  "1m30s",  "--frequency", "499",
-                   "--output", "a.html",    "--format",    "pprof",  "--output",    "b",
-                   "--label",  "service=x", "--no-kernel", "--quiet"});
+  const RecordConfig config = ParseRecord(
+      {"--comm",   "nginx",       "--cgroup",    "/a",           "--container", "0123456789ab",
+       "--pid",    "7",           "--duration",  "1m30s",        "--frequency", "499",
+       "--output", "a.html",      "--format",    "pprof",        "--output",    "b",
+       "--label",  "service=x",   "--no-kernel", "--no-sandbox", "--quiet",     "--cache",
+       "/c",       "--debuginfod"});
   EXPECT_THAT(config.comms, ElementsAre("nginx"));
   EXPECT_THAT(config.cgroups, ElementsAre("/a"));
   EXPECT_THAT(config.containers, ElementsAre("0123456789ab"));
@@ -62,7 +67,23 @@ TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
   EXPECT_EQ(config.outputs[1].format, OutputFormat::kPprof);
   EXPECT_THAT(config.labels, ElementsAre(std::pair<std::string, std::string>("service", "x")));
   EXPECT_FALSE(config.kernel_stacks);
+  EXPECT_FALSE(config.sandbox);
+  EXPECT_EQ(config.cache_directory, "/c");
+  EXPECT_TRUE(config.debuginfod);
   EXPECT_TRUE(config.quiet);
+}
+
+TEST(ParseCommandLine, ReadsHowFunctionsAreNamed) {
+  EXPECT_FALSE(ParseRecord({"--no-inlines"}).naming.inlines);
+  EXPECT_EQ(ParseRecord({"--demangle", "full"}).naming.form, NameForm::kFull);
+  EXPECT_EQ(ParseRecord({"--demangle=none"}).naming.form, NameForm::kRaw);
+  EXPECT_EQ(ParseRecord({"--demangle", "simple"}).naming.form, NameForm::kSimple);
+  const Result<ParsedCommand> wrong = Parse({"record", "--demangle", "all"});
+  EXPECT_EQ(wrong.error().code(), ErrorCode::kInvalid);
+  EXPECT_THAT(wrong.error().message(), HasSubstr("choose full, simple or none"));
+  const auto agent = std::get<AgentOptions>(*Parse({"agent", "--no-inlines", "--demangle=full"}));
+  EXPECT_TRUE(agent.no_inlines);
+  EXPECT_EQ(agent.demangle, "full");
 }
 
 TEST(ParseCommandLine, TellsNamesOfContainersFromIds) {

@@ -91,6 +91,8 @@ TEST(ParseAgentConfig, RefusesImpossibleValues) {
        {"spool: {directory: spool}", "an absolute path"},
        {"spool: {max_size: 10k}", "at least 1MiB, like 512MiB or 1GiB; or 0: no spool"},
        {"spool: {max_age: 0s}", "expected a duration"},
+       {"cache: {directory: cache}", "an absolute path"},
+       {"cache: {max_size: 10k}", "at least 1MiB, like 512MiB or 1GiB; or 0: no cache"},
        {"server: {listen: 4041}", "an address and port"},
        {"server: {listen: 'localhost:70000'}", "an address and port"},
        {"server: {listen: ':4041'}", "an address and port"},
@@ -131,6 +133,8 @@ TEST(ParseAgentConfig, RefusesImpossibleSinks) {
            {"type: parca, address: 'http://p:7070', insecure: false", "contradicts http://"},
            {"type: parca, address: 'https://p:7070', insecure: true", "contradicts https://"},
            {"type: parca, address: 'p:7070', insecure: true, tls: {ca_file: /c}", "has no effect"},
+           {"type: parca, address: 'p:7070', upload_debuginfo: 1GiB", "upload_debuginfo"},
+           {"type: otlp, endpoint: 'http://c', upload_debuginfo: true", "upload_debuginfo"},
            {"type: otlp, endpoint: 'c:4318'", "expected a URL like http://"},
            {"type: otlp, endpoint: 'https://c:4318', insecure: true", "contradicts https://"},
            {"type: otlp, endpoint: 'http://c:4318', protocol: json", "expected http or grpc"}}) {

@@ -51,8 +51,14 @@ TEST(ParseAgentConfig, KeepsAWeekOfFilesByDefault) {
     EXPECT_EQ(config.frequency.value, 99U);
     EXPECT_EQ(config.window, 10s);
     EXPECT_TRUE(config.kernel_stacks);
+    EXPECT_TRUE(config.sandbox);
+    EXPECT_EQ(config.naming, Naming());
+    EXPECT_FALSE(config.debuginfod.enabled);
+    EXPECT_EQ(config.debuginfod.urls, "");
+    EXPECT_EQ(config.debuginfod.directory, "/var/cache/pyrometer/debuginfod");
     EXPECT_EQ(config.server.listen, "127.0.0.1:4041");
     EXPECT_EQ(config.spool.directory, "/var/lib/pyrometer/spool");
+    EXPECT_EQ(config.cache.directory, "/var/cache/pyrometer");
     ASSERT_THAT(config.sinks, SizeIs(1)) << text;
     EXPECT_EQ(config.sinks[0].type, SinkType::kFile);
     EXPECT_EQ(config.sinks[0].name, "file");
@@ -71,6 +77,10 @@ TEST(ParseAgentConfig, ReadsWhatIsSampledAndWhatItMayCost) {
 frequency: 499
 window: 1m30s
 kernel_stacks: false
+sandbox: false
+demangle: none
+inlines: false
+debuginfod: { enabled: true, urls: "http://a http://b", directory: /c }
 labels: { cluster: blue, version: 1.10 }
 filter: { comms: [nginx, a-name-beyond-the-kernels], cgroups: [/a, /a], exclude_cgroups: [b] }
 limits: { cpu: 2.5%, memory: 1GiB }
@@ -78,6 +88,11 @@ limits: { cpu: 2.5%, memory: 1GiB }
   EXPECT_EQ(config.frequency.value, 499U);
   EXPECT_EQ(config.window, 90s);
   EXPECT_FALSE(config.kernel_stacks);
+  EXPECT_FALSE(config.sandbox);
+  EXPECT_EQ(config.naming, (Naming{.form = NameForm::kRaw, .inlines = false}));
+  EXPECT_TRUE(config.debuginfod.enabled);
+  EXPECT_EQ(config.debuginfod.urls, "http://a http://b");
+  EXPECT_EQ(config.debuginfod.directory, "/c");
   EXPECT_THAT(config.labels, ElementsAre(Pair("cluster", "blue"), Pair("version", "1.10")));
   EXPECT_THAT(config.filter.comms, ElementsAre("nginx", "a-name-beyond-t"));
   EXPECT_THAT(config.filter.cgroups, ElementsAre("/a"));
@@ -180,10 +195,11 @@ TEST(ParseAgentConfig, TakesTheNodesNameFromTheEnvironment) {
   EXPECT_EQ(name_of("kubernetes: {node_name: ''}"), "");
 }
 
-TEST(ParseAgentConfig, ReadsTheServerAndTheSpool) {
+TEST(ParseAgentConfig, ReadsTheServerTheSpoolAndTheCache) {
   const AgentConfig config = Parse(R"(
 server: { listen: "[::]:0", bearer_token_file: /t, tls: { cert_file: /c, key_file: /k } }
 spool: { directory: /s, max_size: 0, max_age: 1d12h }
+cache: { directory: /c, max_size: 64MiB }
 )");
   EXPECT_EQ(config.server.listen, "[::]:0");
   EXPECT_EQ(config.server.bearer_token_file, "/t");
@@ -192,7 +208,10 @@ spool: { directory: /s, max_size: 0, max_age: 1d12h }
   EXPECT_EQ(config.spool.directory, "/s");
   EXPECT_EQ(config.spool.max_size, 0U);
   EXPECT_EQ(config.spool.max_age, 36h);
+  EXPECT_EQ(config.cache.directory, "/c");
+  EXPECT_EQ(config.cache.max_size, uint64_t{64} << 20);
   EXPECT_EQ(Parse("server: { listen: \"\" }").server.listen, "");
+  EXPECT_EQ(Parse("cache: { directory: \"\" }").cache.directory, "");
 }
 
 TEST(ParseAgentConfig, ReadsEveryKeyOfAServersSink) {
@@ -230,6 +249,7 @@ labels: { cluster: blue }          # on every profile
 filter: { comms: [], cgroups: [], exclude_cgroups: [] }
 server: { listen: "127.0.0.1:4041", tls: { cert_file: "", key_file: "" }, bearer_token_file: "" }
 spool: { directory: /var/lib/pyrometer/spool, max_size: 1GiB, max_age: 24h }
+cache: { directory: /var/cache/pyrometer, max_size: 512MiB }
 limits: { cpu: 1%, memory: 256MiB }
 sinks:
   - { type: pyroscope, url: "http://pyroscope:4040", tenant: "" }
@@ -247,6 +267,8 @@ sinks:
 
 TEST(ParseAgentConfig, TakesTheTypeForAName) {
   EXPECT_EQ(ParseSink("type: parca, address: 'p:7070'").name, "parca");
+  EXPECT_FALSE(ParseSink("type: parca, address: 'p:7070'").upload_debuginfo);
+  EXPECT_TRUE(ParseSink("type: parca, address: 'p:7070', upload_debuginfo: true").upload_debuginfo);
   EXPECT_EQ(ParseSink("type: otlp, endpoint: 'http://c:4318'").name, "otlp");
 }
 
@@ -321,6 +343,9 @@ TEST(MakeAgentConfig, PutsTheOptionsOverTheFileEachTime) {
   options.listen = "127.0.0.1:0";
   options.spool_directory = "/s";
   options.no_kernel = true;
+  options.no_sandbox = true;
+  options.no_inlines = true;
+  options.demangle = "full";
   const AgentConfig first = *MakeAgentConfig(options, Variable);
   EXPECT_EQ(first.frequency.value, 499U);
   EXPECT_EQ(first.window, 5s);
@@ -331,6 +356,8 @@ TEST(MakeAgentConfig, PutsTheOptionsOverTheFileEachTime) {
   EXPECT_EQ(first.server.listen, "127.0.0.1:0");
   EXPECT_EQ(first.spool.directory, "/s");
   EXPECT_FALSE(first.kernel_stacks);
+  EXPECT_FALSE(first.sandbox);
+  EXPECT_EQ(first.naming, (Naming{.form = NameForm::kFull, .inlines = false}));
   file.Write("frequency: 59\nwindow: 6s\n");
   const AgentConfig second = *MakeAgentConfig(options, Variable);
   EXPECT_EQ(second.frequency.value, 499U);

@@ -79,11 +79,15 @@ TEST(DocumentedConfig, ShowsTheDefaults) {
   EXPECT_EQ(set.frequency.value, by_default.frequency.value);
   EXPECT_EQ(set.window, by_default.window);
   EXPECT_EQ(set.kernel_stacks, by_default.kernel_stacks);
+  EXPECT_EQ(set.naming, by_default.naming);
+  EXPECT_EQ(set.sandbox, by_default.sandbox);
+  EXPECT_EQ(set.debuginfod, by_default.debuginfod);
   EXPECT_EQ(set.server.listen, by_default.server.listen);
   EXPECT_EQ(set.server.bearer_token_file, by_default.server.bearer_token_file);
   EXPECT_EQ(set.spool.directory, by_default.spool.directory);
   EXPECT_EQ(set.spool.max_size, by_default.spool.max_size);
   EXPECT_EQ(set.spool.max_age, by_default.spool.max_age);
+  EXPECT_EQ(set.cache, by_default.cache);
   EXPECT_EQ(set.limits.cpu, by_default.limits.cpu);
   EXPECT_EQ(set.limits.memory, by_default.limits.memory);
   EXPECT_EQ(set.sinks[0].name, by_default.sinks[0].name);

@@ -97,6 +97,28 @@ TEST(OtlpSink, NamesTheResourceByConvention) {
   EXPECT_THAT(attributes, ElementsAre("k8s.pod.name=web-0", "service.name=nginx"));
 }
 
+TEST(OtlpSink, TellsSymbolsAndLinesInlinedCallsFirst) {
+  MadeProfile made;
+  made.Add({MakeLines({{.function = "inner", .system_name = "_Z5inneri", .file = "a.h", .line = 5},
+                       {.function = "outer", .system_name = {}, .file = "a.cc", .line = 9}})},
+           1);
+  const auto sink = MakeSink({.endpoint = "http://127.0.0.1:1"});
+  const auto request = RequestOf(sink->Pack(made.profile()).parcels.at(0));
+  const otlp::ProfilesDictionary& dictionary = request.dictionary();
+  const auto text = [&](int index) { return dictionary.string_table(index); };
+  std::vector<std::string> lines;
+  const otlp::Sample& sample =
+      request.resource_profiles(0).scope_profiles(0).profiles(0).samples(0);
+  const int location = dictionary.stack_table(sample.stack_index()).location_indices(0);
+  for (const otlp::Line& line : dictionary.location_table(location).lines()) {
+    const otlp::Function& function = dictionary.function_table(line.function_index());
+    lines.push_back(fmt::format("{} {} {}:{}", text(function.name_strindex()),
+                                text(function.system_name_strindex()),
+                                text(function.filename_strindex()), line.line()));
+  }
+  EXPECT_THAT(lines, ElementsAre("inner _Z5inneri a.h:5", "outer outer a.cc:9"));
+}
+
 template <typename Rows>
 void ExpectDistinctAfterZero(const Rows& rows, const char* table) {
   ASSERT_GT(rows.size(), 0) << table;
@@ -134,6 +156,27 @@ TEST(OtlpSink, SaysWhatMappingsAndFramesAre) {
   EXPECT_THAT(attributes, testing::UnorderedElementsAre("=", "process.executable.build_id.gnu=abcd",
                                                         "profile.frame.type=native",
                                                         "profile.frame.type=kernel"));
+}
+
+TEST(OtlpSink, NamesFilesByEachOfTheirIds) {
+  auto object = MakeObject("/usr/bin/app");
+  const std::array<std::byte, FileHash::kSize> hash{std::byte{0xAB}};
+  object->hash = FileHash(hash);
+  object->go_build_id = "one/two";
+  MadeProfile made;
+  made.Add({MakeLocation("main", CodeOrigin::kUser, object)}, 1);
+  const auto sink = MakeSink({.endpoint = "http://127.0.0.1:1", .client = {}});
+  const auto request = RequestOf(sink->Pack(made.profile()).parcels.at(0));
+  const auto& dictionary = request.dictionary();
+  std::vector<std::string> attributes;
+  for (const int index : dictionary.mapping_table(1).attribute_indices()) {
+    const auto& attribute = dictionary.attribute_table(index);
+    attributes.push_back(dictionary.string_table(attribute.key_strindex()) + "=" +
+                         attribute.value().string_value());
+  }
+  EXPECT_THAT(attributes, testing::ElementsAre(
+                              "process.executable.build_id.go=one/two",
+                              "process.executable.build_id.htlhash=ab" + std::string(30, '0')));
 }
 
 TEST(OtlpSink, SplitsBelowTheLimitsOfGrpc) {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <latch>
@@ -20,7 +21,9 @@
 #include "base/file_identity.h"
 #include "binary/sections.h"
 #include "indexer/in_process_indexer.h"
+#include "tests/unit/base/temporary_tree.h"
 #include "tests/unit/binary/elf_fixtures.h"
+#include "tests/unit/indexer/made_up_sources.h"
 
 namespace pyrometer {
 namespace {
@@ -39,8 +42,14 @@ class WatchedIndexer : public InProcessIndexer {
     if (before_making) before_making(files.own);
     return InProcessIndexer::Unwind(files, options);
   }
+  Result<Made<SourceMap>> Sources(const FilesToRead& files,
+                                  const SymbolTableOptions& options) override {
+    if (before_sources) before_sources();
+    return InProcessIndexer::Sources(files, options);
+  }
   std::atomic<int> made = 0;
   std::function<void(int fd)> before_making;
+  std::function<void()> before_sources;
 };
 
 class ArtifactStoreTest : public testing::Test {
@@ -67,8 +76,15 @@ class ArtifactStoreTest : public testing::Test {
     return source;
   }
   Answer Ask(ArtifactStore::Source source) {
+    return AskFor(&ArtifactStore::AskUnwindTable, std::move(source));
+  }
+  Answer AskSources(ArtifactStore::Source source) {
+    return AskFor(&ArtifactStore::AskSources, std::move(source));
+  }
+  Answer AskFor(void (ArtifactStore::*ask)(ArtifactStore::Source, ArtifactStore::OnAnswer),
+                ArtifactStore::Source source) {
     const auto answer = std::make_shared<std::promise<Result<ArtifactStore::ContentRef>>>();
-    store_->AskUnwindTable(std::move(source), [answer](Result<ArtifactStore::ContentRef> content) {
+    (*store_.*ask)(std::move(source), [answer](Result<ArtifactStore::ContentRef> content) {
       answer->set_value(std::move(content));
     });
     return answer->get_future();
@@ -203,6 +219,34 @@ TEST_F(ArtifactStoreTest, MakesTablesOfSmallFilesWhileLargeOnesTakeTheirTime) {
   EXPECT_TRUE(second.get().has_value());
 }
 
+TEST_F(ArtifactStoreTest, KeepsNoLargeFileWaitingForLinesOfOthers) {
+  std::latch go_on(1);
+  indexer_->before_sources = [&] { go_on.wait(); };
+  Answer first = AskSources(LargeCopyOf(program_, "first"));
+  Answer second = AskSources(LargeCopyOf(program_, "second"));
+  EXPECT_NE(TableOf(LargeCopyOf(program_, "table")), nullptr);
+  go_on.count_down();
+  EXPECT_TRUE(first.get().has_value());
+  EXPECT_TRUE(second.get().has_value());
+}
+
+TEST_F(ArtifactStoreTest, ReadsNamesThatComeWithLinesBesideLinesOfAnother) {
+  std::latch begun(2);
+  std::latch go_on(1);
+  indexer_->before_sources = [&] {
+    begun.count_down();
+    go_on.wait();
+  };
+  Answer lines = AskSources(LargeCopyOf(program_, "lines"));
+  ArtifactStore::Source source = LargeCopyOf(program_, "names");
+  source.is_named_by_sources = true;
+  Answer names = AskSources(std::move(source));
+  begun.wait();
+  go_on.count_down();
+  EXPECT_TRUE(lines.get().has_value());
+  EXPECT_TRUE(names.get().has_value());
+}
+
 TEST_F(ArtifactStoreTest, DropsTheOneThatWasUsedLeastWhenThereIsNoRoom) {
   Make(1);
   const ArtifactStore::ContentRef first = Get(CopyOf(program_));
@@ -299,6 +343,98 @@ TEST_F(ArtifactStoreTest, LeavesAFileAloneThatIsStillBeingReadAtItsEnd) {
   begun->wait();
   store_.reset();
   go_on->set_value();
+}
+
+// Tells how often it was asked for source lines, which it makes up.
+class SourcesIndexer : public InProcessIndexer {
+ public:
+  Result<Made<SourceMap>> Sources(const FilesToRead& files,
+                                  const SymbolTableOptions& /*options*/) override {
+    ++made;
+    return ReadMadeUpSources(files.own);
+  }
+  std::atomic<int> made = 0;
+};
+
+// What one run of the program keeps for the next.
+class CachedSourcesTest : public testing::Test {
+ protected:
+  class Run {
+   public:
+    explicit Run(const std::string& directory)
+        : cache_(*ArtifactCache::Open(
+              {.directory = directory, .left_on_disk = 0, .min_artifact = 0})) {}
+    ~Run() { store_.AwaitCache(std::chrono::steady_clock::now() + kAmple); }
+
+    std::string NameOf(std::string_view content, std::string_view build_id) {
+      std::promise<Result<ArtifactStore::ContentRef>> answer;
+      store_.AskSources({.own = std::make_shared<const UniqueFd>(FileWith(content)),
+                         .build_id = BuildId(std::as_bytes(std::span(build_id))),
+                         .file_system = kDisk,
+                         .size = content.size()},
+                        [&answer](auto content_ref) { answer.set_value(std::move(content_ref)); });
+      const auto map = store_.SourcesOf(answer.get_future().get().value());
+      return map == nullptr ? "-" : NameIn(*map);
+    }
+    ArtifactCache::Counters cache() const { return cache_->counters(); }
+    ArtifactStore::Counters store() const { return store_.counters(); }
+    int made() const { return indexer_->made; }
+
+   private:
+    const std::shared_ptr<ArtifactCache> cache_;
+    const std::shared_ptr<SourcesIndexer> indexer_ = std::make_shared<SourcesIndexer>();
+    FileWorkers workers_;
+    ArtifactStore store_{{.indexer = indexer_, .workers = workers_, .cache = cache_},
+                         size_t{1} << 20};
+  };
+
+  Run Begin() const { return Run(tree_.Path("cache")); }
+
+  const TemporaryTree tree_;
+};
+
+TEST_F(CachedSourcesTest, AreNotMadeAgainByTheNextRun) {
+  EXPECT_EQ(Begin().NameOf("one", "0123"), "one");
+  Run next = Begin();
+  EXPECT_EQ(next.NameOf("one", "0123"), "one");
+  EXPECT_EQ(next.NameOf("one", "0123"), "one");
+  EXPECT_EQ(next.made(), 0);
+  EXPECT_EQ(next.store().sources_made, 0U);
+  EXPECT_EQ(next.store().shared, 1U) << "the second was there by then";
+  EXPECT_EQ(next.cache().hits, 1U);
+}
+
+TEST_F(CachedSourcesTest, AreNeverThoseOfAFileWithOtherBytes) {
+  EXPECT_EQ(Begin().NameOf("bad", "0123"), "bad");
+  Run next = Begin();
+  EXPECT_EQ(next.NameOf("one", "0123"), "one");
+  EXPECT_EQ(next.NameOf("bad", "0123"), "bad");
+  EXPECT_EQ(next.made(), 1);
+  EXPECT_EQ(next.store().sources_kept, 2U);
+}
+
+TEST_F(CachedSourcesTest, AreMadeAgainIfTheirFileWasCut) {
+  EXPECT_EQ(Begin().NameOf("one", "0123"), "one");
+  const std::filesystem::path file =
+      *std::filesystem::directory_iterator(tree_.Path("cache/symbols"));
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  {
+    Run next = Begin();
+    EXPECT_EQ(next.NameOf("one", "0123"), "one");
+    EXPECT_EQ(next.made(), 1);
+    EXPECT_EQ(next.cache().refused, 1U);
+  }
+  Run last = Begin();
+  EXPECT_EQ(last.NameOf("one", "0123"), "one");
+  EXPECT_EQ(last.made(), 0);
+}
+
+TEST_F(CachedSourcesTest, AreNotKeptOfFilesWithoutABuildId) {
+  EXPECT_EQ(Begin().NameOf("one", ""), "one");
+  Run next = Begin();
+  EXPECT_EQ(next.NameOf("one", ""), "one");
+  EXPECT_EQ(next.made(), 1);
+  EXPECT_EQ(next.cache().misses, 0U) << "nobody has looked";
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class ReadingTest : public testing::Test {
   // Of the bytes 2 to 5 and 10 to 12 of a file.
   Reading ReadTwoPlaces(int fd) const {
     ReadingRecorder recorder(key_);
-    const auto source = *recorder.Open(fd);
+    const auto source = recorder.Watch(*FileBytes(fd));
     std::array<std::byte, 3> bytes{};
     EXPECT_TRUE(source->Read(2, std::span(bytes).first(2)).has_value());
     EXPECT_TRUE(source->Read(4, std::span(bytes).first(2)).has_value());
@@ -37,8 +37,7 @@ class ReadingTest : public testing::Test {
   }
   bool IsRepeatedBy(const Reading& reading, std::string_view bytes) const {
     const UniqueFd file = FileOf(bytes);
-    const std::array<int, 1> files = {file.get()};
-    return *Repeats(reading, files, key_);
+    return *Repeats(reading, std::array{*FileBytes(file.get())});
   }
 
   const KeyedDigest::Key key_ = KeyedDigest::RandomKey();
@@ -77,20 +76,20 @@ TEST_F(ReadingTest, TellsApartWhichOfTwoFilesWasRead) {
   const UniqueFd a = FileOf("aaaa");
   const UniqueFd b = FileOf("bbbb");
   ReadingRecorder recorder(key_);
-  const auto first = *recorder.Open(a.get());
-  const auto second = *recorder.Open(b.get());
+  const auto first = recorder.Watch(*FileBytes(a.get()));
+  const auto second = recorder.Watch(*FileBytes(b.get()));
   std::array<std::byte, 4> bytes{};
   EXPECT_TRUE(second->Read(0, bytes).has_value());
   const Reading reading = std::move(recorder).Finish();
-  EXPECT_TRUE(*Repeats(reading, std::array{a.get(), b.get()}, key_));
-  EXPECT_FALSE(*Repeats(reading, std::array{b.get(), a.get()}, key_));
-  EXPECT_FALSE(*Repeats(reading, std::array{b.get()}, key_));
+  EXPECT_TRUE(*Repeats(reading, std::array{*FileBytes(a.get()), *FileBytes(b.get())}));
+  EXPECT_FALSE(*Repeats(reading, std::array{*FileBytes(b.get()), *FileBytes(a.get())}));
+  EXPECT_FALSE(*Repeats(reading, std::array{*FileBytes(b.get())}));
 }
 
 TEST_F(ReadingTest, IsNotCompleteIfAReadFailed) {
   const UniqueFd file = FileOf(kText);
   ReadingRecorder recorder(key_);
-  const auto source = *recorder.Open(file.get());
+  const auto source = recorder.Watch(*FileBytes(file.get()));
   std::array<std::byte, 4> bytes{};
   EXPECT_FALSE(source->Read(kText.size() - 2, bytes).has_value());
   const Reading reading = std::move(recorder).Finish();
@@ -98,10 +97,17 @@ TEST_F(ReadingTest, IsNotCompleteIfAReadFailed) {
   EXPECT_FALSE(IsRepeatedBy(reading, kText));
 }
 
+TEST_F(ReadingTest, OfFilesThatAreNotThereIsNoReading) {
+  const UniqueFd file = FileOf(kText);
+  Reading reading = ReadTwoPlaces(file.get());
+  reading.pieces[1].file = 1;
+  EXPECT_FALSE(Repeats(reading, std::array{*FileBytes(file.get())}).has_value());
+}
+
 TEST_F(ReadingTest, IsNotCompleteIfThereAreTooManyPieces) {
   const UniqueFd file = FileOf(kText);
   ReadingRecorder recorder(key_);
-  const auto source = *recorder.Open(file.get());
+  const auto source = recorder.Watch(*FileBytes(file.get()));
   std::array<std::byte, 1> byte{};
   for (size_t i = 0; i <= ReadingRecorder::kMostPieces; ++i) {
     EXPECT_TRUE(source->Read(i % 2 * 10, byte).has_value());

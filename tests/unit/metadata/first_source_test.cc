@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metadata/first_source.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -66,12 +67,45 @@ TEST(FirstSource, GoesOnWhereThereAreNoContainers) {
   EXPECT_TRUE(listed(ErrorCode::kPermission)->empty());
 }
 
+// Has a container if it is to answer, and counts what it is told.
+class Flickering final : public ContainerSource {
+ public:
+  Flickering(const bool& answers, int& rests) : answers_(answers), rests_(rests) {}
+  Result<std::vector<ContainerMetadata>> List() override {
+    if (!answers_) return Error(ErrorCode::kNotFound, "away");
+    return std::vector<ContainerMetadata>{{.id = "a"}};
+  }
+  void Cancel() override {}
+  void Rest() override { ++rests_; }
+
+ private:
+  const bool& answers_;
+  int& rests_;
+};
+
+TEST(FirstSource, TellsThoseBehindTheOneThatAnswers) {
+  bool first_answers = false;
+  const bool yes = true;
+  int rests[3] = {};
+  std::vector<std::unique_ptr<ContainerSource>> sources;
+  sources.push_back(std::make_unique<Flickering>(first_answers, rests[0]));
+  sources.push_back(std::make_unique<Flickering>(yes, rests[1]));
+  sources.push_back(std::make_unique<Flickering>(yes, rests[2]));
+  FirstSource source(std::move(sources));
+  EXPECT_TRUE(source.List());
+  EXPECT_THAT(rests, testing::ElementsAre(0, 0, 1));
+  first_answers = true;
+  EXPECT_TRUE(source.List());
+  EXPECT_THAT(rests, testing::ElementsAre(0, 1, 2));
+}
+
 TEST(FirstSource, TellsOfTheFirstThatIsThereIfNoneMayBeAsked) {
   using enum ErrorCode;
   EXPECT_EQ(Listed(kNotFound, kPermission, kNotFound), "two fails");
   EXPECT_EQ(Listed(kPermission, kPermission, kPermission), "one fails");
   EXPECT_EQ(Listed(kPermission, kNotFound, kUnsupported), "one fails");
-  EXPECT_EQ(Listed(kNotFound, kUnsupported, kNotFound), "one fails");
+  EXPECT_EQ(Listed(kNotFound, kUnsupported, kNotFound), "one fails; two fails; three fails")
+      << "where all were looked for";
 }
 
 }  // namespace

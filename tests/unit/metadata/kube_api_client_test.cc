@@ -171,6 +171,16 @@ TEST(KubeApiClient, SaysWhyItHasNothingYet) {
   EXPECT_EQ(IdsOf(client), (Texts{"a"}));
 }
 
+TEST(KubeApiClient, HasOthersBeAskedWhenAWatchHasEnded) {
+  Script script(
+      {{200, ListText("", "1")}, {200, BookmarkText("2")}, {200, ""}, {200, BookmarkText("3")}});
+  KubeApiClient client(OptionsOf(script));
+  std::atomic<int> changes = 0;
+  client.TellChanges([&] { ++changes; });
+  script.AwaitAll();
+  EXPECT_GE(changes, 3);
+}
+
 TEST(KubeApiClient, TellsTheDirectoryOfAContainerThatComesLate) {
   Script script(
       {{200, ListText("", "1")}, {500, ""}, {200, EventText("ADDED", PodText("late", "2"))}});

@@ -37,5 +37,45 @@ TEST(LateSource, IsNotMadeAfterCancel) {
   EXPECT_FALSE(source.List());
 }
 
+// Counts how many there are.
+class Counted final : public ContainerSource {
+ public:
+  explicit Counted(int& alive) : alive_(alive) { ++alive_; }
+  ~Counted() override { --alive_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  Result<std::vector<ContainerMetadata>> List() override {
+    return std::vector<ContainerMetadata>();
+  }
+  void Cancel() override {}
+
+ private:
+  int& alive_;
+};
+
+TEST(LateSource, EndsItsSourceWhenOthersAnswerForAWhile) {
+  int alive = 0;
+  LateSource source([&] { return std::make_unique<Counted>(alive); }, std::chrono::milliseconds(5));
+  source.Rest();
+  EXPECT_TRUE(source.List());
+  EXPECT_EQ(alive, 1);
+  const MonotonicTime begin = MonotonicNow();
+  while (alive > 0 && Between(begin, MonotonicNow()) < std::chrono::seconds(10)) source.Rest();
+  EXPECT_EQ(alive, 0);
+  EXPECT_GE(Between(begin, MonotonicNow()), std::chrono::milliseconds(5));
+  EXPECT_TRUE(source.List());
+  EXPECT_EQ(alive, 1) << "made anew, for it is asked again";
+}
+
+TEST(LateSource, KeepsItsSourceWhileItIsAskedAtTimes) {
+  int alive = 0;
+  LateSource source([&] { return std::make_unique<Counted>(alive); });
+  EXPECT_TRUE(source.List());
+  source.Rest();
+  EXPECT_TRUE(source.List());
+  source.Rest();
+  EXPECT_EQ(alive, 1);
+}
+
 }  // namespace
 }  // namespace pyrometer

@@ -99,6 +99,21 @@ TEST_F(HungFilesTest, KnowsTheObjectFromTheMomentItAnswers) {
   EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
 }
 
+TEST_F(HungFilesTest, TellsWhatIsToBeExpectedOfAnObject) {
+  using Stage = ObjectInfo::Stage;
+  HangOn("/lib/a");
+  ScanAll();
+  const ObjectId placeholder = sink_.by_pid[Pid(100)].mappings[0].mapping.object;
+  EXPECT_EQ(history().Object(placeholder)->stage, Stage::kAwaited);
+  EXPECT_TRUE(Eventually([&] { return history().Object(placeholder)->stage == Stage::kFinal; }))
+      << "what has not answered for long is not waited for";
+  files_->Answer();
+  ASSERT_TRUE(IsIdentified());
+  EXPECT_EQ(history().Object(placeholder)->stage, Stage::kReplaced);
+  const Frame now = FrameOf(Frame::User(Address(kStart + 0x10)));
+  EXPECT_EQ(history().Object(now.object())->stage, Stage::kFinal);
+}
+
 TEST_F(HungFilesTest, NamesWhatWasSeenBeforeItAnswered) {
   HangOn("/lib/a");
   ScanAll();

@@ -182,6 +182,86 @@ TEST_F(PerfMaps, AreRefusedIfTheyAreAnotherUsers) {
   EXPECT_THAT(fd.error().message(), HasSubstr("belongs to user 4711"));
 }
 
+// Of pid 100, 7 in its own namespace, by the window of a tick in its JIT code.
+class JitDumps : public ProcessHistoryTest {
+ protected:
+  static constexpr uint64_t kJit = 0x5000'0000;
+  static constexpr const char* kRange = "7f0000000000-7f0000002000";
+
+  void SetUp() override {
+    Scan();
+    machine_.WriteFile(Path(), "the dump");
+  }
+  MappingEvent Announced(const std::string& path = "/app/jit-7.dump") {
+    MappingEvent event = Mapping(100, path, 0);
+    struct stat status {};
+    EXPECT_EQ(::stat(Path().c_str(), &status), 0);
+    event.file.inode = status.st_ino;
+    return event;
+  }
+  Result<UniqueFd> Open() { return Open(ResolvedAt(kJit)); }
+  static Result<UniqueFd> Open(const ResolvedWindow& window) {
+    const auto dump = window.jit_dumps.find(kKey);
+    if (dump == window.jit_dumps.end()) return Fail(ErrorCode::kNotFound, "not in the window");
+    return dump->second->Open();
+  }
+  std::string Path() const { return machine_.root() + "/app/jit-7.dump"; }
+};
+
+TEST_F(JitDumps, AreFoundThroughTheMappingThatAnnouncesThem) {
+  EXPECT_EQ(Open().error().code(), ErrorCode::kNotFound);
+  machine_.LinkMapping(100, kRange, Path());
+  Apply(Announced());
+  EXPECT_EQ(ContentOf(Open()), "the dump");
+  EXPECT_EQ(ResolvedAt(kJit).jit_dumps[kKey], ResolvedAt(kJit).jit_dumps[kKey]);
+  const ResolvedWindow living = ResolvedAt(kJit);
+  std::filesystem::remove(Path());
+  machine_.RemoveProcess(100);
+  Exit(100);
+  EXPECT_EQ(ContentOf(Open()), "the dump") << "neither its file nor its process is there any more";
+  EXPECT_EQ(ContentOf(Open(living)), "the dump");
+}
+
+TEST_F(JitDumps, AreFoundByTheirPathWhereMappingsMayNotBeLookedAt) {
+  MappingEvent event = Announced();
+  ++event.file.inode;
+  Apply(event);
+  EXPECT_EQ(Open().error().code(), ErrorCode::kNotFound) << "another file has that path now";
+  Apply(Announced());
+  EXPECT_EQ(ContentOf(Open()), "the dump");
+}
+
+TEST_F(JitDumps, AreFoundIfTheyWereMappedBefore) {
+  machine_.WriteFile(
+      machine_.proc() + "/100/maps",
+      std::string(kRange) + " r-xp 00000000 " + machine_.MapsTail("/app/jit-7.dump") + "\n");
+  history_.Recheck(kKey);
+  EXPECT_EQ(ContentOf(Open()), "the dump");
+}
+
+TEST_F(JitDumps, AreThoseOfTheProcessItself) {
+  machine_.LinkMapping(100, kRange, Path());
+  for (const char* path : {"/app/jit-8.dump", "/app/jit-.dump", "/app/jit-7.dumps",
+                           "/app/xjit-7.dump", "/app/jit-7x.dump", "/jit-7.dump/x"}) {
+    Apply(Announced(path));
+    EXPECT_EQ(Open().error().code(), ErrorCode::kNotFound) << path;
+  }
+  Apply(Announced("/app/jit-7.dump (deleted)"));
+  EXPECT_EQ(ContentOf(Open()), "the dump");
+  Exec(100);
+  EXPECT_TRUE(ResolvedAt(kJit).jit_dumps.empty()) << "what runs now has announced none";
+}
+
+TEST_F(JitDumps, AreRefusedIfTheyAreNoFiles) {
+  ASSERT_EQ(::mkfifo((machine_.root() + "/app/fifo").c_str(), 0600), 0);
+  machine_.LinkMapping(100, kRange, machine_.root() + "/app/fifo");
+  Apply(Announced());
+  const Result<UniqueFd> fd = Open();
+  ASSERT_FALSE(fd);
+  EXPECT_EQ(fd.error().code(), ErrorCode::kInvalid);
+  EXPECT_THAT(fd.error().message(), HasSubstr("/app/jit-7.dump"));
+}
+
 // More processes than may have a directory held for them.
 class ManyPerfMaps : public PerfMaps {
  protected:

@@ -115,6 +115,16 @@ TEST(FrameNames, DoNotNameAFileByAnother) {
   EXPECT_EQ(names.Add(frame, kOwner, MadeUp("c+0x1000", known_by_id("/c", std::byte{1}))), 2);
   EXPECT_EQ(names.Add(frame, kOwner, MadeUp("d+0x1000", known_by_id("/d", std::byte{1}))), 2);
   EXPECT_EQ(names.Add(frame, kOwner, MadeUp("c+0x1000", known_by_id("/c", std::byte{2}))), 3);
+  const auto known_by_hash = [](std::byte first) {
+    const auto object = MakeObject("/e");
+    std::array<std::byte, FileHash::kSize> hash{first};
+    object->hash = FileHash(hash);
+    return object;
+  };
+  const Frame other = Frame::Object(ObjectId(3), ElfAddress(0x1000));
+  EXPECT_EQ(names.Add(other, kOwner, MadeUp("e+0x1000", known_by_hash(std::byte{1}))), 4);
+  EXPECT_EQ(names.Add(other, kOwner, MadeUp("e+0x1000", known_by_hash(std::byte{1}))), 4);
+  EXPECT_EQ(names.Add(other, kOwner, MadeUp("e+0x1000", known_by_hash(std::byte{2}))), 5);
 }
 
 TEST(FrameNames, KeepNothingButTheLatestLocation) {

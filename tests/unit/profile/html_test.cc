@@ -66,6 +66,20 @@ TEST(EncodeHtml, SendsStacksAsDifferencesToTheOneBefore) {
                                         11));
 }
 
+TEST(EncodeHtml, TellsTheLinesOfEachFrame) {
+  MadeProfile made;
+  made.Add({MakeLines({{.function = "inner", .system_name = {}, .file = "/src/a\n.h", .line = 3},
+                       {.function = "outer", .system_name = {}, .file = "/src/a.cc", .line = 9}})},
+           4);
+  const std::string facts = DecodePayload(EncodeHtml(made.profile())).facts;
+  // Frames in their order: the process, outer, inner. Four numbers for each line.
+  EXPECT_THAT(facts, HasSubstr(R"("lines":[[],[0,9,0,4],[1,3,4,4]])"));
+  EXPECT_THAT(facts, HasSubstr("\"files\":[\"/src/a.cc\",\"/src/a\uFFFD.h\"]"));
+  MadeProfile without;
+  without.Add({MakeLocation("f")}, 1);
+  EXPECT_THAT(DecodePayload(EncodeHtml(without.profile())).facts, Not(HasSubstr("\"lines\"")));
+}
+
 TEST(EncodeHtml, TellsTheAccountingAndWhatWasCut) {
   MadeProfile made;
   made.Add({MakeLocation("f")}, 4, {.end = StackEnd::kTruncated});
@@ -75,10 +89,12 @@ TEST(EncodeHtml, TellsTheAccountingAndWhatWasCut) {
   const std::string facts = DecodePayload(EncodeHtml(made.profile(), {.host = "db-1"})).facts;
   EXPECT_THAT(facts, testing::Not(testing::HasSubstr("\"filter\"")));
   const std::string filtered =
-      DecodePayload(EncodeHtml(made.profile(), {.filter = "pod=web", .of = 70, .lowest = {49}}))
+      DecodePayload(EncodeHtml(made.profile(),
+                               {.filter = "pod=web", .of = 70, .lowest = {49}, .highest = {99}}))
           .facts;
   EXPECT_THAT(filtered, testing::HasSubstr("\"filter\":{\"of\":70,\"words\":\"pod=web\"}"));
   EXPECT_THAT(filtered, testing::HasSubstr("\"lowestHertz\":49"));
+  EXPECT_THAT(filtered, testing::HasSubstr("\"highestHertz\":99"));
   EXPECT_THAT(facts, HasSubstr(R"("ticks":12)"));
   EXPECT_THAT(facts, HasSubstr(R"("reasons":{"stack_map_full":2})"));
   EXPECT_THAT(facts, HasSubstr(R"("cut":{"truncated":4})"));

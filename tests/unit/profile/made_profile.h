@@ -30,6 +30,16 @@ inline LocationRef MakeLocation(std::string function, CodeOrigin origin = CodeOr
   return std::make_shared<const Location>(std::move(location));
 }
 
+// A location in user code with these lines, innermost first.
+inline LocationRef MakeLines(std::vector<Line> lines,
+                             std::shared_ptr<const CodeObject> object = nullptr) {
+  Location location;
+  location.origin = CodeOrigin::kUser;
+  location.object = std::move(object);
+  location.lines = std::move(lines);
+  return std::make_shared<const Location>(std::move(location));
+}
+
 // A profile of 100 Hz that is added up sample by sample. Stacks are given root first, as they are
 // read.
 class MadeProfile {

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/printable.h"
 #include "profile/text.h"
@@ -17,6 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 pprof::Profile Decode(const Profile& profile) {
   pprof::Profile decoded;
@@ -150,6 +152,42 @@ TEST(EncodePprof, WritesStacksLeafFirstAndInlinesInnermostFirst) {
   EXPECT_EQ(Text(p, p.function(1).system_name()), "outer");
 }
 
+TEST(EncodePprof, KeepsFunctionsOfOneNameApartByTheirSymbols) {
+  MadeProfile made;
+  made.Add({MakeLines({{.function = "f", .system_name = "_Z1fi", .file = {}, .line = 0}})}, 1);
+  made.Add({MakeLines({{.function = "f", .system_name = "_Z1fl", .file = {}, .line = 0}})}, 1);
+  const pprof::Profile p = Decode(made.profile());
+  ASSERT_EQ(p.function_size(), 2);
+  EXPECT_EQ(Text(p, p.function(0).name()), "f");
+  EXPECT_EQ(Text(p, p.function(1).name()), "f");
+  EXPECT_EQ(Text(p, p.function(0).system_name()), "_Z1fi");
+  EXPECT_EQ(Text(p, p.function(1).system_name()), "_Z1fl");
+}
+
+TEST(EncodePprof, SaysOfEachMappingWhatIsKnownOfItsCode) {
+  const auto in = [](const char* path, std::vector<Line> lines, bool has_functions = true) {
+    const auto object = MakeObject(path);
+    object->has_functions = has_functions;
+    return MakeLines(std::move(lines), object);
+  };
+  const Line bare{.function = "f", .system_name = {}, .file = {}, .line = 0};
+  const Line whole{.function = "f", .system_name = {}, .file = "a.cc", .line = 9};
+  MadeProfile made;
+  made.Add({in("/bin/all", {whole, whole}), in("/lib/a.so", {bare}), in("/lib/b.so", {whole}),
+            in("/lib/c.so", {bare}, false)},
+           1);
+  std::vector<std::string> known;
+  const pprof::Profile p = Decode(made.profile());
+  for (const pprof::Mapping& m : p.mapping()) {
+    known.push_back(Text(p, m.filename()) + (m.has_functions() ? " functions" : "") +
+                    (m.has_filenames() ? " files" : "") + (m.has_line_numbers() ? " lines" : "") +
+                    (m.has_inline_frames() ? " inlines" : ""));
+  }
+  EXPECT_THAT(known, testing::UnorderedElementsAre("/bin/all functions files lines inlines",
+                                                   "/lib/a.so functions",
+                                                   "/lib/b.so functions files lines", "/lib/c.so"));
+}
+
 TEST(EncodePprof, NumbersEverythingFromOneInOrderOfFirstUse) {
   MadeProfile made;
   const LocationRef unused = MakeLocation("unused");
@@ -226,6 +264,61 @@ TEST(EncodePprof, DescribesTheMapping) {
   EXPECT_FALSE(mapping.has_inline_frames());
   EXPECT_EQ(p.location(0).address(), 0x401234);
   EXPECT_EQ(p.location(0).mapping_id(), 1);
+}
+
+TEST(EncodePprof, TellsFilesWithoutABuildIdApartByTheirHash) {
+  MadeProfile made;
+  for (const std::byte first : {std::byte{1}, std::byte{2}, std::byte{1}}) {
+    auto object = MakeObject("/usr/bin/app");
+    const std::array<std::byte, FileHash::kSize> hash{first};
+    object->hash = FileHash(hash);
+    made.Add({MakeLocation("main", CodeOrigin::kUser, object)}, 1);
+  }
+  const pprof::Profile p = Decode(made.profile());
+  // A profile numbers its mappings in no particular order.
+  std::vector<std::string> hashes;
+  for (const pprof::Mapping& mapping : p.mapping()) hashes.push_back(Text(p, mapping.build_id()));
+  EXPECT_THAT(hashes, UnorderedElementsAre("01000000000000000000000000000000",
+                                           "02000000000000000000000000000000"));
+}
+
+TEST(EncodePprof, LeavesTheNamingOfCodeWithoutANameToAReaderThatCan) {
+  auto known = MakeObject("/usr/bin/known");
+  auto other = MakeObject("/usr/bin/other");
+  for (const auto& object : {known, other}) {
+    object->start = 0x1000;
+    object->limit = 0x2000;
+    object->file_offset = 0x1000;
+  }
+  const auto location = [](const auto& object, uint64_t address, NameQuality quality) {
+    Location made;
+    made.origin = CodeOrigin::kUser;
+    made.object = object;
+    made.address = address;
+    made.lines = {{.function = "name", .system_name = {}, .file = {}}};
+    made.quality = quality;
+    return std::make_shared<const Location>(made);
+  };
+  MadeProfile made;
+  made.Add(
+      {location(known, 0x1010, NameQuality::kMadeUp), location(known, 0x1020, NameQuality::kSymbol),
+       location(other, 0x1030, NameQuality::kMadeUp)},
+      1);
+  PprofOptions options;
+  options.is_named_by_reader = [&](const CodeObject& object) { return &object == known.get(); };
+  const StackBatches batches = BatchStacks(made.profile(), {});
+  pprof::Profile p;
+  ASSERT_TRUE(p.ParseFromString(
+      Inflate(EncodePprofBatch(made.profile(), batches.batches.at(0), options).gzip)));
+  std::map<uint64_t, int> lines;
+  for (const auto& l : p.location()) lines[l.address()] = l.line_size();
+  EXPECT_EQ(lines, (std::map<uint64_t, int>{{0x1010, 0}, {0x1020, 1}, {0x1030, 1}}));
+  for (const auto& mapping : p.mapping()) {
+    const bool is_known = Text(p, mapping.filename()) == known->path;
+    EXPECT_EQ(mapping.memory_limit(), is_known ? 0 : 0x2000);
+    EXPECT_EQ(mapping.file_offset(), is_known ? 0 : 0x1000);
+    EXPECT_EQ(mapping.has_functions(), !is_known);
+  }
 }
 
 TEST(EncodePprof, GivesCodeOfNoObjectAMappingByItsOrigin) {

@@ -21,6 +21,18 @@ TEST(Shorten, CutsBetweenCharacters) {
   EXPECT_EQ(Shorten(text, 4), "\xC3\xA4\xC3\xB6\xE2\x80\xA6\xC3\xA9");
 }
 
+TEST(ShortenPath, KeepsTheFileAndItsDirectoryIfTheyFit) {
+  EXPECT_EQ(ShortenPath("/usr/lib/go/src/runtime/proc.go", 40), "runtime/proc.go");
+  EXPECT_EQ(ShortenPath("/usr/lib/go/src/runtime/proc.go", 15), "runtime/proc.go");
+  EXPECT_EQ(ShortenPath("/usr/lib/go/src/runtime/proc.go", 14), "proc.go");
+  EXPECT_EQ(ShortenPath("/usr/a-long-name.go", 7), "a-lo\xE2\x80\xA6go");
+  EXPECT_EQ(ShortenPath("/a.go", 9), "/a.go");
+  EXPECT_EQ(ShortenPath("src/a.go", 9), "src/a.go");
+  EXPECT_EQ(ShortenPath("a.go", 9), "a.go");
+  EXPECT_EQ(ShortenPath("/", 9), "/");
+  EXPECT_EQ(ShortenPath("", 9), "");
+}
+
 TEST(WithThousands, GroupsDigits) {
   EXPECT_EQ(WithThousands(0), "0");
   EXPECT_EQ(WithThousands(999), "999");

@@ -72,6 +72,34 @@ TEST(EncodeTop, MarksKernelAndJit) {
   EXPECT_THAT(LineWith(text, "jitted"), HasSubstr("[j] jitted"));
 }
 
+TEST(EncodeTop, MarksWhatIsInlinedEverywhere) {
+  MadeProfile made;
+  made.Add({MakeLines({{.function = "always", .system_name = {}, .file = {}},
+                       {.function = "caller", .system_name = {}, .file = {}}})},
+           1);
+  const std::string text = EncodeTop(made.profile());
+  EXPECT_THAT(LineWith(text, "always"), HasSubstr(" [i] always"));
+  EXPECT_THAT(LineWith(text, "caller"), HasSubstr("     caller"));
+}
+
+TEST(EncodeTop, TellsTheHottestLineOfEachFunctionWhereThereIsRoom) {
+  const auto at = [](int64_t line) {
+    return MakeLines({{.function = "runtime.findRunnable",
+                       .system_name = {},
+                       .file = "/usr/lib/go-1.19/src/runtime/proc.go",
+                       .line = line}},
+                     MakeObject("/usr/bin/containerd"));
+  };
+  MadeProfile made;
+  made.Add({at(3422)}, 5).Add({at(3380)}, 1).Add({MakeLocation("main")}, 1);
+  const std::string text = EncodeTop(made.profile());
+  EXPECT_THAT(LineWith(text, "FUNCTION"), testing::EndsWith("OBJECT                SOURCE"));
+  EXPECT_THAT(LineWith(text, "findRunnable"),
+              testing::EndsWith("containerd            runtime/proc.go:3422"));
+  EXPECT_THAT(LineWith(text, "main"), testing::EndsWith("main"));
+  EXPECT_THAT(EncodeTop(made.profile(), {.width = 80}), Not(HasSubstr("SOURCE")));
+}
+
 TEST(EncodeTop, LeavesOutTheMarkersOfCutStacksButSaysHowManyThereAre) {
   MadeProfile made;
   made.Add({MakeLocation("leaf")}, 1, {.end = StackEnd::kTruncated}).Add({MakeLocation("f")}, 3);
@@ -101,7 +129,8 @@ TEST(EncodeTop, StaysWithinItsWidthWhateverTheNames) {
   const std::string name(300, 'n');
   std::string umlauts;
   for (int i = 0; i < 300; ++i) umlauts += "\xC3\xA4";
-  made.Add({MakeLocation(name, CodeOrigin::kUser, MakeObject("/" + name)), MakeLocation(umlauts)},
+  made.Add({MakeLocation(name, CodeOrigin::kUser, MakeObject("/" + name)), MakeLocation(umlauts),
+            MakeLines({{.function = name, .system_name = {}, .file = umlauts, .line = 1'000'000}})},
            123'456'789, {.comm = name});
   for (const size_t width : {80, 100, 160}) {
     for (const std::string& line : LinesOf(EncodeTop(made.profile(), {.width = width}))) {

@@ -51,6 +51,7 @@ class MadeTables : public UnwindTableSource {
   bool Has(ObjectId object) const override { return tables.contains(object); }
   bool IsPending(ObjectId object) const override { return object == pending; }
   bool HasFailed(ObjectId /*object*/) override { return false; }
+  bool IsReplaced(ObjectId /*object*/) const override { return false; }
   void CloseFile() override {}
 
   std::map<ObjectId, std::shared_ptr<const UnwindTable>> tables;

@@ -123,6 +123,7 @@ class FakeWindows : public WindowSource {
   bool AnyWantedPid() const override { return true; }
   void ForgetWantedPid(Pid /*pid*/) override {}
   Result<void> WantCgroup(uint64_t /*cgroup*/) override { return {}; }
+  void ForgetWantedCgroup(uint64_t /*cgroup*/) override {}
   Accounting accounting() const override {
     const std::lock_guard lock(mutex_);
     Accounting all;
@@ -278,6 +279,7 @@ class FakeTables : public UnwindTableSource {
   bool Has(ObjectId object) const override { return at_hand.contains(object); }
   bool IsPending(ObjectId object) const override { return pending.contains(object); }
   bool HasFailed(ObjectId object) override { return failing.contains(object); }
+  bool IsReplaced(ObjectId object) const override { return replaced.contains(object); }
   bool ReadCode(ObjectId /*object*/, ElfAddress /*address*/, std::span<std::byte>) override {
     return false;
   }
@@ -287,6 +289,7 @@ class FakeTables : public UnwindTableSource {
   std::set<ObjectId> at_hand;
   std::set<ObjectId> pending;
   std::set<ObjectId> failing;
+  std::set<ObjectId> replaced;
   std::function<void(ObjectId)> on_make;
 };
 

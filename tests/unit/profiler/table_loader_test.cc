@@ -78,6 +78,14 @@ TEST_F(TableLoaderTest, TriesATableAgainWhoseFileCouldNotBeRead) {
   EXPECT_FALSE(loader_.Load(milliseconds(50)));
 }
 
+// Samples would be walked by frame pointers until the mappings show the object instead.
+TEST_F(TableLoaderTest, LoadsNoEmptyTableOfWhatStoodForAnObject) {
+  tables_.replaced = {ObjectId(1)};
+  target_.wanted = {ObjectId(1), ObjectId(2)};
+  loader_.Load(milliseconds(50));
+  EXPECT_THAT(target_.loaded, ElementsAre(ObjectId(2)));
+}
+
 TEST_F(TableLoaderTest, TriesNoTableAgainThatNobodyNeeds) {
   tables_.failing = {ObjectId(1)};
   target_.is_needed = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/unwind_tables.h"
+#include "indexer/in_process_indexer.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -39,8 +40,13 @@ class OpenableProcesses : public FakeProcesses {
 class TableIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int) override { return Fail(ErrorCode::kUnsupported, "no facts"); }
-  Result<Made<SymbolTable>> Symbols(int, const SymbolTableOptions&) override {
+  Result<DebugLinks> Links(int) override { return DebugLinks(); }
+  Result<uint32_t> Checksum(int) override { return 0; }
+  Result<Made<SymbolTable>> Symbols(const FilesToRead&, const SymbolTableOptions&) override {
     return Fail(ErrorCode::kUnsupported, "no symbols");
+  }
+  Result<Made<SourceMap>> Sources(const FilesToRead&, const SymbolTableOptions&) override {
+    return Fail(ErrorCode::kUnsupported, "no sources");
   }
   Result<Made<UnwindTable>> Unwind(const FilesToRead&, const UnwindTableOptions& options) override {
     ++made;
@@ -58,6 +64,15 @@ class TableIndexer : public Indexer {
     return Made<UnwindTable>{.value = std::move(table), .reading = Reading()};
   }
   Result<bool> Repeats(const FilesToRead&, const Reading&) override { return true; }
+  Result<std::vector<std::byte>> Bytes(int fd, FileOffset offset, size_t size) override {
+    return InProcessIndexer().Bytes(fd, offset, size);
+  }
+  Result<PerfMapEnd> PerfMapLines(int, const PerfMapPart&, OnPerfMapFunction) override {
+    return Fail(ErrorCode::kUnsupported, "no perf maps");
+  }
+  Result<JitDumpEnd> JitDumpRecords(int, const JitDumpPart&, OnJitCode) override {
+    return Fail(ErrorCode::kUnsupported, "no jitdumps");
+  }
 
   std::atomic<int> made = 0;
   std::optional<Error> fails;
@@ -91,11 +106,16 @@ class UnwindTablesTest : public testing::Test {
   std::shared_ptr<TableIndexer> indexer_ = std::make_shared<TableIndexer>();
   FileWorkers workers_;
   ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, kRoomForOne};
+  DebugFiles debug_files_{{.indexer = indexer_,
+                           .files = std::make_shared<DirectForeignFiles>(),
+                           .workers = workers_,
+                           .clock = clock_}};
   UnwindTables tables_{{.processes = processes_,
                         .indexer = indexer_,
                         .files = std::make_shared<DirectForeignFiles>(),
                         .workers = workers_,
                         .store = store_,
+                        .debug_files = debug_files_,
                         .clock = clock_},
                        [this] {
                          const absl::MutexLock lock(&mutex_);
@@ -152,6 +172,7 @@ TEST_F(UnwindTablesTest, AreEmptyForAnObjectWhoseFileIsGone) {
                        .files = std::make_shared<DirectForeignFiles>(),
                        .workers = workers_,
                        .store = store_,
+                       .debug_files = debug_files_,
                        .clock = clock_},
                       [] {});
   EXPECT_TRUE(tables.Of(kFirst)->empty());
@@ -185,6 +206,19 @@ TEST_F(UnwindTablesTest, AreTriedAgainLaterWhoseFileSystemDoesNotAnswer) {
   indexer_->fails.reset();
   clock_.Advance(UnwindTables::kRetry);
   EXPECT_EQ(Await(kFirst)->row_count(), 1000U);
+}
+
+TEST_F(UnwindTablesTest, AreAwaitedWhileTheFileIsLookedAt) {
+  processes_.is_readable = false;
+  processes_.info.emplace().stage = ObjectInfo::Stage::kAwaited;
+  EXPECT_EQ(tables_.Of(kFirst), nullptr);
+  EXPECT_TRUE(tables_.IsPending(kFirst));
+  processes_.info->stage = ObjectInfo::Stage::kReplaced;
+  EXPECT_FALSE(tables_.IsPending(kFirst));
+  EXPECT_TRUE(tables_.IsReplaced(kFirst));
+  EXPECT_TRUE(tables_.Of(kFirst)->empty());
+  EXPECT_EQ(tables_.counters().failed, 0U) << "nobody has tried to open it";
+  EXPECT_FALSE(tables_.HasFailed(kFirst));
 }
 
 TEST_F(UnwindTablesTest, ReadTheCodeOfAnObject) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "absl/synchronization/mutex.h"
@@ -57,7 +58,10 @@ class ContainerFollowerTest : public testing::Test {
 
   ContainerFollower Following(std::vector<Result<std::string>> answers) {
     script_.answers = std::move(answers);
-    return {tree_.AsProcfs(), {.containers = {"app"}}, std::make_unique<ScriptedSource>(script_)};
+    return {tree_.AsProcfs(),
+            {.containers = {"app"}},
+            std::make_unique<ScriptedSource>(script_),
+            std::chrono::milliseconds(5)};
   }
   // Until `count` cgroups were wanted, or for 20 s.
   bool AwaitWanted(size_t count) {
@@ -65,35 +69,73 @@ class ContainerFollowerTest : public testing::Test {
     const auto is_so = [&] { return wanted_.size() >= count; };
     return script_.mutex.AwaitWithTimeout(absl::Condition(&is_so), absl::Seconds(20));
   }
-  ContainerFollower::Want Want() {
-    return [this](const CgroupTarget& cgroup) -> Result<void> {
-      const absl::MutexLock lock(&script_.mutex);
-      wanted_.push_back(cgroup.path.back());
-      if (wanted_.back() == 'c') return Fail(ErrorCode::kExhausted, "the filter is full");
-      return {};
-    };
+  bool AwaitForgotten(const std::string& digits) {
+    const absl::MutexLock lock(&script_.mutex);
+    const auto is_so = [&] { return forgotten_ == digits; };
+    return script_.mutex.AwaitWithTimeout(absl::Condition(&is_so), absl::Seconds(20));
+  }
+  ContainerFollower::Filter Filter() {
+    return {.want = [this](const CgroupTarget& cgroup) -> Result<void> {
+              const absl::MutexLock lock(&script_.mutex);
+              wanted_.push_back(cgroup.path.back());
+              if (wanted_.back() == refused_) return Fail(ErrorCode::kExhausted, "it is full");
+              return {};
+            },
+            .forget =
+                [this](const CgroupTarget& cgroup) {
+                  const absl::MutexLock lock(&script_.mutex);
+                  forgotten_.push_back(cgroup.path.back());
+                }};
   }
 
   TemporaryTree tree_;
   Script script_;
   std::string wanted_;  // digits
+  std::string forgotten_;
+  char refused_ = 'c';
 };
 
 TEST_F(ContainerFollowerTest, WantsWhatBeginsLaterOnce) {
   ContainerFollower follower = Following({"a", "a", "ab"});
   EXPECT_THAT(*follower.Find(), SizeIs(1));
-  follower.Start(Want());
+  follower.Start(Filter());
   ASSERT_TRUE(AwaitWanted(1));
-  EXPECT_EQ(follower.End(), std::nullopt);
+  follower.End();
+  EXPECT_EQ(follower.TakeError(), std::nullopt);
   EXPECT_EQ(wanted_, "b");
 }
 
-TEST_F(ContainerFollowerTest, TellsWhatItCouldNotDo) {
-  ContainerFollower follower = Following({"a", Error(ErrorCode::kIo, "the socket broke"), "abc"});
+TEST_F(ContainerFollowerTest, ForgetsWhatIsGone) {
+  ContainerFollower follower = Following({"ab", "b"});
+  EXPECT_THAT(*follower.Find(), SizeIs(2));
+  std::filesystem::remove(tree_.Path("cgroup/" + IdOf('b')));
+  follower.Start(Filter());
+  ASSERT_TRUE(AwaitForgotten("b"));
+  follower.End();
+  EXPECT_EQ(forgotten_, "b") << "the other runs on, though the runtime lists it no more";
+}
+
+TEST_F(ContainerFollowerTest, TellsAtOnceThatTheFilterIsFullAndTriesAgain) {
+  refused_ = 'b';
+  ContainerFollower follower = Following({"a", "abc"});
   ASSERT_TRUE(follower.Find());
-  follower.Start(Want());
+  follower.Start(Filter());
   ASSERT_TRUE(AwaitWanted(2));
-  const std::optional<Error> error = follower.End();
+  const std::optional<Error> error = follower.TakeError();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->message(), "it is full");
+  follower.End();
+  EXPECT_EQ(wanted_.find('c'), std::string::npos) << "no other would fit either";
+  EXPECT_FALSE(follower.TakeError()) << "it was told";
+}
+
+TEST_F(ContainerFollowerTest, TellsWhatItCouldNotDo) {
+  ContainerFollower follower = Following({"a", Error(ErrorCode::kIo, "the socket broke"), "ab"});
+  ASSERT_TRUE(follower.Find());
+  follower.Start(Filter());
+  ASSERT_TRUE(AwaitWanted(1));
+  follower.End();
+  const std::optional<Error> error = follower.TakeError();
   ASSERT_TRUE(error);
   EXPECT_THAT(error->message(), HasSubstr("the socket broke"));
 }

@@ -52,7 +52,7 @@ class ContainerNamingTest : public testing::Test {
   LabelSet Named(const LabelSet& labels) {
     Profile profile;
     profile.samples.emplace_back().labels = labels;
-    naming_.Name(profile, 20s);
+    all_named_ = naming_.Name(profile, 20s);
     return profile.samples.front().labels;
   }
 
@@ -60,6 +60,7 @@ class ContainerNamingTest : public testing::Test {
   std::atomic<int> asked_ = 0;
   ContainerNaming naming_{[this] { return std::make_unique<Runtime>(asked_); }};
   uint32_t next_pid_ = 100;
+  bool all_named_ = false;
 };
 
 TEST_F(ContainerNamingTest, NamesWhatTheRuntimeKnows) {
@@ -67,16 +68,19 @@ TEST_F(ContainerNamingTest, NamesWhatTheRuntimeKnows) {
   EXPECT_THAT(*captured, ElementsAre(Pair("container_id", IdOf('a'))));
   EXPECT_THAT(*Named(captured), ElementsAre(Pair("container", "app"), Pair("namespace", "shop"),
                                             Pair("pod", "web-0"), Pair("service_name", "app")));
+  EXPECT_TRUE(all_named_);
 }
 
 TEST_F(ContainerNamingTest, LeavesTheIdOfOneThatNobodyKnows) {
   const LabelSet captured = Seen("/docker/" + IdOf('b'));
   EXPECT_THAT(*Named(captured), ElementsAre(Pair("container_id", IdOf('b'))));
+  EXPECT_FALSE(all_named_);
 }
 
 TEST_F(ContainerNamingTest, AsksNobodyWithoutContainers) {
   EXPECT_EQ(Seen("/system.slice/ssh.service"), nullptr);
   EXPECT_EQ(Named(nullptr), nullptr);
+  EXPECT_TRUE(all_named_);
   EXPECT_EQ(asked_, 0);
 }
 

@@ -57,5 +57,17 @@ TEST_F(SamplerLive, FollowsChildrenOfAWantedProcess) {
   EXPECT_EQ(sampler->counters().missed_children, 0U);
 }
 
+TEST_F(SamplerLive, HasRoomForACgroupWhereAnotherIsForgotten) {
+  constexpr uint64_t kMost = 1024;
+  Sampler::Options options;
+  options.filter.cgroups = {1};  // ids of none
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler);
+  for (uint64_t id = 2; id <= kMost; ++id) ASSERT_TRUE(sampler->windows().WantCgroup(id));
+  EXPECT_EQ(sampler->windows().WantCgroup(kMost + 1).error().code(), ErrorCode::kExhausted);
+  sampler->windows().ForgetWantedCgroup(7);
+  EXPECT_TRUE(sampler->windows().WantCgroup(kMost + 1));
+}
+
 }  // namespace
 }  // namespace pyrometer

@@ -10,7 +10,8 @@
 
 namespace pyrometer {
 
-// An agent whose answers the test chooses. A profile takes until the test or its stop ends it.
+// An agent whose answers the test chooses. A profile or explanation takes until the test or its
+// stop ends it.
 class FakeAgent : public AgentView {
  public:
   std::vector<Metric> Metrics() override { return metrics; }
@@ -21,7 +22,8 @@ class FakeAgent : public AgentView {
     return "<!DOCTYPE html><title>flames of " + std::to_string(query.duration.count()) + " s of " +
            InWords(query) + "</title>";
   }
-  Result<std::string> Explain(Pid pid) override {
+  Result<std::string> Explain(Pid pid, const std::stop_token& stop) override {
+    Wait(stop);
     if (pid.value() == 404) return Fail(ErrorCode::kNotFound, "there is no process 404");
     if (pid.value() == 503) return Fail(ErrorCode::kExhausted, "too many ask");
     return "process " + std::to_string(pid.value()) + "\n  pod \"<b>\"\n";
@@ -29,18 +31,17 @@ class FakeAgent : public AgentView {
 
   Result<std::string> CollectProfile(const ProfileQuery& query,
                                      const std::stop_token& stop) override {
-    std::unique_lock lock(mutex_);
-    queries_.push_back(query);
-    changed_.notify_all();
-    changed_.wait(lock, stop, [this] { return !held_; });
-    ++(stop.stop_requested() ? stopped_ : finished_);
-    changed_.notify_all();
+    {
+      const std::lock_guard lock(mutex_);
+      queries_.push_back(query);
+    }
+    Wait(stop);
     if (fail_profiles) return Fail(ErrorCode::kExhausted, "no room for this profile");
     return profile;
   }
 
-  // Profiles wait until Release().
-  void HoldProfiles() {
+  // Profiles and explanations wait until Release().
+  void Hold() {
     const std::lock_guard lock(mutex_);
     held_ = true;
   }
@@ -52,7 +53,7 @@ class FakeAgent : public AgentView {
 
   // Wait for that many in all; false after ten seconds.
   bool AwaitStarted(size_t count) {
-    return Await([this, count] { return queries_.size() >= count; });
+    return Await([this, count] { return started_ >= count; });
   }
   bool AwaitStopped(size_t count) {
     return Await([this, count] { return stopped_ >= count; });
@@ -72,6 +73,15 @@ class FakeAgent : public AgentView {
   std::string profile{"\x1f\x8b made up \0 bytes", 17};
 
  private:
+  void Wait(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    ++started_;
+    changed_.notify_all();
+    changed_.wait(lock, stop, [this] { return !held_; });
+    if (stop.stop_requested()) ++stopped_;
+    changed_.notify_all();
+  }
+
   template <typename Condition>
   bool Await(Condition condition) {
     std::unique_lock lock(mutex_);
@@ -82,8 +92,8 @@ class FakeAgent : public AgentView {
   std::condition_variable_any changed_;
   bool held_ = false;
   std::vector<ProfileQuery> queries_;
+  size_t started_ = 0;
   size_t stopped_ = 0;
-  size_t finished_ = 0;
 };
 
 }  // namespace pyrometer

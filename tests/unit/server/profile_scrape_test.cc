@@ -71,7 +71,7 @@ TEST_F(ProfileScrapeTest, TheIndexSaysHow) {
 }
 
 TEST_F(ProfileScrapeTest, ManyAtOnceDoNotBlockTheRestAndAreLimited) {
-  agent_.HoldProfiles();
+  agent_.Hold();
   Start();
   std::vector<TestClient> clients;
   for (int i = 0; i < 8; ++i) {
@@ -91,7 +91,7 @@ TEST_F(ProfileScrapeTest, ManyAtOnceDoNotBlockTheRestAndAreLimited) {
 }
 
 TEST_F(ProfileScrapeTest, AClientThatGoesAwayEndsItsOwnOnly) {
-  agent_.HoldProfiles();
+  agent_.Hold();
   Start();
   TestClient stays = Connect();
   stays.Ask("/debug/pprof/profile");
@@ -110,7 +110,7 @@ TEST_F(ProfileScrapeTest, TheNextProfileOnAConnectionIsWatchedToo) {
   {
     TestClient client = Connect();
     EXPECT_EQ(client.Get("/debug/pprof/profile").status, 200);
-    agent_.HoldProfiles();
+    agent_.Hold();
     client.Ask("/debug/pprof/profile");
     ASSERT_TRUE(agent_.AwaitStarted(2));
   }
@@ -118,7 +118,7 @@ TEST_F(ProfileScrapeTest, TheNextProfileOnAConnectionIsWatchedToo) {
 }
 
 TEST_F(ProfileScrapeTest, AStopEndsWhatIsUnderWay) {
-  agent_.HoldProfiles();
+  agent_.Hold();
   Start();
   TestClient client = Connect();
   client.Ask("/debug/pprof/profile");
@@ -126,6 +126,21 @@ TEST_F(ProfileScrapeTest, AStopEndsWhatIsUnderWay) {
   server_.reset();  // hangs unless it is stopped
   EXPECT_TRUE(agent_.AwaitStopped(1));
   EXPECT_TRUE(client.Ended());
+}
+
+TEST_F(ProfileScrapeTest, AnExplanationEndsWithItsClientOrTheServer) {
+  agent_.Hold();
+  Start();
+  TestClient stays = Connect();
+  stays.Ask("/explain?pid=7");
+  {
+    TestClient leaves = Connect();
+    leaves.Ask("/explain?pid=7");
+    ASSERT_TRUE(agent_.AwaitStarted(2));
+  }
+  EXPECT_TRUE(agent_.AwaitStopped(1));
+  server_.reset();  // hangs unless the other is stopped
+  EXPECT_TRUE(agent_.AwaitStopped(2));
 }
 
 }  // namespace

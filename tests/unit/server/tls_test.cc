@@ -128,7 +128,7 @@ TEST_F(TlsTest, RefusesOldVersionsAndPlainText) {
 
 TEST_F(TlsTest, AClientThatGoesAwayEndsItsProfile) {
   Write(Identity("first"));
-  agent_.HoldProfiles();
+  agent_.Hold();
   Start(Options());
   {
     TestClient client = Connect();

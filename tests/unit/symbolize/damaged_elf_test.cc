@@ -10,9 +10,9 @@
 namespace pyrometer {
 namespace {
 
-constexpr const char* kFixtures[] = {"pie", "gnu_hash.so", "mini_debug"};
+constexpr const char* kFixtures[] = {"pie", "gnu_hash.so", "mini_debug", "plt_lazy"};
 // Decompressing again and again would take minutes under the sanitizers.
-constexpr const char* kPlainFixtures[] = {"pie", "gnu_hash.so"};
+constexpr const char* kPlainFixtures[] = {"pie", "gnu_hash.so", "plt_lazy"};
 
 void ExpectBounded(const std::vector<std::byte>& image, const std::string& what) {
   const Result<ElfFile> elf = ElfFile::FromBytes(image);
@@ -63,6 +63,19 @@ TEST(DamagedElf, WithAnyHeaderByteChangedIsReadWithinBounds) {
                              fixture);
     // The sections that matter are the last ones.
     ExpectBoundedWithBytesOf(image, image.size() - 4 * sizeof(Elf64_Shdr), image.size(), fixture);
+  }
+}
+
+TEST(DamagedElf, WithAnyByteOfItsLinkageTableChangedIsReadWithinBounds) {
+  for (const char* fixture : {"plt_lazy", "plt_now"}) {
+    const std::vector<std::byte> image = FixtureBytes(fixture);
+    const SectionTable sections = *SectionTable::Read(*ElfFile::FromBytes(image));
+    for (const char* name : {".dynamic", ".rela.plt", ".rela.dyn", ".plt", ".plt.got", ".dynsym"}) {
+      const Section* const section = sections.Find(name);
+      if (section == nullptr) continue;
+      const uint64_t begin = section->header.sh_offset;
+      ExpectBoundedWithBytesOf(image, begin, begin + section->header.sh_size, name);
+    }
   }
 }
 

@@ -17,6 +17,13 @@ PerfMap MapOf(std::string_view text) {
   return map;
 }
 
+// In its place.
+void WriteAnew(const UniqueFd& fd, std::string_view text) {
+  ASSERT_EQ(::ftruncate(fd.get(), 0), 0);
+  ASSERT_EQ(::lseek(fd.get(), 0, SEEK_SET), 0);
+  ASSERT_TRUE(WriteAll(fd.get(), text).has_value());
+}
+
 std::string NameAt(const PerfMap& map, uint64_t address) {
   return std::string(map.Find(Address(address)).value_or("-"));
 }
@@ -160,12 +167,59 @@ TEST(PerfMap, BeginsAgainWhenTheFileWasCut) {
   const UniqueFd fd = TextFile("1000 10 old and long\n");
   PerfMap map;
   ASSERT_TRUE(map.Update(fd.get()).has_value());
-  ASSERT_EQ(::ftruncate(fd.get(), 0), 0);
-  ASSERT_EQ(::lseek(fd.get(), 0, SEEK_SET), 0);
-  ASSERT_TRUE(WriteAll(fd.get(), "2000 10 new\n").has_value());
+  WriteAnew(fd, "2000 10 new\n");
   ASSERT_TRUE(map.Update(fd.get()).has_value());
   EXPECT_EQ(NameAt(map, 0x1000), "-");
   EXPECT_EQ(NameAt(map, 0x2000), "new");
+}
+
+// As the JVM does each time it is asked for its map.
+TEST(PerfMap, BeginsAgainWhenTheFileWasWrittenAnew) {
+  const UniqueFd fd = TextFile("1000 10 old\n2000 10 gone\n");
+  PerfMap map;
+  ASSERT_TRUE(map.Update(fd.get()).has_value());
+  WriteAnew(fd, "1000 10 new\n3000 10 another\n4000 10 more\n");
+  ASSERT_TRUE(map.Update(fd.get()).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "new");
+  EXPECT_EQ(NameAt(map, 0x2000), "-");
+  EXPECT_EQ(NameAt(map, 0x3000), "another");
+  ASSERT_TRUE(WriteAll(fd.get(), "5000 10 last\n").has_value());
+  ASSERT_TRUE(map.Update(fd.get()).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "new");
+  EXPECT_EQ(NameAt(map, 0x5000), "last");
+}
+
+TEST(PerfMap, GivesNamesOfReplacedCodeUpForOthers) {
+  constexpr size_t kMost = 4096;
+  PerfMap map(kMost);
+  const UniqueFd fd = TextFile("");
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = "optimized_for_the_time_" + std::to_string(i);
+    ASSERT_TRUE(WriteAll(fd.get(), "1000 10 " + name + "\n").has_value());
+    ASSERT_TRUE(map.Update(fd.get()).has_value());
+    ASSERT_EQ(NameAt(map, 0x1000), name);
+    ASSERT_LE(map.bytes(), kMost);
+  }
+  EXPECT_EQ(map.passed_over(), 0U);
+}
+
+TEST(PerfMap, KnowsNothingRatherThanWhatLayThereBeforeIfThereIsNoRoom) {
+  constexpr size_t kMost = 4096;
+  PerfMap map(kMost);
+  std::string text = "1000 10 first\n";
+  for (int i = 0; i < 200; ++i) {
+    text += std::to_string(2000 + i * 10) + " 8 a_name_that_takes_some_room\n";
+  }
+  text += "1008 8 a_name_that_takes_some_room\n";
+  ASSERT_TRUE(map.Update(TextFile(text).get()).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "first");
+  EXPECT_EQ(NameAt(map, 0x1008), "-");
+  EXPECT_GT(map.passed_over(), 100U);
+  EXPECT_LE(map.bytes(), kMost);
+  const ClearedCode cleared = map.TakeCleared();
+  EXPECT_TRUE(cleared.Contains(Address(0x1008)));
+  EXPECT_FALSE(cleared.Contains(Address(0x1000)));
+  EXPECT_TRUE(map.TakeCleared().empty());
 }
 
 TEST(PerfMap, RefusesWhatIsNotARegularFile) {
@@ -177,12 +231,16 @@ TEST(PerfMap, RefusesWhatIsNotARegularFile) {
   EXPECT_EQ(map.Update(reader.get()).error().code(), ErrorCode::kInvalid);
 }
 
-TEST(PerfMap, ReadsNoMoreLinesThanItsLimit) {
+TEST(PerfMap, ReadsSoManyLinesAtATime) {
   const UniqueFd fd = TextFile(std::string(PerfMap::kMaxLines, '\n') + "1000 10 beyond\n");
   PerfMap map;
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(map.Update(fd.get()).has_value());
+  ASSERT_TRUE(map.Update(fd.get()).has_value());
   EXPECT_EQ(NameAt(map, 0x1000), "-");
   EXPECT_EQ(map.bad_lines(), PerfMap::kMaxLines);
+  EXPECT_TRUE(map.has_more());
+  ASSERT_TRUE(map.Update(fd.get()).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "beyond");
+  EXPECT_FALSE(map.has_more());
 }
 
 TEST(PerfMap, EndsSoonInAFileThatIsAllHole) {

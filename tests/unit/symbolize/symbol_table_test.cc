@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -248,21 +250,68 @@ TEST_F(LargeSymbolTableTest, HasNoRoomWhereNeitherFileNorMemoryHasAny) {
 
 TEST(SymbolTable, KeepsNoMoreBytesOfNamesThanTheFileHas) {
   const std::string all(4000, 'x');
-  SymbolTableBuilder builder(ElfAddress(0), {});
+  const std::shared_ptr<SpilledBytes> bytes = RoomFor({});
+  SymbolTableBuilder builder(ElfAddress(0), *bytes);
   for (uint32_t i = 0; i < all.size(); ++i) {
     builder.Add({.start = ElfAddress(i), .size = 1, .limit = ElfAddress(all.size())}, i);
   }
   builder.ReadNames([&](uint32_t offset) -> Result<std::string_view> {
     return std::string_view(all).substr(offset);
   });
-  const SymbolTable table = *std::move(builder).Build();
+  const SymbolTable table = *SymbolTable::From(*std::move(builder).Build(), bytes);
   EXPECT_LE(table.bytes(), all.size() * 17 + 1000);
   EXPECT_EQ(NameAt(table, 100), all.substr(100));
   EXPECT_EQ(NameAt(table, 3999), "x");
 }
 
+// As a process may tell that a hostile file has taken over.
+TEST(SymbolTable, BelievesNeitherItsShapeNorItsBytes) {
+  const std::shared_ptr<SpilledBytes> bytes = RoomFor({});
+  SymbolTableBuilder builder(ElfAddress(0x1000), *bytes);
+  builder.Add({.start = ElfAddress(0x1000), .size = 9, .limit = ElfAddress(0x2000)}, 0);
+  builder.ReadNames([&](uint32_t) -> Result<std::string_view> { return "f"; });
+  const SymbolTableShape honest = *std::move(builder).Build();
+  ASSERT_EQ(NameAt(*SymbolTable::From(honest, bytes), 0x1008), "f");
+  for (const auto& lie : std::vector<std::function<void(SymbolTableShape&)>>{
+           [](SymbolTableShape& shape) { ++shape.size; },
+           [](SymbolTableShape& shape) { shape.size = ~uint64_t{0}; },
+           [](SymbolTableShape& shape) { ++shape.entries_at; },
+           [](SymbolTableShape& shape) { shape.entries_at = ~uint64_t{0}; },
+           [](SymbolTableShape& shape) { shape.page_starts.clear(); },
+           [](SymbolTableShape& shape) { shape.page_starts.push_back(0); },
+       }) {
+    SymbolTableShape shape = honest;
+    lie(shape);
+    EXPECT_FALSE(SymbolTable::From(shape, bytes).has_value());
+  }
+  std::vector<std::byte> original(bytes->size());
+  ASSERT_TRUE(bytes->Read(0, original));
+  for (size_t bit = 0; bit < original.size() * 8; ++bit) {
+    std::vector<std::byte> flipped = original;
+    flipped[bit / 8] ^= std::byte{1} << (bit % 8);
+    const std::shared_ptr<SpilledBytes> stored = RoomFor({});
+    ASSERT_TRUE(stored->Put(flipped));
+    const SymbolTable table = *SymbolTable::From(honest, stored);
+    for (uint64_t address = 0xffe; address < 0x1012; ++address) table.Find(ElfAddress(address));
+  }
+}
+
+TEST(SymbolTable, LooksNotForEverThroughFunctionsThatEncloseEachOther) {
+  struct {
+    uint32_t start = 0, size = 1, name = 0, enclosing = 0;  // itself
+  } const entry;
+  const std::shared_ptr<SpilledBytes> bytes = RoomFor({});
+  ASSERT_TRUE(bytes->Put(std::as_bytes(std::span("f", 2))));
+  ASSERT_TRUE(bytes->Put(std::as_bytes(std::span(&entry, 1))));
+  const SymbolTable table =
+      *SymbolTable::From({.size = 1, .entries_at = 2, .page_starts = {0}}, bytes);
+  EXPECT_EQ(NameAt(table, 0), "f");
+  EXPECT_EQ(NameAt(table, 5), "-");
+}
+
 TEST(SymbolTableBuilder, FailsWithTooManyFunctions) {
-  SymbolTableBuilder builder(ElfAddress(0), {});
+  const std::shared_ptr<SpilledBytes> bytes = RoomFor({});
+  SymbolTableBuilder builder(ElfAddress(0), *bytes);
   for (uint32_t i = 0; i <= 4 << 20; ++i) {
     builder.Add({.start = ElfAddress(i), .size = 1, .limit = ElfAddress(i + 1)}, 0);
   }
@@ -332,6 +381,37 @@ TEST(SymbolTable, PrefersSymbolsToWhatIsKnownOtherwise) {
   EXPECT_TRUE(table.has_names());
 }
 
+TEST(SymbolTable, CallsStubsAfterTheFunctionsThatTheyJumpTo) {
+  MadeUpSymbols symbols;
+  symbols.Add({.start = ElfAddress(0x1000), .size = 0x10, .limit = ElfAddress(0x2000)}, "resolved");
+  const uint64_t puts = symbols.AddName("puts@@GLIBC_2.2.5");
+  const uint64_t nothing = symbols.AddName("");
+  const auto code = [](uint64_t begin, Code what, uint64_t function) {
+    return SymbolTableBuilder::KnownCode{
+        .range = {ElfAddress(begin), ElfAddress(begin + 0x10)}, .code = what, .function = function};
+  };
+  const std::vector<SymbolTableBuilder::KnownCode> plt = {
+      code(0x2000, Code::kPlt, 0),
+      code(0x2010, Code::kStub, puts),
+      code(0x2020, Code::kStub, nothing),
+      code(0x2030, Code::kStub, uint64_t{1} << 32),
+      code(0x2040, Code::kIndirectStub, 0x1000),
+      code(0x2050, Code::kIndirectStub, 0x1001),
+      code(0x2060, Code::kIndirectStub, ~uint64_t{0}),
+      code(0x2070, Code::kIndirectStub, 0x2010)};
+  symbols.AddCode(plt);
+  const SymbolTable table = *symbols.Build();
+  EXPECT_EQ(Told(table, 0x200f), "[plt]");
+  EXPECT_EQ(Told(table, 0x2010), "puts@plt");
+  EXPECT_EQ(Told(table, 0x201f), "puts@plt");
+  EXPECT_EQ(Told(table, 0x2020), "[plt]");
+  EXPECT_EQ(Told(table, 0x2030), "[plt]");
+  EXPECT_EQ(Told(table, 0x2040), "resolved@plt");
+  EXPECT_EQ(Told(table, 0x2050), "[plt]");
+  EXPECT_EQ(Told(table, 0x2060), "[plt]");
+  EXPECT_EQ(Told(table, 0x2070), "[plt]") << "a stub is no function that chooses";
+}
+
 // As where assembly has several functions in one description of frames.
 TEST(SymbolTable, KeepsTheNamesOfFunctionsThatShareBounds) {
   const SymbolTable table = TableWith({{"a", 0x1000, 0x50},
@@ -347,9 +427,24 @@ TEST(SymbolTable, KeepsTheNamesOfFunctionsThatShareBounds) {
   EXPECT_EQ(Told(table, 0x1050), "b");
   EXPECT_EQ(Told(table, 0x10ff), "b");
   EXPECT_EQ(Told(table, 0x2018), "d");
-  EXPECT_EQ(Told(table, 0x2020), "0x2010") << "where the rest of it begins";
+  EXPECT_EQ(Told(table, 0x2020), "0x2020") << "where the rest of it begins";
   EXPECT_EQ(Told(table, 0x3018), "larger");
   EXPECT_EQ(Told(table, 0x304f), "larger");
+}
+
+TEST(SymbolTable, KeepsTheNamesOfFunctionsThatOverlap) {
+  const SymbolTable table = TableWith({{"first", 0x1000, 0x20}, {"second", 0x1010, 0xf0}},
+                                      {{0x1000, 0x1050, Code::kUnnamed}});
+  EXPECT_EQ(Told(table, 0x1008), "first");
+  EXPECT_EQ(Told(table, 0x1030), "second");
+  EXPECT_EQ(Told(table, 0x10ff), "second");
+}
+
+TEST(SymbolTable, EndsWhatIsKnownOfCodeAtTheEndOfItsReach) {
+  const SymbolTable table = TableWith({{"foo", 0, 0x100}, {"end", 0xfffffff0, 0x20, 0x1'0000'0010}},
+                                      {{0xfffffff0, 0x1'0000'0040, Code::kUnnamed}});
+  EXPECT_EQ(Told(table, 0x20), "foo");
+  EXPECT_EQ(Told(table, 0xfffffff8), "end");
 }
 
 TEST(SymbolTable, HasRoomForMillionsOfFunctionsWithoutAName) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "symbolize/source_map_writer.h"
 #include "symbolize/symbolizer.h"
 #include "tests/shared/made_up_symbols.h"
 #include "tests/unit/symbolize/text_file.h"
@@ -31,6 +32,7 @@ inline constexpr ProcessKey kBob{Pid(20), StartTime(200)};
 inline constexpr std::string_view kKallsyms =
     "ffffffff81000000 T _stext\n"
     "ffffffff81000100 T do_syscall_64\n"
+    "ffffffff81000200 t _RNvC4rust4work.cold\n"
     "ffffffff81001000 T _etext\n"
     "ffffffffc0a00000 t nft_do_chain\t[nf_tables]\n";
 
@@ -61,34 +63,67 @@ class FakeObjects : public ObjectSource {
     symbols.AddCode(unnamed);
     return {.table = std::make_shared<const SymbolTable>(*symbols.Build())};
   }
+  SourceAnswer Sources(ObjectId object) override {
+    if (object != kLibrary || !has_sources) return {};
+    if (late_sources) return {.map = nullptr, .is_coming = true};
+    SourceMapWriter writer(ElfAddress(0x1000));
+    const auto file = writer.AddPath("/src", "foo.cc");
+    const auto add = [&](uint32_t depth, const char* name, SourceSink::Range range, uint32_t call) {
+      writer.AddScope({.depth = depth,
+                       .name = writer.AddName(name),
+                       .call_file = file,
+                       .call_line = call,
+                       .ranges = {&range, 1}});
+    };
+    add(0, "_ZN3foo3bazEi", {0x1000, 0x1100}, 0);  // of the same code as the symbol's function
+    add(1, "_ZN3foo5innerEv", {0x1010, 0x1020}, 7);
+    add(0, "only.in.lines", {0x1300, 0x1340}, 0);
+    const std::vector<SourceSink::Row> rows = {{0x1000, file, 5}, {0x1010, file, 50}};
+    writer.AddSequence(rows, 0x1100);
+    const auto bytes =
+        std::make_shared<SpilledBytes>(SpilledBytes::Options{.most_in_memory = 4096});
+    EXPECT_TRUE(std::move(writer).Write(*bytes));
+    return {.map = std::make_shared<const SourceMap>(*SourceMap::From(bytes))};
+  }
+  std::vector<ObjectId> TakeImproved() override { return std::exchange(improved, {}); }
+
+  std::vector<ObjectId> improved;
   int reads = 0;
-  bool missing = false;  // files of all objects
-  bool late = false;     // likewise: they do not answer in time
+  bool has_sources = false;   // of the library
+  bool late_sources = false;  // they are still being made
+  bool missing = false;       // files of all objects
+  bool late = false;          // likewise: they do not answer in time
 };
 
-class FakePerfMaps : public PerfMapSource {
+class FakeJits : public JitSource {
  public:
-  Result<UniqueFd> Open(ProcessKey process) override {
+  Result<UniqueFd> OpenPerfMap(ProcessKey process) override {
     if (growing) return UniqueFd(::dup(growing.get()));
     if (!texts.contains(process)) return Fail(ErrorCode::kNotFound, "no perf map");
     return TextFile(texts[process]);
   }
   bool HasEnded(ProcessKey process) override { return ended.contains(process); }
 
+  Result<UniqueFd> OpenJitDump(ProcessKey process) override {
+    if (!dumps.contains(process)) return Fail(ErrorCode::kNotFound, "no jitdump");
+    return UniqueFd(::dup(dumps[process].get()));
+  }
+
   std::map<ProcessKey, std::string> texts;  // in a new file each time
-  UniqueFd growing;                         // everybody's, if there is one
+  std::map<ProcessKey, UniqueFd> dumps;
+  UniqueFd growing;  // everybody's, if there is one
   std::set<ProcessKey> ended;
 };
 
 class SymbolizerTest : public testing::Test {
  protected:
   Symbolizer Make(Symbolizer::Options options = {}) {
-    return Symbolizer(objects_, perf_maps_, *KernelSymbols::Read(TextFile(kKallsyms).get(), ""),
+    return Symbolizer(objects_, jits_, *KernelSymbols::Read(TextFile(kKallsyms).get(), ""),
                       options);
   }
 
   FakeObjects objects_;
-  FakePerfMaps perf_maps_;
+  FakeJits jits_;
 };
 
 // A window with a stack of `frames` for each of `processes`.

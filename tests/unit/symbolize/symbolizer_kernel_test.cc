@@ -59,7 +59,7 @@ class KernelNamesTest : public SymbolizerTest {
     tree_.File("proc/kallsyms", kallsyms);
   }
   Symbolizer MakeLive() {
-    return Symbolizer(objects_, perf_maps_,
+    return Symbolizer(objects_, jits_,
                       KernelSymbols::Load(tree_.AsProcfs()).value_or(KernelSymbols()),
                       {.kernel = tree_.AsProcfs()});
   }
@@ -71,6 +71,16 @@ class KernelNamesTest : public SymbolizerTest {
 
   TemporaryTree tree_;
 };
+
+TEST_F(KernelNamesTest, GiveModulesTheirBuildIds) {
+  using std::string_literals::operator""s;
+  tree_.File("sys/module/nf_tables/notes/.note.gnu.build-id",
+             "\x04\0\0\0\x03\0\0\0\x03\0\0\0GNU\0\xab\xcd\xef\0"s);
+  Symbolizer symbolizer = MakeLive();
+  const NamedWindow named = symbolizer.Name(WindowOf({Frame::Kernel(kNft)}));
+  EXPECT_EQ(named.locations.at(0)->object->path, "[nf_tables]");
+  EXPECT_EQ(named.locations.at(0)->object->build_id.ToHex(), "abcdef");
+}
 
 TEST_F(KernelNamesTest, NamesModulesThatAreLoadedLater) {
   Symbolizer symbolizer = MakeLive();

@@ -14,16 +14,43 @@ namespace {
 TEST_F(SymbolizerTest, KeepsNamesOfTablesThatItDropped) {
   Symbolizer symbolizer =
       Make({.symbol_tables = {.idle_bytes = 0}, .perf_map_bytes = 0, .keep_windows = 60});
-  perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
+  jits_.texts[kAlice] = "7f0000000000 100 jitted\n";
   const std::vector<Frame> frames = {InLibrary(0x1010), Frame::User(Address(0x7f0000000010))};
   const NamedWindow first = symbolizer.Name(WindowOf(frames));
-  perf_maps_.texts.clear();
+  jits_.texts.clear();
   const NamedWindow second = symbolizer.Name(WindowOf(frames));
   EXPECT_EQ(first.locations, second.locations);
   EXPECT_EQ(objects_.reads, 1);
   for (uint32_t i = 0; i < SymbolTableCache::kUseWindows; ++i) symbolizer.Name(WindowOf(frames));
   symbolizer.Name(WindowOf({InLibrary(0x1020)}));
   EXPECT_EQ(objects_.reads, 2);
+}
+
+TEST_F(SymbolizerTest, NamesFunctionsOnlyOnceLocationsHaveNoRoom) {
+  objects_.has_sources = true;
+  const std::vector<Frame> frames = {InLibrary(0x1010), InLibrary(0x1018)};
+  Symbolizer roomy = Make();
+  const NamedWindow whole = roomy.Name(WindowOf(frames));
+  ASSERT_GT(whole.locations[0]->lines.size(), 1U) << "not what is to be shown";
+  EXPECT_EQ(roomy.counts().locations_shortened, 0U);
+  Symbolizer cramped = Make({.location_bytes = 1});
+  const NamedWindow named = cramped.Name(WindowOf(frames));
+  EXPECT_EQ(cramped.counts().locations_shortened, 2U);
+  EXPECT_EQ(OnlyLine(named.locations[0]).function, whole.locations[0]->lines.back().function);
+  EXPECT_EQ(cramped.Name(WindowOf(frames)).locations, named.locations);
+}
+
+// Before anything is shortened.
+TEST_F(SymbolizerTest, ForgetsLocationsThatAreNotInUseForWantOfRoom) {
+  const Frame first = InLibrary(0x1010);
+  const Frame second = InLibrary(0x1110);
+  Symbolizer probe = Make();
+  const size_t one = BytesOf(*probe.Name(WindowOf({first})).locations[0]);
+  Symbolizer symbolizer = Make({.location_bytes = one + one / 2});
+  const LocationRef before = symbolizer.Name(WindowOf({first})).locations[0];
+  symbolizer.Name(WindowOf({second}));
+  EXPECT_NE(symbolizer.Name(WindowOf({first})).locations[0], before);
+  EXPECT_EQ(symbolizer.counts().locations_shortened, 0U);
 }
 
 TEST_F(SymbolizerTest, NamesFramesAgainWhoseSymbolsHadNoRoom) {

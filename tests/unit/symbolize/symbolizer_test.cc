@@ -49,7 +49,7 @@ TEST_F(SymbolizerTest, NamesEachKindOfFrame) {
       {Frame::User(Address(0x7f0000001000)), "[unknown]", "[unknown]", CodeOrigin::kUnknown, "-"},
       {Frame(uint64_t{7} << 60 | 5), "[unknown]", "[unknown]", CodeOrigin::kUnknown, "-"},
   };
-  perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
+  jits_.texts[kAlice] = "7f0000000000 100 jitted\n";
   Symbolizer symbolizer = Make();
   for (const Case& c : cases) {
     const LocationRef location = symbolizer.Name(WindowOf({c.frame})).locations.at(0);
@@ -61,7 +61,7 @@ TEST_F(SymbolizerTest, NamesEachKindOfFrame) {
 }
 
 TEST_F(SymbolizerTest, SaysWhichNamesAreMadeUp) {
-  perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
+  jits_.texts[kAlice] = "7f0000000000 100 jitted\n";
   const std::vector<Frame> named_by_symbols = {
       InLibrary(0x1010), Frame::Kernel(KernelAddress(0xffffffff81000110)),
       Frame::Kernel(KernelAddress(0xffffffffff600400)), Frame::User(Address(0x7f0000000010))};
@@ -114,7 +114,7 @@ TEST_F(SymbolizerTest, NamesTheVdso) {
 }
 
 TEST_F(SymbolizerTest, GivesEqualFramesTheSameLocationInEveryWindow) {
-  perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
+  jits_.texts[kAlice] = "7f0000000000 100 jitted\n";
   Symbolizer symbolizer = Make();
   const Frame frames[] = {InLibrary(0x1010), Frame::Kernel(KernelAddress(0xffffffff81000110)),
                           Frame::User(Address(0x7f0000000010)), Frame::User(Address(0x5555))};
@@ -128,7 +128,7 @@ TEST_F(SymbolizerTest, GivesEqualFramesTheSameLocationInEveryWindow) {
 }
 
 TEST_F(SymbolizerTest, CountsEachLocationOnceWithItsReason) {
-  perf_maps_.texts[kBob] = "7f0000000000 100 jitted\n";
+  jits_.texts[kBob] = "7f0000000000 100 jitted\n";
   Symbolizer symbolizer = Make();
   for (int window = 0; window < 3; ++window) {
     symbolizer.Name(
@@ -166,10 +166,10 @@ class InventedNamer : public FrameNamer {
     if (!std::exchange(state_.changed, false)) return {};
     return {{Frame(uint64_t{7} << 60), Frame((uint64_t{8} << 60) - 1)}};
   }
-  LocationRef Name(Frame frame, ProcessKey process, uint32_t) override {
+  LocationRef Name(Frame frame, const FrameOwner& owner, uint32_t) override {
     ++state_.named;
-    const std::string name =
-        fmt::format("line {} of {} in {}", state_.number, frame.bits() & 0xf, process.pid.value());
+    const std::string name = fmt::format("line {} of {} in {}", state_.number, frame.bits() & 0xf,
+                                         owner.process.pid.value());
     return MakeLocation(CodeOrigin::kUser, nullptr, frame.bits(), SameName(name));
   }
   void EndWindow(uint32_t unused_since) override { state_.ended_window = unused_since; }
@@ -214,6 +214,83 @@ TEST_F(SymbolizerTest, CountsFramesOfAKindThatNobodyNames) {
 
 TEST_F(SymbolizerTest, NamesAnEmptyWindow) {
   EXPECT_TRUE(Make().Name(Window()).locations.empty());
+}
+
+// "foo::inner foo.cc:50 < ..."
+std::string Chain(const Location& location) {
+  std::string text;
+  for (const Line& line : location.lines) {
+    text +=
+        fmt::format("{}{} {}:{}", text.empty() ? "" : " < ", line.function, line.file, line.line);
+  }
+  return text;
+}
+
+TEST_F(SymbolizerTest, ShowsInlinedCallsAndLines) {
+  objects_.has_sources = true;
+  Symbolizer symbolizer = Make();
+  const NamedWindow named = symbolizer.Name(
+      WindowOf({InLibrary(0x1018), InLibrary(0x1004), InLibrary(0x1324), InLibrary(0x1234)}));
+  EXPECT_EQ(Chain(*named.locations[0]), "foo::inner /src/foo.cc:50 < foo::bar /src/foo.cc:7");
+  EXPECT_EQ(named.locations[0]->lines[0].system_name, "_ZN3foo5innerEv");
+  EXPECT_EQ(Chain(*named.locations[1]), "foo::bar /src/foo.cc:5") << "by the symbol's name";
+  EXPECT_EQ(Chain(*named.locations[2]), "only.in.lines :0") << "which has no symbol";
+  EXPECT_EQ(Chain(*named.locations[3]), "libfoo.so+0x1234 :0");
+  EXPECT_TRUE(named.locations[3]->object->has_functions);
+}
+
+TEST_F(SymbolizerTest, ShowsNoInlinedCallsIfTold) {
+  objects_.has_sources = true;
+  Symbolizer symbolizer = Make({.naming = {.inlines = false}});
+  const NamedWindow named =
+      symbolizer.Name(WindowOf({InLibrary(0x1018), InLibrary(0x1004), InLibrary(0x1324)}));
+  EXPECT_EQ(Chain(*named.locations[0]), "foo::bar /src/foo.cc:7") << "where it calls foo::inner";
+  EXPECT_EQ(Chain(*named.locations[1]), "foo::bar /src/foo.cc:5");
+  EXPECT_EQ(Chain(*named.locations[2]), "only.in.lines :0");
+}
+
+TEST_F(SymbolizerTest, ShowsNamesInTheFormAskedFor) {
+  objects_.has_sources = true;
+  const Frame kernel = Frame::Kernel(KernelAddress(0xffffffff81000210));
+  const auto chains = [&](NameForm form) {
+    Symbolizer symbolizer = Make({.naming = {.form = form}});
+    const NamedWindow named = symbolizer.Name(WindowOf({InLibrary(0x1018), kernel}));
+    EXPECT_EQ(named.locations[0]->lines[0].system_name, "_ZN3foo5innerEv");
+    EXPECT_EQ(named.locations[0]->lines[1].system_name, "_ZN3foo3barEi");
+    EXPECT_EQ(OnlyLine(named.locations[1]).system_name, "_RNvC4rust4work.cold");
+    return Chain(*named.locations[0]) + " " + OnlyLine(named.locations[1]).function;
+  };
+  EXPECT_EQ(chains(NameForm::kSimple),
+            "foo::inner /src/foo.cc:50 < foo::bar /src/foo.cc:7 rust::work");
+  EXPECT_EQ(chains(NameForm::kFull),
+            "foo::inner() /src/foo.cc:50 < foo::bar(int) /src/foo.cc:7 rust::work");
+  EXPECT_EQ(chains(NameForm::kRaw),
+            "_ZN3foo5innerEv /src/foo.cc:50 < _ZN3foo3barEi /src/foo.cc:7 _RNvC4rust4work.cold");
+}
+
+TEST_F(SymbolizerTest, NamesFramesAnewOnceTheirLinesAreThere) {
+  objects_.has_sources = objects_.late_sources = true;
+  Symbolizer symbolizer = Make();
+  EXPECT_EQ(Chain(*symbolizer.Name(WindowOf({InLibrary(0x1018)})).locations[0]), "foo::bar :0");
+  objects_.late_sources = false;
+  const LocationRef now = symbolizer.Name(WindowOf({InLibrary(0x1018)})).locations[0];
+  EXPECT_EQ(Chain(*now), "foo::inner /src/foo.cc:50 < foo::bar /src/foo.cc:7");
+  EXPECT_EQ(symbolizer.Name(WindowOf({InLibrary(0x1018)})).locations[0], now) << "and no more";
+}
+
+// A server may have a debug file long after the file was first seen.
+TEST_F(SymbolizerTest, NamesFramesAnewOnceMoreIsKnownOfTheirObject) {
+  Symbolizer symbolizer = Make();
+  const auto name = [&] {
+    return Chain(*symbolizer.Name(WindowOf({InLibrary(0x1018)})).locations[0]);
+  };
+  EXPECT_EQ(name(), "foo::bar :0");
+  objects_.has_sources = true;
+  EXPECT_EQ(name(), "foo::bar :0");
+  EXPECT_EQ(objects_.reads, 1);
+  objects_.improved = {kLibrary};
+  EXPECT_EQ(name(), "foo::inner /src/foo.cc:50 < foo::bar /src/foo.cc:7");
+  EXPECT_EQ(objects_.reads, 2) << "its symbols, too";
 }
 
 }  // namespace

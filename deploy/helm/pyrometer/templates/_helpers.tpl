@@ -20,16 +20,21 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "pyrometer.mode" -}}
-{{- with .Values.config.kubernetes }}{{ .mode }}{{ end -}}
+{{- with index .Values.config "kubernetes" }}{{ index . "mode" | default "auto" }}{{ else }}auto{{ end -}}
+{{- end }}
+
+{{- /* "true" if names of pods come from the API server, always or where no runtime answers. */ -}}
+{{- define "pyrometer.watchesPods" -}}
+{{- if or (eq (include "pyrometer.mode" .) "api") (eq (include "pyrometer.mode" .) "auto") }}true{{ end -}}
 {{- end }}
 
 {{- define "pyrometer.nodeLabels" -}}
-{{- with .Values.config.kubernetes }}{{ if index . "node_labels" }}true{{ end }}{{ end -}}
+{{- with index .Values.config "kubernetes" }}{{ if index . "node_labels" }}true{{ end }}{{ end -}}
 {{- end }}
 
 {{- /* "true" if names of pods, or labels of the node, come from the cluster. */ -}}
 {{- define "pyrometer.asksCluster" -}}
-{{- if or (eq (include "pyrometer.mode" .) "api") (eq (include "pyrometer.mode" .) "kubelet") (include "pyrometer.nodeLabels" .) }}true{{ end -}}
+{{- if or (include "pyrometer.watchesPods" .) (eq (include "pyrometer.mode" .) "kubelet") (include "pyrometer.nodeLabels" .) }}true{{ end -}}
 {{- end }}
 
 {{- define "pyrometer.serviceAccount" -}}

@@ -1,0 +1,3 @@
+module frames
+
+go 1.18
