@@ -157,7 +157,8 @@ Result<void> Agent::OpenProfiler() {
                                               .filter = targets_.filter,
                                               .longest_window = config_.window,
                                               .observer = labels_.get(),
-                                              .files = std::move(files)}));
+                                              .files = std::move(files),
+                                              .clock = clock_}));
   return {};
 }
 
@@ -223,7 +224,7 @@ Result<void> Agent::StartServer() {
   server_.reset();
   const ServerConfig& wanted = config_.server;
   if (wanted.listen.empty()) return {};
-  HttpServerOptions options;
+  HttpServerOptions options{.clock = clock_};
   options.listen = wanted.listen;
   options.cert_file = wanted.cert_file;
   options.key_file = wanted.key_file;
@@ -438,10 +439,9 @@ void Agent::PublishFacts() {
 void Agent::Finish(MonotonicTime since) {
   service_manager_.Stopping();
   // Whatever takes longer takes it from what comes after.
-  const auto begin = std::chrono::steady_clock::now() - Between(since, clock_.Now());
   const MonotonicTime end = After(since, kTimeToFinish + kTimeToSend);
   server_.reset();
-  const bool complete = profiler_->Stop(begin + kTimeToFinish);
+  const bool complete = profiler_->Stop(After(since, kTimeToFinish));
   // What is not named by now gets the names that can be had without reading files, and is consumed
   // before this returns.
   profiler_.reset();

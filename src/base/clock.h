@@ -40,4 +40,10 @@ class Clock {
   }
 };
 
+// The machine's own clock: what an Options has that is given no other.
+inline const Clock& MachineClock() {
+  static const Clock clock;
+  return clock;
+}
+
 }  // namespace pyrometer

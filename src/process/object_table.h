@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file_identity.h"
 #include "base/unique_fd.h"
 #include "process/file_inspections.h"
@@ -60,7 +61,8 @@ class ObjectTable {
     size_t max_objects = (size_t{1} << 20) - 1;  // what fits into a frame
     size_t held_files = 1024;
     size_t max_names = size_t{1} << 18;
-    size_t max_waiting = 4096;  // placeholders; beyond that files stay unopened
+    size_t max_waiting = 4096;            // placeholders; beyond that files stay unopened
+    const Clock& clock = MachineClock();  // tells when to ask again; must outlive the table
   };
   // What is mapped as `placeholder` is `object`; ObjectId(0): code in a memfd.
   struct Identified {

@@ -46,7 +46,7 @@ ProcessHistory::ProcessHistory(Options options, std::shared_ptr<ObjectInspector>
           options_.inspections,
           options_.files == nullptr ? std::make_shared<DirectForeignFiles>() : options_.files,
           std::move(inspector)),
-      objects_({.held_files = options_.held_files}, inspections_),
+      objects_({.held_files = options_.held_files, .clock = options_.clock}, inspections_),
       processes_(options_.remembered) {}
 
 std::vector<CodeMapping> ProcessHistory::ToCode(const ProcMaps& maps, const RootIdentity& root,

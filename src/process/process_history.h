@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/foreign_files.h"
 #include "base/latency_histogram.h"
 #include "base/procfs.h"
@@ -48,6 +49,7 @@ class ProcessHistory final : public ProcessKnowledge {
     ProcessObserver* observer = nullptr;            // optional
     std::shared_ptr<ForeignFiles> files = nullptr;  // null: DirectForeignFiles
     FileInspections::Options inspections = {};
+    const Clock& clock = MachineClock();  // that of the events; must outlive the history
   };
 
   // `sink` and the observer must outlive the history.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/procfs.h"
@@ -48,6 +49,7 @@ class ProcessTracker final : public ProcessKnowledge {
     ProcessObserver* observer = nullptr;            // optional; must outlive the tracker
     std::shared_ptr<ForeignFiles> files = nullptr;  // null: DirectForeignFiles
     FileInspections::Options inspections = {};
+    const Clock& clock = MachineClock();  // must outlive the tracker
   };
   using TaskSnapshot = std::function<Result<std::vector<TaskRecord>>()>;
 

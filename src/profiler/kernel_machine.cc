@@ -50,11 +50,12 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
                      .filter = options.filter,
                      .procfs = options.procfs,
                      .sizes = memory.maps,
-                     .table_budget = options.table_budget.value_or(memory.table_budget)}));
+                     .table_budget = options.table_budget.value_or(memory.table_budget),
+                     .clock = options.clock}));
   std::shared_ptr<ForeignFiles> files = options.files;
   if (files == nullptr) files = std::make_shared<DirectForeignFiles>();
   std::unique_ptr<KernelMachine> machine(
-      new KernelMachine(options.procfs, std::move(files), std::move(sampler)));
+      new KernelMachine(options, std::move(files), std::move(sampler)));
   Result<std::shared_ptr<SpillFile>> spill = SpillFile::Open({});
   if (spill) {
     machine->spill_ = *std::move(spill);
@@ -67,7 +68,8 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
                                          .keep = 2 * options.longest_window,
                                          .log = &machine->log_,
                                          .observer = options.observer,
-                                         .files = machine->files_};
+                                         .files = machine->files_,
+                                         .clock = options.clock};
   ASSIGN_OR_RETURN(
       machine->tracker_,
       ProcessTracker::Start(tracking, std::make_shared<IndexedHeaders>(machine->indexer_),

@@ -33,8 +33,6 @@
 namespace pyrometer {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Long enough to aggregate, short enough that files and maps of ended processes are still there.
 constexpr std::chrono::seconds kWindow{5};
 // How often to check whether a wanted process is left, and to update the progress line.
@@ -99,6 +97,7 @@ class Recording {
   std::optional<std::chrono::nanoseconds> TimeLeft() const;
 
   const RecordConfig& config_;
+  const Clock clock_;
   // These outlive the profiler, which uses them.
   ProfileAdder adder_;
   ContainerNaming naming_{Containers};
@@ -109,7 +108,7 @@ class Recording {
   bool interrupted_ = false;  // by a signal
   bool complete_ = true;      // all was unwound and named in time
   std::optional<Error> following_;
-  Clock::time_point started_;
+  MonotonicTime started_;
 };
 
 Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config,
@@ -133,7 +132,8 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
                                                          .table_budget = config.unwind_memory,
                                                          .longest_window = kWindow,
                                                          .observer = &recording->naming_,
-                                                         .files = std::move(files)}));
+                                                         .files = std::move(files),
+                                                         .clock = recording->clock_}));
   for (const Pid pid : config.pids) {
     // Gone between the check and the moment from which exits are seen.
     if (!IsAlive(procfs, pid)) recording->profiler_->ForgetWantedPid(pid);
@@ -163,7 +163,7 @@ void Recording::FollowContainers() {
 }
 
 Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildCommand>& command) {
-  started_ = Clock::now();
+  started_ = clock_.Now();
   RETURN_IF_ERROR(profiler_->Start());
   if (command) RETURN_IF_ERROR(command->Release());
   FollowContainers();
@@ -172,7 +172,7 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   // A signal that ends the recording ends the command; from a terminal it got the same signal.
   if (interrupted_ && command) command->Terminate();
   if (interrupted_) signals.Take();
-  complete_ = profiler_->Stop(Clock::now() + kTimeToFinish);
+  complete_ = profiler_->Stop(After(clock_.Now(), kTimeToFinish));
   return {};
 }
 
@@ -193,14 +193,14 @@ void Recording::Wait(const StopSignals& signals, const std::optional<ChildComman
     }
     if (only_pids_ && !profiler_->AnyWantedPid()) return;
     if (progress.shown()) {
-      progress.Update(Clock::now() - started_, config_.duration, profiler_->accounting());
+      progress.Update(Between(started_, clock_.Now()), config_.duration, profiler_->accounting());
     }
   }
 }
 
 std::optional<std::chrono::nanoseconds> Recording::TimeLeft() const {
   if (!config_.duration) return std::nullopt;
-  return *config_.duration - (Clock::now() - started_);
+  return *config_.duration - Between(started_, clock_.Now());
 }
 
 Recorded Recording::Finish() && {

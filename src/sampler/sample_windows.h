@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "pyrometer/sampling.h"
 #include "sampler/denied_cgroups.h"
@@ -35,8 +36,10 @@ class SampleWindows : public WindowSource {
     Hertz frequency{99};
     Procfs procfs{};
     MapSizes sizes{};
+    const Clock& clock;
   };
-  // `skeleton` is loaded and must outlive this. Samples everything until given a filter.
+  // `skeleton` is loaded; it and the clock must outlive this. Samples everything until given a
+  // filter.
   static Result<std::unique_ptr<SampleWindows>> Open(sampler_bpf& skeleton, const Options& options);
 
   // As Prepare(), but takes effect at once. REQUIRES: not started yet.
@@ -46,7 +49,7 @@ class SampleWindows : public WindowSource {
   Result<void> FollowCpus() override { return events_.FollowCpus(); }
   void Stop() override {
     events_.Stop();
-    stopped_ = Moment::Now();
+    stopped_ = Now();
   }
   bool NearlyFull() const override;
   std::chrono::nanoseconds TimeUntilNearlyFull() const override;
@@ -80,11 +83,11 @@ class SampleWindows : public WindowSource {
   struct Moment {
     MonotonicTime monotonic;
     std::chrono::system_clock::time_point wall;
-    static Moment Now();
   };
 
   SampleWindows(sampler_bpf& skeleton, const Options& options, MappedArray<std::byte> journals);
 
+  Moment Now() const;
   void Swap();
   Result<void> Collect();
   Result<void> Book(const Quieting& quieting);
@@ -92,6 +95,7 @@ class SampleWindows : public WindowSource {
   uint32_t active() const;
 
   sampler_bpf& skeleton_;
+  const Clock& clock_;
   const Procfs procfs_;
   const std::array<WindowMaps, 2> halves_;
   const std::array<uint32_t, PYRO_STACK_CLASSES + 1> capacity_;  // in the order of `used`

@@ -102,7 +102,8 @@ Result<std::unique_ptr<Sampler>> Sampler::Load(const Options& options) {
   ASSIGN_OR_RETURN(state->fork_link, Attach(skeleton.progs.pyro_fork));
   ASSIGN_OR_RETURN(state->windows, SampleWindows::Open(skeleton, {.frequency = options.frequency,
                                                                   .procfs = options.procfs,
-                                                                  .sizes = options.sizes}));
+                                                                  .sizes = options.sizes,
+                                                                  .clock = options.clock}));
   RETURN_IF_ERROR(state->windows->SetFilter(options.filter));
   return std::unique_ptr<Sampler>(new Sampler(std::move(state)));
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -32,6 +33,7 @@ class Sampler {
     // processes that have few.
     uint32_t cold_per_second = 4000;
     uint32_t cold_per_second_of_process = 2000;
+    const Clock& clock = MachineClock();  // of the windows' ends; must outlive the sampler
   };
 
   // Loads and verifies the programs. From then on the filter follows forks; ticks have not begun.

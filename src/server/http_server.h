@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "pyrometer/result.h"
 #include "server/agent_view.h"
 #include "server/conversation.h"
@@ -26,6 +27,7 @@ struct HttpServerOptions {
   uint32_t max_profiles = 8;        // collected at once
   uint32_t threads = 16;            // REQUIRES: more than max_profiles
   ConversationLimits limits{};
+  const Clock& clock = MachineClock();  // of the limits; must outlive the server
 };
 
 // The agent's own web server: metrics, health, profiles and the page; README.md lists the

@@ -27,7 +27,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kLong(30);
+constexpr seconds kLong(60);
 
 // A file system as bad as it is told to be by the paths that it is asked for. Its workers are other
 // processes: what they tell the test lies in memory that they share.
@@ -77,7 +77,7 @@ class FileProcessTest : public ::testing::Test {
 };
 
 bool HasEnded(pid_t pid) {
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     if (::kill(pid, 0) != 0) return true;
     std::this_thread::sleep_for(milliseconds(10));
   }

@@ -34,7 +34,8 @@ class HungFilesTest : public ProcessHistoryTest {
             .inspections = {.patience = milliseconds(50),
                             .patience_in_all = milliseconds(100),
                             .limit = limit,
-                            .workers = {.pauses = {milliseconds(1), milliseconds(1)}}}},
+                            .workers = {.pauses = {milliseconds(1), milliseconds(1)}}},
+            .clock = clock_},
         inspector_, sink_);
   }
 
@@ -47,7 +48,7 @@ class HungFilesTest : public ProcessHistoryTest {
   ProcessHistory& history() { return *hung_history_; }
 
   void ScanAll() {
-    const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};
+    const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), clock_.Now()};
     ASSERT_TRUE(history().Scan(std::span(&task, 1)).has_value());
   }
   void Happens(ProcessEvent event) { history().Apply(std::span(&event, 1)); }
@@ -57,6 +58,7 @@ class HungFilesTest : public ProcessHistoryTest {
     while (!condition()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       std::this_thread::sleep_for(milliseconds(1));
+      clock_.Advance(std::chrono::seconds(1));  // for what is to be asked again
       history().Apply({});
     }
     return true;
@@ -169,7 +171,8 @@ TEST_F(HungFilesTest, IsWaitedForInAScanOnlyIfThatMayTakeItsTime) {
   ProcessHistory hasty({.procfs = machine_.procfs(),
                         .inspections = {.patience = milliseconds(0),
                                         .patience_in_all = milliseconds(0),
-                                        .limit = kAmple}},
+                                        .limit = kAmple},
+                        .clock = clock_},
                        inspector_, sink_);
   ASSERT_TRUE(hasty.BeginScan({}, kAmple).has_value());
   EXPECT_TRUE(hasty.ContinueScan(milliseconds(0)));

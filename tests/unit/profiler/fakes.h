@@ -16,35 +16,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "process/process_knowledge.h"
 #include "profiler/cold_view.h"
 #include "profiler/window_consumer.h"
 #include "sampler/faces.h"
+#include "tests/shared/eventually.h"
+#include "tests/shared/fake_clock.h"
 
 namespace pyrometer {
-
-// Stands still until it is moved.
-class FakeClock : public Clock {
- public:
-  MonotonicTime Now() const override {
-    const std::lock_guard lock(mutex_);
-    return MonotonicTime(now_);
-  }
-  std::chrono::system_clock::time_point WallNow() const override {
-    const std::lock_guard lock(mutex_);
-    return std::chrono::system_clock::time_point(std::chrono::nanoseconds(now_) + wall_offset_);
-  }
-  void Advance(std::chrono::nanoseconds time) {
-    const std::lock_guard lock(mutex_);
-    now_ += static_cast<uint64_t>(time.count());
-  }
-
- private:
-  mutable std::mutex mutex_;
-  uint64_t now_ = 1'000'000'000'000;
-  std::chrono::nanoseconds wall_offset_{std::chrono::hours(450'000)};
-};
 
 // One sample of `count` ticks with one frame.
 inline Window WindowOf(uint64_t count) {
@@ -103,6 +82,7 @@ class FakeWindows : public WindowSource {
     ++drains;
     if (fail_drains > 0) {
       --fail_drains;
+      if (on_failed_drain) on_failed_drain();
       return Fail(ErrorCode::kIo, "no memory");
     }
     Window window = WindowOf(std::exchange(waiting_, 0));
@@ -141,6 +121,7 @@ class FakeWindows : public WindowSource {
   std::chrono::nanoseconds until_full{std::chrono::hours(1)};
   Hertz frequency{99};
   SamplingChange prepared;
+  std::function<void()> on_failed_drain;
   std::vector<uint64_t> denied;
 
  private:
@@ -325,13 +306,13 @@ class FakeConsumer : public WindowConsumer {
   // What has come; waits until it is `count` windows, or too long.
   std::vector<Got> Await(size_t count) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return got_.size() >= count; });
+    changed_.wait_for(lock, kTestPatience, [&] { return got_.size() >= count; });
     return got_;
   }
   // Until it is at its `count`th window, perhaps held up there.
   bool AwaitBegun(size_t count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return begun_ >= count; });
+    return changed_.wait_for(lock, kTestPatience, [&] { return begun_ >= count; });
   }
 
  private:
