@@ -165,8 +165,10 @@ class AgentTestCase(harness.BpfTestCase):
     """Starts what it needs and ends it with the test."""
 
     def assert_delivered(self, account, receiver):
-        """Nothing was lost but what was under way two seconds after the agent's end, which may have arrived."""
+        """Something has arrived, and nothing was lost but what was under way two seconds after the agent's end, which may
+        have arrived."""
         self.assertTrue(account.balances(), account)
+        self.assertGreater(account.delivered, 0, account)
         in_doubt = account.reasons.get("maybe_arrived", 0)
         self.assertEqual(account.dropped, in_doubt, account)
         self.assert_between(receiver.ticks(), (account.delivered, account.delivered + in_doubt), account)
@@ -225,8 +227,7 @@ class AgentTestCase(harness.BpfTestCase):
 
     def stop_sending(self, agent, receivers):
         """Stops the agent when its sinks have nothing to send but the last window: there are only two seconds
-        for what is left then, which a receiver that gets no CPU does not take in time. From then on it samples
-        nothing of what is busy here. Returns what it says of its sinks."""
+        for what is left then, which a receiver that gets no CPU does not take in time. Returns what it says of its sinks."""
         waiting = ['pyrometer_sink_samples_%s{sink="%s"}' % (where, sink)
                    for where in ("in_memory", "spooled") for sink in receivers]  # fmt: skip
 
