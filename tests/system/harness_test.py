@@ -2,6 +2,7 @@
 """The harness itself, over canned outputs: no root, no recording."""
 
 import gzip
+import types
 import unittest
 
 import bounds
@@ -129,6 +130,26 @@ class FoldedStacks(unittest.TestCase):
         (sample,) = harness.parse_folded("c;main;a;b;leaf 1")
         self.assertTrue(sample.has_chain(["a", "b", "leaf"]))
         self.assertFalse(sample.has_chain(["main", "b"]))
+
+
+class CutStacks(unittest.TestCase):
+    """assert_cut_only_when_late, of a recorder that counted two samples that came too early."""
+
+    def judge(self, whole, late, others):
+        stats = ", ".join('{"name": "cold_samples_%s_total", "labels": {}, "value": %d}' % (how, count)
+                          for how, count in zip(harness.LATE, (1, 1, 0)))  # fmt: skip
+        folded = "c;main;a %d\nc;[unwind stopped: tables not ready];a %d\nc;[unwind stopped: unsupported rule];a %d\n"
+        samples = harness.parse_folded(folded % (whole, late, others))
+        harness.BpfTestCase().assert_cut_only_when_late(
+            types.SimpleNamespace(stderr="\n[\n%s\n]" % stats), samples)  # fmt: skip
+
+    def test_may_be_as_many_as_were_counted_late_and_one_of_a_hundred(self):
+        self.judge(whole=99, late=2, others=1)
+
+    def test_may_not_be_more(self):
+        for late, others in ((3, 1), (2, 2)):
+            with self.subTest(late=late, others=others), self.assertRaises(AssertionError):
+                self.judge(99, late, others)
 
 
 class FunctionNames(unittest.TestCase):
