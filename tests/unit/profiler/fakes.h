@@ -16,35 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "process/process_knowledge.h"
 #include "profiler/cold_view.h"
 #include "profiler/window_consumer.h"
 #include "sampler/faces.h"
+#include "tests/shared/fake_clock.h"
 
 namespace pyrometer {
-
-// Stands still until it is moved.
-class FakeClock : public Clock {
- public:
-  MonotonicTime Now() const override {
-    const std::lock_guard lock(mutex_);
-    return MonotonicTime(now_);
-  }
-  std::chrono::system_clock::time_point WallNow() const override {
-    const std::lock_guard lock(mutex_);
-    return std::chrono::system_clock::time_point(std::chrono::nanoseconds(now_) + wall_offset_);
-  }
-  void Advance(std::chrono::nanoseconds time) {
-    const std::lock_guard lock(mutex_);
-    now_ += static_cast<uint64_t>(time.count());
-  }
-
- private:
-  mutable std::mutex mutex_;
-  uint64_t now_ = 1'000'000'000'000;
-  std::chrono::nanoseconds wall_offset_{std::chrono::hours(450'000)};
-};
 
 // One sample of `count` ticks with one frame.
 inline Window WindowOf(uint64_t count) {
