@@ -44,12 +44,13 @@ Result<std::unique_ptr<ProfileSink>> Make(const SinkConfig& config, const Clock&
                                          .client = ClientOf(config)}));
     case SinkType::kParca:
       return AsSink(ParcaSink::Make(
-          {.address = config.url, .insecure = config.insecure, .client = ClientOf(config)}));
+          {.address = config.url, .insecure = config.insecure, .client = ClientOf(config)}, clock));
     case SinkType::kOtlp:
       return AsSink(OtlpSink::Make({.endpoint = config.url,
                                     .grpc = config.grpc,
                                     .insecure = config.insecure,
-                                    .client = ClientOf(config)}));
+                                    .client = ClientOf(config)},
+                                   clock));
     case SinkType::kFile:
       break;
   }

@@ -2,6 +2,7 @@
 #include "export/grpc_client.h"
 
 #include <fmt/format.h>
+#include <grpc/support/time.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -115,6 +116,11 @@ Result<void> CheckMetadata(const ClientOptions& options) {
   return {};
 }
 
+// A deadline so long from now, which the library counts by a clock of its own.
+gpr_timespec In(std::chrono::nanoseconds time) {
+  return gpr_time_from_nanos(time.count(), GPR_TIMESPAN);
+}
+
 Receipt NotArrived(const char* reason, std::string message) {
   return {.outcome = Outcome::kNotArrived, .reason = reason, .message = std::move(message)};
 }
@@ -175,8 +181,7 @@ Conversation Converse(grpc::Channel& channel, const std::string& method, std::st
 bool LostConnection(grpc::Channel& channel) {
   constexpr std::chrono::milliseconds kNoticed{50};
   return channel.GetState(false) != GRPC_CHANNEL_READY ||
-         channel.WaitForStateChange(GRPC_CHANNEL_READY,
-                                    std::chrono::system_clock::now() + kNoticed);
+         channel.WaitForStateChange(GRPC_CHANNEL_READY, In(kNoticed));
 }
 
 CallEnd CallEndOf(const Conversation& conversation, grpc::Channel& channel,
@@ -193,7 +198,8 @@ CallEnd CallEndOf(const Conversation& conversation, grpc::Channel& channel,
 }  // namespace
 
 struct GrpcClient::State {
-  explicit State(Options o) : options(std::move(o)), arguments(ArgumentsOf(options)) {}
+  State(Options o, const Clock& c)
+      : options(std::move(o)), clock(c), arguments(ArgumentsOf(options)) {}
 
   // A channel that is young and fits the certificate files as they are now; null once cancelled.
   // Calls under way keep the one that they have.
@@ -201,8 +207,9 @@ struct GrpcClient::State {
     const TlsStamp now = options.insecure ? TlsStamp{} : StampOf(options.client.tls);
     const std::lock_guard lock(mutex);
     if (cancelled) return nullptr;
-    const auto time = std::chrono::steady_clock::now();
-    if (channel != nullptr && stamp == now && time - made < options.longest_use) return channel;
+    const MonotonicTime time = clock.Now();
+    const bool is_young = Between(made, time) < options.longest_use;
+    if (channel != nullptr && stamp == now && is_young) return channel;
     ASSIGN_OR_RETURN(const auto credentials, CredentialsOf(options));
     // The scheme keeps the target apart from a peer's address, see CallEndOf.
     channel = grpc::CreateCustomChannel("dns:///" + options.address, credentials, arguments);
@@ -230,11 +237,12 @@ struct GrpcClient::State {
   }
 
   const Options options;
+  const Clock& clock;
   const grpc::ChannelArguments arguments;
   std::mutex mutex;  // of all below
   std::shared_ptr<grpc::Channel> channel;
   TlsStamp stamp{};
-  std::chrono::steady_clock::time_point made;
+  MonotonicTime made;
   std::set<grpc::ClientContext*> calls;
   bool cancelled = false;
 };
@@ -256,12 +264,13 @@ void GrpcClient::ConfigureLibrary() {
   std::ignore = configured;
 }
 
-Result<std::unique_ptr<GrpcClient>> GrpcClient::Make(Options options) {
+Result<std::unique_ptr<GrpcClient>> GrpcClient::Make(Options options, const Clock& clock) {
   ConfigureLibrary();
   RETURN_IF_ERROR(CheckAddress(options.address));
   RETURN_IF_ERROR(CheckClientOptions(options.client));
   RETURN_IF_ERROR(CheckMetadata(options.client));
-  return std::unique_ptr<GrpcClient>(new GrpcClient(std::make_unique<State>(std::move(options))));
+  return std::unique_ptr<GrpcClient>(
+      new GrpcClient(std::make_unique<State>(std::move(options), clock)));
 }
 
 tl::expected<std::string, Receipt> GrpcClient::Call(const std::string& method,
@@ -276,7 +285,7 @@ tl::expected<std::string, Receipt> GrpcClient::Call(const std::string& method,
   if (*channel == nullptr) return tl::unexpected(NotArrived("cancelled", "shutting down"));
 
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + options.timeout);
+  context.set_deadline(In(options.timeout));
   if (state_->options.gzip) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
   if (!authorization->empty()) context.AddMetadata("authorization", *authorization);
   for (const auto& [name, value] : options.headers) context.AddMetadata(LowerCase(name), value);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
+#include "base/clock.h"
 #include "export/client_options.h"
 #include "pyrometer/result.h"
 #include "pyrometer/sink.h"
@@ -38,8 +39,8 @@ class GrpcClient {
   static void ConfigureLibrary();
 
   // kInvalid if `address` is none, or the client's options fail CheckClientOptions. Connects to
-  // nothing yet.
-  static Result<std::unique_ptr<GrpcClient>> Make(Options options);
+  // nothing yet. `clock`, by which connections age, outlives it.
+  static Result<std::unique_ptr<GrpcClient>> Make(Options options, const Clock& clock);
   ~GrpcClient();
 
   // `method`: "/package.Service/Method". Returns the server's message. Takes no longer than the

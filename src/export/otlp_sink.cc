@@ -117,7 +117,7 @@ std::string WithoutScheme(std::string endpoint, bool& insecure) {
 
 }  // namespace
 
-Result<std::unique_ptr<OtlpSink>> OtlpSink::Make(Options options) {
+Result<std::unique_ptr<OtlpSink>> OtlpSink::Make(Options options, const Clock& clock) {
   std::unique_ptr<OtlpSink> sink(new OtlpSink);
   if (!options.grpc) {
     ASSIGN_OR_RETURN(sink->http_,
@@ -129,7 +129,8 @@ Result<std::unique_ptr<OtlpSink>> OtlpSink::Make(Options options) {
   ASSIGN_OR_RETURN(sink->grpc_, GrpcClient::Make({.address = std::move(address),
                                                   .insecure = insecure,
                                                   .gzip = true,
-                                                  .client = std::move(options.client)}));
+                                                  .client = std::move(options.client)},
+                                                 clock));
   return sink;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "export/client_options.h"
 #include "export/grpc_client.h"
 #include "export/http_client.h"
@@ -33,7 +34,7 @@ class OtlpSink final : public ProfileSink {
   };
 
   // As HttpClient::Make and GrpcClient::Make. Connects to nothing yet.
-  static Result<std::unique_ptr<OtlpSink>> Make(Options options);
+  static Result<std::unique_ptr<OtlpSink>> Make(Options options, const Clock& clock);
 
   Packed Pack(const Profile& profile) const override;
   Receipt Deliver(const Parcel& parcel) override;

@@ -21,13 +21,14 @@ constexpr BatchLimits kParcaLimits{
 
 }  // namespace
 
-Result<std::unique_ptr<ParcaSink>> ParcaSink::Make(Options options) {
+Result<std::unique_ptr<ParcaSink>> ParcaSink::Make(Options options, const Clock& clock) {
   // The profile in the message is compressed already.
   ASSIGN_OR_RETURN(std::unique_ptr<GrpcClient> grpc,
                    GrpcClient::Make({.address = std::move(options.address),
                                      .insecure = options.insecure,
                                      .gzip = false,
-                                     .client = std::move(options.client)}));
+                                     .client = std::move(options.client)},
+                                    clock));
   return std::unique_ptr<ParcaSink>(new ParcaSink(std::move(grpc)));
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "export/client_options.h"
 #include "export/grpc_client.h"
 #include "pyrometer/result.h"
@@ -25,7 +26,7 @@ class ParcaSink final : public ProfileSink {
   };
 
   // As GrpcClient::Make. Connects to nothing yet.
-  static Result<std::unique_ptr<ParcaSink>> Make(Options options);
+  static Result<std::unique_ptr<ParcaSink>> Make(Options options, const Clock& clock);
 
   Packed Pack(const Profile& profile) const override;
   Receipt Deliver(const Parcel& parcel) override;

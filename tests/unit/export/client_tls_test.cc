@@ -116,7 +116,8 @@ class ClientTlsTest : public testing::TestWithParam<Protocol> {
       EXPECT_TRUE(sink.has_value());
       return *std::move(sink);
     }
-    auto sink = ParcaSink::Make({.address = address, .client = client});
+    static const Clock clock;
+    auto sink = ParcaSink::Make({.address = address, .client = client}, clock);
     EXPECT_TRUE(sink.has_value());
     return *std::move(sink);
   }
@@ -242,7 +243,7 @@ TEST_P(ClientTlsTest, DoesNotAskAPersonForAPassword) {
                                              .cert_file = File("client.crt"),
                                              .key_file = File("locked.key")});
   auto receipt = std::async(std::launch::async, [&] { return Deliver(*sink); });
-  EXPECT_EQ(receipt.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(receipt.wait_for(kTestPatience), std::future_status::ready);
   ::close(pipe[1]);  // lets go who waits
   EXPECT_EQ(receipt.get().outcome, Outcome::kNotArrived);
   ::dup2(input, STDIN_FILENO);

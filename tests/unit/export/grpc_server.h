@@ -12,12 +12,15 @@
 #include <vector>
 
 #include "export/grpc_client.h"
+#include "tests/shared/eventually.h"
 
 namespace pyrometer {
 
-// Before any server starts gRPC's library, as in the program: the first client configures it.
-inline const bool kLibraryIsConfigured =
-    GrpcClient::Make({.address = "localhost:1", .client = {}}).has_value();
+// Before any server starts gRPC's library, as in the program.
+inline const bool kLibraryIsConfigured = [] {
+  GrpcClient::ConfigureLibrary();
+  return true;
+}();
 
 class GrpcServer {
  public:
@@ -69,11 +72,10 @@ class Recorder {
     const std::lock_guard lock(mutex_);
     hangs_ = true;
   }
-  // Fails the test if `count` requests do not come within ten seconds.
+  // Fails the test if `count` requests do not come.
   void WaitForRequests(size_t count) {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(10),
-                                  [&] { return requests_.size() >= count; }));
+    EXPECT_TRUE(changed_.wait_for(lock, kTestPatience, [&] { return requests_.size() >= count; }));
   }
   std::vector<Request> Requests() const {
     const std::lock_guard lock(mutex_);

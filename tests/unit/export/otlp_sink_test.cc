@@ -35,7 +35,8 @@ class Collector final : public otlp::ProfilesService::Service {
 };
 
 std::unique_ptr<OtlpSink> MakeSink(OtlpSink::Options options) {
-  Result<std::unique_ptr<OtlpSink>> sink = OtlpSink::Make(std::move(options));
+  static const Clock clock;
+  Result<std::unique_ptr<OtlpSink>> sink = OtlpSink::Make(std::move(options), clock);
   EXPECT_TRUE(sink.has_value()) << sink.error().message();
   return *std::move(sink);
 }

@@ -31,7 +31,8 @@ class OutboxSpoolTest : public testing::Test {
   OutboxOptions Options() const {
     OutboxOptions options;
     options.name = "test";
-    options.spool = SpoolOptions{.directory = Spool()};
+    options.max_age = kForEver;
+    options.spool = SpoolOptions{.directory = Spool(), .max_age = kForEver};
     return options;
   }
   std::string Spool() const { return tree_.Path("spool"); }

@@ -197,7 +197,9 @@ TEST_F(OutboxSpoolTest, CountsTheAgeOfWhatItFindsFromItsBegin) {
   LeaveInSpool({"old"});
   clock_.Pass(hours(25));
   ScriptedSink sink;
-  const auto outbox = Make(sink);
+  OutboxOptions options = Options();
+  options.spool->max_age = hours(24);
+  const auto outbox = Make(sink, std::move(options));
   ASSERT_TRUE(PassUntilNothingWaits(*outbox));
   EXPECT_THAT(outbox->counters().found_in_spool.dropped, ElementsAre(Pair("too_old", 1)));
 }

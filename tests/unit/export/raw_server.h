@@ -20,20 +20,33 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "tests/shared/eventually.h"
 
 namespace pyrometer {
 
-// A port of this host on which nobody listens.
-inline uint16_t FreePort() {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  socklen_t size = sizeof(address);
-  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size);
-  return ntohs(address.sin_port);
-}
+// A port of this host that nobody else gets, and on which nobody listens but a server of the test
+// that shares it (SO_REUSEPORT, which is how gRPC's servers bind).
+class ReservedPort {
+ public:
+  ReservedPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int yes = 1;
+    EXPECT_EQ(::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes)), 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    socklen_t size = sizeof(address);
+    ::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    number_ = ntohs(address.sin_port);
+  }
+
+  uint16_t number() const { return number_; }
+  std::string Address() const { return "127.0.0.1:" + std::to_string(number_); }
+
+ private:
+  UniqueFd fd_;
+  uint16_t number_ = 0;
+};
 
 // How many connections to `port` of this host this process has.
 inline size_t ConnectionsTo(int port) {
@@ -95,11 +108,10 @@ class RawServer {
   }
   size_t Connections() const { return connections_; }
 
-  // Fails the test if `count` requests do not come within ten seconds.
+  // Fails the test if `count` requests do not come.
   void WaitForRequests(size_t count) {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(10),
-                                  [&] { return requests_.size() >= count; }));
+    EXPECT_TRUE(changed_.wait_for(lock, kTestPatience, [&] { return requests_.size() >= count; }));
   }
 
  private:

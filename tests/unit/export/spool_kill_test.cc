@@ -155,7 +155,7 @@ TEST(SpoolKilledAtAnyMoment, KeepsWhatWasAcknowledgedAndSendsNothingTwice) {
     ReadableLog log(clock);
     ScriptedSink sink;
     OutboxOptions options = OptionsFor(spool);
-    options.max_age = options.spool->max_age = std::chrono::hours(1'000'000);
+    options.max_age = options.spool->max_age = kForEver;
     Outbox outbox(std::move(options), sink, clock, log.log());
     ASSERT_TRUE(Eventually([&] {
       const DeliveryCounters counters = outbox.counters();
