@@ -144,9 +144,11 @@ Result<void> Agent::OpenProfiler() {
   ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(RulesOf(config_)));
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
-  containers_ = FollowContainers(config_.kubernetes, log_);
-  node_labels_ = FollowNode(config_.kubernetes, log_);
-  if (config_.otel_service_name) environments_ = std::make_unique<EnvironmentReader>(procfs_);
+  containers_ = FollowContainers(config_.kubernetes, clock_, log_);
+  node_labels_ = FollowNode(config_.kubernetes, clock_, log_);
+  if (config_.otel_service_name) {
+    environments_ = std::make_unique<EnvironmentReader>(procfs_, clock_);
+  }
   labels_ = std::make_unique<ProcessLabels>(
       ProcessLabels::Limits{.sets = kMostLabelSets},
       ProcessLabels::Sources{.containers = containers_.get(), .environments = environments_.get()});
@@ -172,7 +174,8 @@ std::unique_ptr<WindowShipper> Agent::MakeShipper() {
     recent_->Add(window);
     destinations_->Offer(window);
   };
-  auto shipper = std::make_unique<WindowShipper>(CommonLabels(config_, {}), ship, std::move(late));
+  auto shipper =
+      std::make_unique<WindowShipper>(CommonLabels(config_, {}), ship, clock_, std::move(late));
   shipper->SetLabels(CommonLabels(config_, {}), config_.sample_labels);
   return shipper;
 }
@@ -194,8 +197,8 @@ Result<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options, AgentCo
   ASSIGN_OR_RETURN(Destinations::Plan sinks,
                    agent->destinations_->Prepare(wanted.sinks, DeliveryOf(wanted)));
   agent->destinations_->Apply(std::move(sinks));
-  agent->explainer_ = std::make_unique<ProcessExplainer>(agent->procfs_, agent->containers_.get(),
-                                                         agent->environments_.get());
+  agent->explainer_ = std::make_unique<ProcessExplainer>(
+      agent->procfs_, agent->clock_, agent->containers_.get(), agent->environments_.get());
   agent->view_ =
       std::make_unique<LocalView>(LocalView::Parts{.profiler = *agent->profiler_,
                                                    .shipper = *agent->shipper_,
@@ -356,7 +359,7 @@ void Agent::TellServiceManager() {
 }
 
 void Agent::Reload() {
-  service_manager_.Reloading();
+  service_manager_.Reloading(clock_.Now());
   Result<AgentConfig> next = MakeAgentConfig(options_);
   Result<void> taken = next ? TakeOver(*std::move(next)) : std::move(next).error();
   if (taken) {

@@ -29,10 +29,10 @@ bool IsNews(const Error& error, KubernetesMode mode) {
          (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kUnsupported);
 }
 
-std::unique_ptr<ContainerSource> Cri(const KubernetesConfig& config) {
+std::unique_ptr<ContainerSource> Cri(const KubernetesConfig& config, const Clock& clock) {
   CriClient::Options client;
   client.sockets = config.cri_socket.empty() ? KnownCriSockets() : std::vector{config.cri_socket};
-  return std::make_unique<CriClient>(std::move(client));
+  return std::make_unique<CriClient>(std::move(client), clock);
 }
 
 std::unique_ptr<ContainerSource> Docker(const KubernetesConfig& config) {
@@ -59,46 +59,50 @@ HttpEndpoint ApiEndpoint(const ApiServerConfig& config) {
   return {.url = std::move(url), .token_file = config.token_file, .ca_file = config.ca_file};
 }
 
-std::unique_ptr<ContainerSource> ApiServer(const KubernetesConfig& config) {
+std::unique_ptr<ContainerSource> ApiServer(const KubernetesConfig& config, const Clock& clock) {
   return std::make_unique<KubeApiClient>(
-      KubeApiClient::Options{.endpoint = ApiEndpoint(config.api), .node_name = config.node_name});
+      KubeApiClient::Options{.endpoint = ApiEndpoint(config.api), .node_name = config.node_name},
+      clock);
 }
 
 // The API server comes last: a pod has it everywhere, but each agent's watch is a load on the
 // cluster. Not the kubelet: most sign their certificates themselves, and a token is not for just
 // anyone.
-std::unique_ptr<ContainerSource> WhateverIsThere(const KubernetesConfig& config) {
+std::unique_ptr<ContainerSource> WhateverIsThere(const KubernetesConfig& config,
+                                                 const Clock& clock) {
   std::vector<std::unique_ptr<ContainerSource>> sources;
-  sources.push_back(Cri(config));
+  sources.push_back(Cri(config, clock));
   sources.push_back(Docker(config));
   const std::string& token = config.api.token_file;
   const bool has_token = token.empty() || ::access(token.c_str(), R_OK) == 0;
   if (!config.api.url.empty() && has_token) {
-    sources.push_back(std::make_unique<LateSource>([config] { return ApiServer(config); }));
+    sources.push_back(
+        std::make_unique<LateSource>([config, &clock] { return ApiServer(config, clock); }));
   }
   return std::make_unique<FirstSource>(std::move(sources));
 }
 
-std::unique_ptr<ContainerSource> SourceOf(const KubernetesConfig& config) {
+std::unique_ptr<ContainerSource> SourceOf(const KubernetesConfig& config, const Clock& clock) {
   switch (config.mode) {
     case KubernetesMode::kCri:
-      return Cri(config);
+      return Cri(config, clock);
     case KubernetesMode::kKubelet:
       return Kubelet(config);
     case KubernetesMode::kApi:
-      return ApiServer(config);
+      return ApiServer(config, clock);
     case KubernetesMode::kDocker:
       return Docker(config);
     case KubernetesMode::kAuto:
     case KubernetesMode::kOff:
       break;
   }
-  return WhateverIsThere(config);
+  return WhateverIsThere(config, clock);
 }
 
 }  // namespace
 
-std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config, Log& log) {
+std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config,
+                                                     const Clock& clock, Log& log) {
   for (const std::string& key : config.without_effect) log.Warn(key, kWithoutEffect);
   if (config.mode == KubernetesMode::kOff) return nullptr;
   ContainerDirectory::Options options;
@@ -115,11 +119,13 @@ std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& con
                error->message() + "; until then profiles have container ids, no names of pods");
     }
   };
-  return WithoutPrivileges(
-      [&] { return std::make_unique<ContainerDirectory>(std::move(options), SourceOf(config)); });
+  return WithoutPrivileges([&] {
+    return std::make_unique<ContainerDirectory>(std::move(options), SourceOf(config, clock), clock);
+  });
 }
 
-std::unique_ptr<NodeLabels> FollowNode(const KubernetesConfig& config, Log& log) {
+std::unique_ptr<NodeLabels> FollowNode(const KubernetesConfig& config, const Clock& clock,
+                                       Log& log) {
   if (config.node_labels.empty()) return nullptr;
   NodeLabels::Options options{.endpoint = ApiEndpoint(config.api),
                               .node_name = config.node_name,
@@ -131,7 +137,7 @@ std::unique_ptr<NodeLabels> FollowNode(const KubernetesConfig& config, Log& log)
       log.Warn(kNode, error->message() + "; until then profiles lack node_labels");
     }
   };
-  return WithoutPrivileges([&] { return std::make_unique<NodeLabels>(std::move(options)); });
+  return WithoutPrivileges([&] { return std::make_unique<NodeLabels>(std::move(options), clock); });
 }
 
 bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other) {

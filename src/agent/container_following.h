@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "config/agent_config.h"
 #include "metadata/container_directory.h"
@@ -12,12 +13,14 @@ namespace pyrometer {
 
 // The containers of this machine, with a thread that has no capabilities; null if `config` wants
 // none. `log` is told which keys have no effect, and when they cannot be listed; with mode `auto`
-// not of a machine that has no container runtime. REQUIRES: GrpcClient::ConfigureLibrary() was
-// called.
-std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config, Log& log);
+// not of a machine that has no container runtime. `clock` and `log` outlive it. REQUIRES:
+// GrpcClient::ConfigureLibrary() was called.
+std::unique_ptr<ContainerDirectory> FollowContainers(const KubernetesConfig& config,
+                                                     const Clock& clock, Log& log);
 
 // The labels of the node itself that `config` wants; null: none.
-std::unique_ptr<NodeLabels> FollowNode(const KubernetesConfig& config, Log& log);
+std::unique_ptr<NodeLabels> FollowNode(const KubernetesConfig& config, const Clock& clock,
+                                       Log& log);
 
 // Whether both mean the same source of containers, asked in the same way.
 bool IsSameSource(KubernetesConfig one, const KubernetesConfig& other);

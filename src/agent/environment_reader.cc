@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "absl/time/time.h"
+#include "base/await_until.h"
 #include "metadata/otel_environment.h"
 #include "process/process_directory.h"
 
@@ -44,8 +44,11 @@ Result<std::string> ReadServiceName(const ProcessDirectory& directory) {
 
 }  // namespace
 
-EnvironmentReader::EnvironmentReader(Procfs procfs, Options options)
-    : procfs_(std::move(procfs)), options_(options), workers_(WorkersForEnvironments()) {}
+EnvironmentReader::EnvironmentReader(Procfs procfs, const Clock& clock, Options options)
+    : procfs_(std::move(procfs)),
+      clock_(clock),
+      options_(options),
+      workers_(WorkersForEnvironments()) {}
 
 EnvironmentReader::~EnvironmentReader() {
   Stop();
@@ -69,7 +72,7 @@ void EnvironmentReader::Want(const ProcessKey& process, LabelSet labels) {
     ++counters_.left_out;
     return;
   }
-  waiting_.push_back({.due = After(MonotonicNow(), options_.delay),
+  waiting_.push_back({.due = After(clock_.Now(), options_.delay),
                       .process = process,
                       .labels = std::move(labels)});
 }
@@ -97,10 +100,8 @@ bool EnvironmentReader::AwaitNext(Wanted& next) {
   if (!stopping_) {
     next = std::move(waiting_.front());
     waiting_.pop_front();
-    const std::chrono::nanoseconds pause = Between(MonotonicNow(), next.due);
-    if (pause.count() > 0) {
-      mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::FromChrono(pause));
-    }
+    AwaitUntil(mutex_, clock_, next.due,
+               [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
   }
   return !stopping_;
 }

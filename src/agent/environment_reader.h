@@ -44,8 +44,10 @@ class EnvironmentReader {
   // What a process with these labels is, once that is known; "" if its environment says nothing.
   using Tell = std::function<void(const ProcessKey&, const LabelSet&, const std::string& service)>;
 
-  EnvironmentReader(Procfs procfs, Options options);
-  explicit EnvironmentReader(Procfs procfs) : EnvironmentReader(std::move(procfs), Options()) {}
+  // `clock`, by which the delay passes, outlives it.
+  EnvironmentReader(Procfs procfs, const Clock& clock, Options options);
+  EnvironmentReader(Procfs procfs, const Clock& clock)
+      : EnvironmentReader(std::move(procfs), clock, Options()) {}
   ~EnvironmentReader();
   EnvironmentReader(const EnvironmentReader&) = delete;
   EnvironmentReader& operator=(const EnvironmentReader&) = delete;
@@ -76,6 +78,7 @@ class EnvironmentReader {
   void Count(const Answer& answer);
 
   const Procfs procfs_;
+  const Clock& clock_;
   const Options options_;
   FileWorkers workers_;
   mutable absl::Mutex mutex_;

@@ -111,13 +111,13 @@ Result<KnownProcess> LookAt(const Procfs& procfs, EnvironmentReader* environment
 constexpr std::chrono::seconds kContainerPatience{8};
 constexpr std::chrono::milliseconds kContainerPause{20};
 
-std::shared_ptr<const ContainerMetadata> AskFor(ContainerDirectory& containers,
+std::shared_ptr<const ContainerMetadata> AskFor(ContainerDirectory& containers, const Clock& clock,
                                                 std::string_view id) {
-  const MonotonicTime end = After(MonotonicNow(), kContainerPatience);
+  const MonotonicTime end = After(clock.Now(), kContainerPatience);
   while (true) {
     const ContainerDirectory::Answer answer = containers.Find(id);
     if (answer.state != ContainerDirectory::Answer::State::kAwaited) return answer.metadata;
-    if (MonotonicNow() > end) return nullptr;
+    if (clock.Now() > end) return nullptr;
     std::this_thread::sleep_for(kContainerPause);
   }
 }
@@ -154,26 +154,28 @@ Result<std::string> ExplainLabels(const Procfs& procfs, const AgentConfig& confi
   if (!id.empty() && sources.containers == nullptr) {
     text += "its container: nobody is asked for it, since kubernetes.mode is off\n";
   } else if (!id.empty()) {
-    container = AskFor(*sources.containers, id);
+    container = AskFor(*sources.containers, sources.clock, id);
     if (container == nullptr) text += "its container: unknown to those who could be asked\n";
   }
   return text + Told(rules, WithPid(process.labels, pid), container.get(), config, sources.of_node);
 }
 
-Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options, Pid pid) {
+Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options,
+                                  const Clock& clock, Pid pid) {
   ASSIGN_OR_RETURN(const AgentConfig config, MakeAgentConfig(options));
   // If this cannot be, the agent beside it has the same paths.
   static_cast<void>(EnterMachineCgroupNamespace(procfs));
   GrpcClient::ConfigureLibrary();
-  const Clock clock;
   Log log(clock);
-  const std::unique_ptr<ContainerDirectory> containers = FollowContainers(config.kubernetes, log);
+  const std::unique_ptr<ContainerDirectory> containers =
+      FollowContainers(config.kubernetes, clock, log);
   std::optional<EnvironmentReader> environments;
-  if (config.otel_service_name) environments.emplace(procfs);
-  return ExplainLabels(
-      procfs, config,
-      {.containers = containers.get(), .environments = environments ? &*environments : nullptr},
-      pid);
+  if (config.otel_service_name) environments.emplace(procfs, clock);
+  return ExplainLabels(procfs, config,
+                       {.clock = clock,
+                        .containers = containers.get(),
+                        .environments = environments ? &*environments : nullptr},
+                       pid);
 }
 
 }  // namespace pyrometer

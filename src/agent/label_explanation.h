@@ -4,6 +4,7 @@
 #include <string>
 
 #include "agent/environment_reader.h"
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "config/agent_options.h"
 #include "metadata/container_directory.h"
@@ -20,10 +21,12 @@ namespace pyrometer {
 // the node), is not in it.
 // Waits some seconds at most for what knows the containers. Errors: kInvalid for the configuration;
 // kNotFound if there is no such process; kPermission.
-Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options, Pid pid);
+Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& options,
+                                  const Clock& clock, Pid pid);
 
 // Who is asked; null: nobody.
 struct ExplanationSources {
+  const Clock& clock;  // for how long
   ContainerDirectory* containers = nullptr;
   EnvironmentReader* environments = nullptr;
   Labels of_node{};  // see CommonLabels()

@@ -238,7 +238,7 @@ Result<std::string> LocalView::CollectProfile(const ProfileQuery& query,
     options.keep = [&](const ProfileSample& sample) { return Matches(query, sample, labels); };
   }
   ASSIGN_OR_RETURN(const Profile profile,
-                   pyrometer::CollectProfile(parts_.profiler, options, stop));
+                   pyrometer::CollectProfile(parts_.profiler, parts_.clock, options, stop));
   return EncodePprof(profile);
 }
 

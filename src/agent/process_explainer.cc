@@ -9,9 +9,10 @@
 
 namespace pyrometer {
 
-ProcessExplainer::ProcessExplainer(Procfs procfs, ContainerDirectory* containers,
-                                   EnvironmentReader* environments)
+ProcessExplainer::ProcessExplainer(Procfs procfs, const Clock& clock,
+                                   ContainerDirectory* containers, EnvironmentReader* environments)
     : procfs_(std::move(procfs)),
+      clock_(clock),
       containers_(containers),
       environments_(environments),
       thread_([this] { Run(); }) {}
@@ -48,10 +49,12 @@ void ProcessExplainer::Run() {
     if (question_ == nullptr || question_->answered) return;
     Question& question = *question_;
     mutex_.Unlock();
-    Result<std::string> answer = ExplainLabels(
-        procfs_, question.config,
-        {.containers = containers_, .environments = environments_, .of_node = question.of_node},
-        question.pid);
+    Result<std::string> answer = ExplainLabels(procfs_, question.config,
+                                               {.clock = clock_,
+                                                .containers = containers_,
+                                                .environments = environments_,
+                                                .of_node = question.of_node},
+                                               question.pid);
     mutex_.Lock();
     question.answer = std::move(answer);
     question.answered = true;

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/environment_reader.h"
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "config/agent_config.h"
 #include "metadata/container_directory.h"
@@ -21,8 +22,9 @@ namespace pyrometer {
 // to nobody else. Thread-safe.
 class ProcessExplainer {
  public:
-  // Both may be null; they outlive this.
-  ProcessExplainer(Procfs procfs, ContainerDirectory* containers, EnvironmentReader* environments);
+  // The last two may be null; all outlive this.
+  ProcessExplainer(Procfs procfs, const Clock& clock, ContainerDirectory* containers,
+                   EnvironmentReader* environments);
   ~ProcessExplainer();
   ProcessExplainer(const ProcessExplainer&) = delete;
   ProcessExplainer& operator=(const ProcessExplainer&) = delete;
@@ -42,6 +44,7 @@ class ProcessExplainer {
   void Run();
 
   const Procfs procfs_;
+  const Clock& clock_;
   ContainerDirectory* const containers_;
   EnvironmentReader* const environments_;
   absl::Mutex mutex_;

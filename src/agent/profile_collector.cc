@@ -3,27 +3,31 @@
 
 #include <utility>
 
+#include "base/await_until.h"
 #include "profiler/profiler.h"
 
 namespace pyrometer {
 
 void PeriodAdder::Consume(const Delivery& delivery) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (ended_) return;  // the next period has begun already
   }
   builder_.Add(*delivery.window);
   missed_ += delivery.missed;
   if (!delivery.ends_period) return;
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   ended_ = true;
-  changed_.notify_all();
 }
 
-bool PeriodAdder::AwaitEnd(std::chrono::steady_clock::time_point until,
-                           const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, stop, until, [this] { return ended_; });
+bool PeriodAdder::AwaitEnd(const Clock& clock, MonotonicTime until, const std::stop_token& stop) {
+  // Takes the mutex, so that the condition is looked at again.
+  const std::stop_callback look(stop, [this] { const absl::MutexLock lock(&mutex_); });
+  const absl::MutexLock lock(&mutex_);
+  AwaitUntil(mutex_, clock, until, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return ended_ || stop.stop_requested();
+  });
+  return ended_;
 }
 
 Profile PeriodAdder::Finish() && {
@@ -32,12 +36,13 @@ Profile PeriodAdder::Finish() && {
   return profile;
 }
 
-Result<Profile> CollectProfile(Profiler& profiler, const CollectOptions& options,
-                               const std::stop_token& stop) {
-  const auto begin = std::chrono::steady_clock::now();
+Result<Profile> CollectProfile(Profiler& profiler, const Clock& clock,
+                               const CollectOptions& options, const std::stop_token& stop) {
+  const MonotonicTime begin = clock.Now();
   PeriodAdder adder(options.labels);
   const ConsumerId id = profiler.Attach(adder, {.length = options.duration});
-  const bool ended = adder.AwaitEnd(begin + options.duration + options.patience, stop);
+  const MonotonicTime until = After(begin, options.duration + options.patience);
+  const bool ended = adder.AwaitEnd(clock, until, stop);
   profiler.Detach(id);
   if (stop.stop_requested()) return Fail(ErrorCode::kInternal, "stopped");
   if (!ended) {

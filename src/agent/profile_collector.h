@@ -2,12 +2,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "profile/profile_builder.h"
 #include "profiler/window_consumer.h"
 #include "pyrometer/profile.h"
@@ -25,7 +26,7 @@ class PeriodAdder final : public WindowConsumer {
   void Consume(const Delivery& delivery) override;
 
   // Waits for the end of the period; false if it has not come by `until`, or at a stop request.
-  bool AwaitEnd(std::chrono::steady_clock::time_point until, const std::stop_token& stop);
+  bool AwaitEnd(const Clock& clock, MonotonicTime until, const std::stop_token& stop);
 
   // REQUIRES: Consume is not called any more.
   Profile Finish() &&;
@@ -33,9 +34,8 @@ class PeriodAdder final : public WindowConsumer {
  private:
   ProfileBuilder builder_;  // until the end: the consumer's thread's
   Accounting missed_;       // likewise
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  bool ended_ = false;
+  absl::Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // How to collect a profile that begins now.
@@ -49,7 +49,7 @@ struct CollectOptions {
 
 // A profile of the next `duration`, beside whatever else the profiler does. Errors: kExhausted if
 // its windows are not named in time; kInternal at a stop request.
-Result<Profile> CollectProfile(Profiler& profiler, const CollectOptions& options,
-                               const std::stop_token& stop);
+Result<Profile> CollectProfile(Profiler& profiler, const Clock& clock,
+                               const CollectOptions& options, const std::stop_token& stop);
 
 }  // namespace pyrometer

@@ -5,17 +5,15 @@
 
 #include <cstdint>
 
-#include "base/clock.h"
-
 namespace pyrometer {
 
 void ServiceManager::Ready(const std::string& status) const {
   ::sd_notifyf(0, "READY=1\nSTATUS=%s", status.c_str());
 }
 
-void ServiceManager::Reloading() const {
-  const auto now = static_cast<unsigned long long>(MonotonicNow().value() / 1000);
-  ::sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", now);
+void ServiceManager::Reloading(MonotonicTime now) const {
+  const auto microseconds = static_cast<unsigned long long>(now.value() / 1000);
+  ::sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", microseconds);
 }
 
 void ServiceManager::Stopping() const {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "pyrometer/ids.h"
+
 namespace pyrometer {
 
 // Tells systemd how the service is (sd_notify(3)), if it is one of type notify; else nothing
@@ -12,7 +14,7 @@ namespace pyrometer {
 class ServiceManager {
  public:
   void Ready(const std::string& status) const;
-  void Reloading() const;
+  void Reloading(MonotonicTime now) const;
   void Stopping() const;
   // Shows that the service is alive.
   void Watchdog() const;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "agent/sample_labels.h"
-#include "base/clock.h"
 
 namespace pyrometer {
 namespace {
@@ -20,8 +19,12 @@ void CountSamples(const Profile& profile, WindowShipper::Counters& counters) {
 
 }  // namespace
 
-WindowShipper::WindowShipper(Labels labels, Ship ship, WaitingSamples::Options late)
-    : ship_(std::move(ship)), waiting_(std::move(late)), labels_(std::move(labels)) {}
+WindowShipper::WindowShipper(Labels labels, Ship ship, const Clock& clock,
+                             WaitingSamples::Options late)
+    : ship_(std::move(ship)),
+      clock_(clock),
+      waiting_(std::move(late)),
+      labels_(std::move(labels)) {}
 
 void WindowShipper::SetLabels(Labels labels, const SampleLabels& of_samples) {
   const absl::MutexLock lock(&mutex_);
@@ -41,7 +44,7 @@ void WindowShipper::Consume(const Delivery& delivery) {
   builder_->Add(*delivery.window);
   {
     const absl::MutexLock lock(&mutex_);
-    latency_.named.Add(Between(window.end, MonotonicNow()));
+    latency_.named.Add(Between(window.end, clock_.Now()));
     last_end_ = {.wall = window.wall_end, .monotonic = window.end};
     counters_.missed += delivery.missed.TotalLost();
   }
@@ -50,7 +53,7 @@ void WindowShipper::Consume(const Delivery& delivery) {
 
 void WindowShipper::EndPeriod() {
   if (builder_) Finish();
-  const MonotonicTime begin = MonotonicNow();
+  const MonotonicTime begin = clock_.Now();
   if (std::vector<Profile> rest = waiting_.TakeAll(); !rest.empty()) Send(std::move(rest), begin);
 }
 
@@ -66,7 +69,7 @@ std::vector<Profile> WindowShipper::TakePeriod() {
 }
 
 void WindowShipper::Finish() {
-  const MonotonicTime begin = MonotonicNow();
+  const MonotonicTime begin = clock_.Now();
   std::vector<Profile> earlier = waiting_.TakeReady();
   std::vector<Profile> profiles = TakePeriod();
   std::ranges::move(earlier, std::back_inserter(profiles));
@@ -83,7 +86,7 @@ void WindowShipper::Send(std::vector<Profile> profiles, MonotonicTime begin) {
   }
   {
     const absl::MutexLock lock(&mutex_);
-    latency_.built.Add(Between(begin, MonotonicNow()));
+    latency_.built.Add(Between(begin, clock_.Now()));
     counters_.profiles += profiles.size();
     counters_.waiting = waiting_.counters();
     for (const Profile& profile : profiles) CountSamples(profile, counters_);

@@ -12,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/waiting_samples.h"
+#include "base/clock.h"
 #include "base/latency_histogram.h"
 #include "config/agent_config.h"
 #include "profile/profile_builder.h"
@@ -46,7 +47,8 @@ class WindowShipper final : public WindowConsumer {
   // itself. Called on the consumer's thread.
   using Ship = std::function<void(const ShippedWindow&)>;
 
-  WindowShipper(Labels labels, Ship ship, WaitingSamples::Options late = {});
+  // `clock`, by which latencies are measured, outlives it.
+  WindowShipper(Labels labels, Ship ship, const Clock& clock, WaitingSamples::Options late = {});
 
   void Consume(const Delivery& delivery) override;
 
@@ -75,6 +77,7 @@ class WindowShipper final : public WindowConsumer {
   void Send(std::vector<Profile> profiles, MonotonicTime begin);
 
   const Ship ship_;
+  const Clock& clock_;
   // Owned by the consumer's thread.
   std::optional<ProfileBuilder> builder_;
   Hertz frequency_{};

@@ -38,7 +38,8 @@ int main(int argc, char** argv) {
       .agent = pyrometer::RunAgent,
       .explain =
           [](const pyrometer::AgentOptions& options, pyrometer::Pid pid) {
-            return pyrometer::ExplainLabels(pyrometer::Procfs{}, options, pid);
+            const pyrometer::Clock clock;
+            return pyrometer::ExplainLabels(pyrometer::Procfs{}, options, clock, pid);
           },
       .examine =
           [] { return pyrometer::RunDoctor(pyrometer::Procfs{}, pyrometer::FindAgentSetup()); },

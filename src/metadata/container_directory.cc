@@ -8,8 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/time/time.h"
-#include "base/clock.h"
+#include "base/await_until.h"
 
 namespace pyrometer {
 namespace {
@@ -24,8 +23,12 @@ bool IsFinal(const Error& error) {
 
 }  // namespace
 
-ContainerDirectory::ContainerDirectory(Options options, std::unique_ptr<ContainerSource> source)
-    : options_(std::move(options)), source_(std::move(source)), thread_([this] { Run(); }) {
+ContainerDirectory::ContainerDirectory(Options options, std::unique_ptr<ContainerSource> source,
+                                       const Clock& clock)
+    : options_(std::move(options)),
+      source_(std::move(source)),
+      clock_(clock),
+      thread_([this] { Run(); }) {
   source_->TellChanges([this] { Want(); });
 }
 
@@ -44,7 +47,7 @@ bool ContainerDirectory::IsAwaited(const Entry& entry) const {
 
 ContainerDirectory::Answer ContainerDirectory::Find(std::string_view id) {
   const absl::MutexLock lock(&mutex_);
-  const MonotonicTime now = MonotonicNow();
+  const MonotonicTime now = clock_.Now();
   auto known = entries_.find(id);
   if (known == entries_.end()) {
     if (entries_.size() >= options_.most_containers) Forget(now);
@@ -78,7 +81,7 @@ void ContainerDirectory::Run() {
   ::pthread_setname_np(::pthread_self(), "containers");
   bool failed = false;
   while (AwaitWork()) {
-    const MonotonicTime begun = MonotonicNow();
+    const MonotonicTime begun = clock_.Now();
     const std::optional<Error> error = TakeAnswer(source_->List(), begun);
     if (IsStopping()) return;
     if (options_.told && (error || failed)) options_.told(error ? &*error : nullptr);
@@ -106,7 +109,7 @@ bool ContainerDirectory::IsStopping() const {
 void ContainerDirectory::Want() {
   const absl::MutexLock lock(&mutex_);
   wanted_ = true;
-  next_ = std::min(next_, After(MonotonicNow(), options_.pause));
+  next_ = std::min(next_, After(clock_.Now(), options_.pause));
 }
 
 bool ContainerDirectory::AwaitWork() {
@@ -114,23 +117,22 @@ bool ContainerDirectory::AwaitWork() {
   const auto has_work = [this]()
                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wanted_ || stopping_; };
   if (later_) {
-    const auto pause = std::max(std::chrono::nanoseconds(0), Between(MonotonicNow(), *later_));
-    mutex_.AwaitWithTimeout(absl::Condition(&has_work), absl::FromChrono(pause));
+    AwaitUntil(mutex_, clock_, *later_, has_work);
   } else {
     mutex_.Await(absl::Condition(&has_work));
   }
-  for (MonotonicTime now = MonotonicNow(); now < next_ && !stopping_; now = MonotonicNow()) {
+  while (clock_.Now() < next_ && !stopping_) {
     const auto is_sooner = [this, before = next_]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return stopping_ || next_ < before;
     };
-    mutex_.AwaitWithTimeout(absl::Condition(&is_sooner), absl::FromChrono(Between(now, next_)));
+    AwaitUntil(mutex_, clock_, next_, is_sooner);
   }
   wanted_ = false;  // who is asked for from here on may have come too late for this listing
   return !stopping_;
 }
 
 void ContainerDirectory::Take(std::vector<ContainerMetadata> list, MonotonicTime begun) {
-  const MonotonicTime now = MonotonicNow();
+  const MonotonicTime now = clock_.Now();
   failures_ = 0;
   hopeless_ = false;
   next_ = After(now, options_.pause);
@@ -171,7 +173,7 @@ void ContainerDirectory::TakeFailure(const Error& error) {
   if (!IsFinal(error) && failures_ < kMostDoublings) {
     pause = std::min(pause, std::chrono::nanoseconds(options_.pause.count() << failures_));
   }
-  next_ = After(MonotonicNow(), pause);
+  next_ = After(clock_.Now(), pause);
   wanted_ = true;
 }
 

@@ -16,6 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "metadata/container_metadata.h"
 #include "metadata/container_source.h"
 #include "pyrometer/ids.h"
@@ -67,8 +68,8 @@ class ContainerDirectory {
     uint64_t unknown = 0;   // ids, now
   };
 
-  // Its thread has the capabilities of the thread that calls this.
-  ContainerDirectory(Options options, std::unique_ptr<ContainerSource> source);
+  // Its thread has the capabilities of the thread that calls this. `clock` outlives it.
+  ContainerDirectory(Options options, std::unique_ptr<ContainerSource> source, const Clock& clock);
   // Cancels what the source is doing.
   ~ContainerDirectory();
   ContainerDirectory(const ContainerDirectory&) = delete;
@@ -109,6 +110,7 @@ class ContainerDirectory {
 
   const Options options_;
   const std::unique_ptr<ContainerSource> source_;
+  const Clock& clock_;
   std::atomic<uint64_t> changes_ = 0;
   mutable absl::Mutex mutex_;
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);

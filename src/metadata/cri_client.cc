@@ -4,6 +4,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <grpc/support/time.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel_posix.h>
 #include <sys/socket.h>
@@ -25,8 +26,6 @@ namespace pyrometer {
 namespace {
 
 namespace cri = ::runtime::v1;
-
-using Deadline = std::chrono::system_clock::time_point;
 
 constexpr size_t kLongestText = 2048;
 constexpr size_t kLongestMessage = 300;
@@ -133,14 +132,15 @@ std::vector<ContainerMetadata> Join(const cri::ListContainersResponse& container
 }  // namespace
 
 struct CriClient::State {
-  explicit State(Options o) : options(std::move(o)) {}
+  State(Options o, const Clock& c) : options(std::move(o)), clock(c) {}
 
   // `what` is said in errors.
   template <typename Response, typename Method>
-  Result<Response> Call(const std::string& socket, std::string_view what, Deadline deadline,
+  Result<Response> Call(const std::string& socket, std::string_view what, MonotonicTime deadline,
                         const Method& method) {
     grpc::ClientContext context;
-    context.set_deadline(deadline);
+    // As a span, which the library counts from now by a clock of its own.
+    context.set_deadline(gpr_time_from_nanos(Between(clock.Now(), deadline).count(), GPR_TIMESPAN));
     {
       const std::lock_guard lock(mutex);
       if (cancelled) return Fail(ErrorCode::kIo, "{}: shutting down", socket);
@@ -157,6 +157,7 @@ struct CriClient::State {
   Result<std::vector<ContainerMetadata>> ListAt(const std::string& socket);
 
   const Options options;
+  const Clock& clock;
   std::mutex listing;  // held by the one List() that is under way
   std::mutex mutex;    // of all below
   grpc::ClientContext* current = nullptr;
@@ -171,9 +172,7 @@ Result<std::vector<ContainerMetadata>> CriClient::State::ListAt(const std::strin
   // The library owns the socket from here on. The name is what it sends as :authority.
   const auto stub = cri::RuntimeService::NewStub(
       grpc::CreateCustomInsecureChannelFromFd("localhost", fd.Release(), arguments));
-  const Deadline deadline =
-      std::chrono::system_clock::now() +
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(options.timeout);
+  const MonotonicTime deadline = After(clock.Now(), options.timeout);
   // In this order: a container's sandbox was there before it.
   ASSIGN_OR_RETURN(const auto containers,
                    (Call<cri::ListContainersResponse>(
@@ -190,7 +189,8 @@ Result<std::vector<ContainerMetadata>> CriClient::State::ListAt(const std::strin
   return Join(containers, sandboxes);
 }
 
-CriClient::CriClient(Options options) : state_(std::make_unique<State>(std::move(options))) {}
+CriClient::CriClient(Options options, const Clock& clock)
+    : state_(std::make_unique<State>(std::move(options), clock)) {}
 CriClient::~CriClient() = default;
 
 // What is said of several sockets is the most telling: anything before that there is none.

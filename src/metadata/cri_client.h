@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "metadata/container_source.h"
 
 namespace pyrometer {
@@ -28,7 +29,8 @@ class CriClient final : public ContainerSource {
     size_t longest_answer = size_t{16} << 20;
   };
 
-  explicit CriClient(Options options);
+  // `clock`, by which the timeout goes from one call to the next, outlives it.
+  CriClient(Options options, const Clock& clock);
   ~CriClient() override;
 
   // Containers and, with an empty name, the sandboxes of pods, which have a cgroup as well. Of

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/time.h"
+#include "base/await_until.h"
 
 namespace pyrometer {
 namespace {
@@ -30,8 +30,11 @@ Error TooMany() {
 
 }  // namespace
 
-KubeApiClient::KubeApiClient(Options options)
-    : options_(std::move(options)), http_(options_.endpoint), thread_([this] { Run(); }) {}
+KubeApiClient::KubeApiClient(Options options, const Clock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      http_(options_.endpoint),
+      thread_([this] { Run(); }) {}
 
 KubeApiClient::~KubeApiClient() {
   Cancel();
@@ -93,8 +96,10 @@ bool KubeApiClient::Pause(uint32_t failures, std::optional<std::chrono::seconds>
   std::uniform_real_distribution<double> spread(0.5, 1.5);
   milliseconds time(static_cast<int64_t>(static_cast<double>(pause.count()) * spread(random_)));
   if (at_least) time += *at_least;
+  const MonotonicTime end = After(clock_.Now(), time);
   const absl::MutexLock lock(&mutex_);
-  mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::FromChrono(time));
+  AwaitUntil(mutex_, clock_, end,
+             [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
   return !stopping_;
 }
 

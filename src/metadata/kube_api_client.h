@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "metadata/container_source.h"
 #include "metadata/http_getter.h"
 #include "metadata/pod_json.h"
@@ -36,8 +37,9 @@ class KubeApiClient final : public ContainerSource {
     std::chrono::milliseconds longest_pause{60'000};
   };
 
-  // Its thread has the capabilities of the thread that calls this.
-  explicit KubeApiClient(Options options);
+  // Its thread has the capabilities of the thread that calls this. `clock`, by which it pauses,
+  // outlives it.
+  KubeApiClient(Options options, const Clock& clock);
   ~KubeApiClient() override;
   KubeApiClient(const KubeApiClient&) = delete;
   KubeApiClient& operator=(const KubeApiClient&) = delete;
@@ -74,6 +76,7 @@ class KubeApiClient final : public ContainerSource {
   std::string Path() const;
 
   const Options options_;
+  const Clock& clock_;
   HttpGetter http_;
   // The thread's.
   std::string version_{};

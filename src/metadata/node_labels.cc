@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "absl/time/time.h"
+#include "base/await_until.h"
 #include "base/printable.h"
 #include "metadata/bounded_json.h"
 #include "metadata/container_meta_labels.h"
@@ -24,8 +24,11 @@ bool IsWanted(int depth, std::string_view key) {
 
 }  // namespace
 
-NodeLabels::NodeLabels(Options options)
-    : options_(std::move(options)), http_(options_.endpoint), thread_([this] { Run(); }) {}
+NodeLabels::NodeLabels(Options options, const Clock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      http_(options_.endpoint),
+      thread_([this] { Run(); }) {}
 
 NodeLabels::~NodeLabels() {
   http_.Cancel();
@@ -57,8 +60,9 @@ void NodeLabels::Run() {
     }
     failed = true;
     // So that the agents of a cluster do not come together.
-    const double milliseconds = static_cast<double>(pause.count()) * spread(random_);
-    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::Milliseconds(milliseconds));
+    const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(pause * spread(random_));
+    AwaitUntil(mutex_, clock_, After(clock_.Now(), time),
+               [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
     if (stopping_) return;
   }
 }

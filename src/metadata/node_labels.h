@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "metadata/http_getter.h"
 #include "pyrometer/labels.h"
 #include "pyrometer/result.h"
@@ -34,8 +35,9 @@ class NodeLabels {
     std::function<void(const Error*)> told{};
   };
 
-  // Its thread has the capabilities of the thread that calls this.
-  explicit NodeLabels(Options options);
+  // Its thread has the capabilities of the thread that calls this. `clock`, by which it pauses,
+  // outlives it.
+  NodeLabels(Options options, const Clock& clock);
   ~NodeLabels();
   NodeLabels(const NodeLabels&) = delete;
   NodeLabels& operator=(const NodeLabels&) = delete;
@@ -48,6 +50,7 @@ class NodeLabels {
   Result<Labels> Ask();
 
   const Options options_;
+  const Clock& clock_;
   HttpGetter http_;
   std::minstd_rand random_{std::random_device()()};
   mutable absl::Mutex mutex_;

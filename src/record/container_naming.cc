@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
 #include "metadata/cgroup_identity.h"
 #include "metadata/container_labels.h"
 #include "metadata/late_source.h"
@@ -25,8 +24,8 @@ ContainerDirectory::Options Options() {
 
 }  // namespace
 
-ContainerNaming::ContainerNaming(MakeSource make)
-    : containers_(Options(), std::make_unique<LateSource>(std::move(make))) {}
+ContainerNaming::ContainerNaming(MakeSource make, const Clock& clock)
+    : clock_(clock), containers_(Options(), std::make_unique<LateSource>(std::move(make)), clock) {}
 
 LabelSet ContainerNaming::OnProcess(const SeenProcess& process) {
   if (process.directory == nullptr) return process.inherited;
@@ -47,7 +46,7 @@ LabelSet ContainerNaming::OnProcess(const SeenProcess& process) {
 }
 
 void ContainerNaming::Name(Profile& profile, std::chrono::nanoseconds patience) {
-  const MonotonicTime until = After(MonotonicNow(), patience);
+  const MonotonicTime until = After(clock_.Now(), patience);
   std::map<LabelSet, LabelSet> named;
   for (ProfileSample& sample : profile.samples) {
     if (sample.labels == nullptr) continue;
@@ -63,7 +62,7 @@ LabelSet ContainerNaming::Named(const LabelSet& labels, MonotonicTime until) {
   const auto id = std::ranges::find(*labels, kContainerId, &Labels::value_type::first);
   if (id == labels->end()) return labels;
   ContainerDirectory::Answer answer = containers_.Find(id->second);
-  while (answer.state == State::kAwaited && MonotonicNow() < until) {
+  while (answer.state == State::kAwaited && clock_.Now() < until) {
     std::this_thread::sleep_for(kPause);
     answer = containers_.Find(id->second);
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "metadata/container_directory.h"
 #include "metadata/container_source.h"
 #include "process/process_observer.h"
@@ -21,7 +22,8 @@ namespace pyrometer {
 class ContainerNaming final : public ProcessObserver {
  public:
   using MakeSource = std::function<std::unique_ptr<ContainerSource>()>;
-  explicit ContainerNaming(MakeSource make);
+  // `clock` outlives it.
+  ContainerNaming(MakeSource make, const Clock& clock);
 
   LabelSet OnProcess(const SeenProcess& process) override;
   void OnMapping(const ProcessKey& /*process*/, const ObjectMapping& /*mapping*/,
@@ -34,6 +36,7 @@ class ContainerNaming final : public ProcessObserver {
  private:
   LabelSet Named(const LabelSet& labels, MonotonicTime until);
 
+  const Clock& clock_;
   ContainerDirectory containers_;
   std::map<std::string, LabelSet> sets_{};  // by container id
 };

@@ -25,11 +25,12 @@ std::vector<std::string> SocketIn(const Environment& environment, const std::str
 
 }  // namespace
 
-std::unique_ptr<ContainerSource> LocalContainerRuntime(const Environment& environment) {
+std::unique_ptr<ContainerSource> LocalContainerRuntime(const Environment& environment,
+                                                       const Clock& clock) {
   CriClient::Options cri;
   cri.sockets = SocketIn(environment, "CONTAINER_RUNTIME_ENDPOINT", KnownCriSockets());
   std::vector<std::unique_ptr<ContainerSource>> sources;
-  sources.push_back(std::make_unique<CriClient>(std::move(cri)));
+  sources.push_back(std::make_unique<CriClient>(std::move(cri), clock));
   sources.push_back(
       std::make_unique<DockerClient>(SocketIn(environment, "DOCKER_HOST", KnownDockerSockets())));
   return std::make_unique<FirstSource>(std::move(sources));

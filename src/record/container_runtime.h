@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/clock.h"
 #include "config/environment.h"
 #include "metadata/container_source.h"
 
@@ -10,8 +11,9 @@ namespace pyrometer {
 
 // The container runtime of this machine: by CRI, at CONTAINER_RUNTIME_ENDPOINT as for crictl or
 // where runtimes usually listen; where that is none, Docker or podman, at DOCKER_HOST or likewise.
-// Of these variables only "unix://PATH" and "/PATH" count. REQUIRES:
+// Of these variables only "unix://PATH" and "/PATH" count. `clock` outlives it. REQUIRES:
 // GrpcClient::ConfigureLibrary() was called.
-std::unique_ptr<ContainerSource> LocalContainerRuntime(const Environment& environment);
+std::unique_ptr<ContainerSource> LocalContainerRuntime(const Environment& environment,
+                                                       const Clock& clock);
 
 }  // namespace pyrometer

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/file_process.h"
 #include "base/pid_namespace.h"
@@ -33,8 +34,6 @@
 namespace pyrometer {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Long enough to aggregate, short enough that files and maps of ended processes are still there.
 constexpr std::chrono::seconds kWindow{5};
 // How often to check whether a wanted process is left, and to update the progress line.
@@ -43,10 +42,6 @@ constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(250);
 constexpr std::chrono::seconds kTimeToFinish{10};
 // How long after that names of containers that have just begun are waited for.
 constexpr std::chrono::seconds kTimeToNameContainers{2};
-
-std::unique_ptr<ContainerSource> Containers() {
-  return LocalContainerRuntime(ProcessEnvironment());
-}
 
 // Adds the windows up to one profile.
 class ProfileAdder : public WindowConsumer {
@@ -93,15 +88,19 @@ class Recording {
  private:
   explicit Recording(const RecordConfig& config) : config_(config), adder_(config) {}
 
+  std::unique_ptr<ContainerSource> Containers() const {
+    return LocalContainerRuntime(ProcessEnvironment(), clock_);
+  }
   Result<SampleFilter> FindFilter(const Procfs& procfs);
   void FollowContainers();
   void Wait(const StopSignals& signals, const std::optional<ChildCommand>& command);
   std::optional<std::chrono::nanoseconds> TimeLeft() const;
 
   const RecordConfig& config_;
+  const Clock clock_;
   // These outlive the profiler, which uses them.
   ProfileAdder adder_;
-  ContainerNaming naming_{Containers};
+  ContainerNaming naming_{[this] { return Containers(); }, clock_};
   std::unique_ptr<Profiler> profiler_;
   SampleFilter filter_;
   std::unique_ptr<ContainerFollower> follower_;  // null: nobody is to be followed by name
@@ -109,7 +108,7 @@ class Recording {
   bool interrupted_ = false;  // by a signal
   bool complete_ = true;      // all was unwound and named in time
   std::optional<Error> following_;
-  Clock::time_point started_;
+  MonotonicTime started_;
 };
 
 Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config,
@@ -163,7 +162,7 @@ void Recording::FollowContainers() {
 }
 
 Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildCommand>& command) {
-  started_ = Clock::now();
+  started_ = clock_.Now();
   RETURN_IF_ERROR(profiler_->Start());
   if (command) RETURN_IF_ERROR(command->Release());
   FollowContainers();
@@ -172,7 +171,7 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   // A signal that ends the recording ends the command; from a terminal it got the same signal.
   if (interrupted_ && command) command->Terminate();
   if (interrupted_) signals.Take();
-  complete_ = profiler_->Stop(Clock::now() + kTimeToFinish);
+  complete_ = profiler_->Stop(std::chrono::steady_clock::now() + kTimeToFinish);
   return {};
 }
 
@@ -193,14 +192,14 @@ void Recording::Wait(const StopSignals& signals, const std::optional<ChildComman
     }
     if (only_pids_ && !profiler_->AnyWantedPid()) return;
     if (progress.shown()) {
-      progress.Update(Clock::now() - started_, config_.duration, profiler_->accounting());
+      progress.Update(Between(started_, clock_.Now()), config_.duration, profiler_->accounting());
     }
   }
 }
 
 std::optional<std::chrono::nanoseconds> Recording::TimeLeft() const {
   if (!config_.duration) return std::nullopt;
-  return *config_.duration - (Clock::now() - started_);
+  return *config_.duration - Between(started_, clock_.Now());
 }
 
 Recorded Recording::Finish() && {

@@ -96,7 +96,8 @@ int Run() {
   const double listing = written_and_read - (CpuSeconds() - begin);
 
   const double before = HeapMegabytes();
-  ContainerDirectory containers({}, std::make_unique<Cluster>());
+  const Clock clock;
+  ContainerDirectory containers({}, std::make_unique<Cluster>(), clock);
   ProcessLabels labels({}, {.containers = &containers});
   std::vector<LabelSet> sets;
   for (int i = 0; i < kSampledContainers; ++i) {

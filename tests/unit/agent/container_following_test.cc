@@ -11,8 +11,8 @@ namespace {
 TEST(FollowContainers, IsNobodyIfItIsOff) {
   const Clock clock;
   Log log(clock);
-  EXPECT_EQ(FollowContainers({.mode = KubernetesMode::kOff}, log), nullptr);
-  EXPECT_NE(FollowContainers({.mode = KubernetesMode::kAuto}, log), nullptr);
+  EXPECT_EQ(FollowContainers({.mode = KubernetesMode::kOff}, clock, log), nullptr);
+  EXPECT_NE(FollowContainers({.mode = KubernetesMode::kAuto}, clock, log), nullptr);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/process_labels.h"
+#include "tests/shared/eventually.h"
 #include "tests/unit/agent/process_in_cgroup.h"
 #include "tests/unit/agent/rule_texts.h"
 
@@ -85,10 +86,7 @@ class ContainerNamesTest : public testing::Test {
   }
 
   static void Await(ContainerDirectory& containers, char id, State state) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (containers.Find(Id(id)).state != state && std::chrono::steady_clock::now() < end) {
-      std::this_thread::yield();
-    }
+    EXPECT_TRUE(Eventually([&] { return containers.Find(Id(id)).state == state; }));
   }
   void Await(char id, State state) { Await(containers_, id, state); }
 
@@ -96,12 +94,10 @@ class ContainerNamesTest : public testing::Test {
   void AwaitChange(const std::vector<ContainerMetadata>& containers) {
     const uint64_t before = containers_.changes();
     runtime_.Set(containers);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    for (int i = 0; containers_.changes() == before && std::chrono::steady_clock::now() < end;
-         ++i) {
-      containers_.Find(fmt::format("unknown {}", i % 1000));
-      std::this_thread::yield();
-    }
+    EXPECT_TRUE(Eventually([&, i = 0]() mutable {
+      containers_.Find(fmt::format("unknown {}", i++ % 1000));
+      return containers_.changes() != before;
+    }));
   }
 
   LabelSet Carried(const LabelSet& labels) {
@@ -116,10 +112,11 @@ class ContainerNamesTest : public testing::Test {
     return labels_.Settle(std::span(&labels, 1), patience)[0];
   }
 
+  const Clock clock_;
   Runtime runtime_;
-  EnvironmentReader environments_{Procfs{}};  // never started
-  ContainerDirectory containers_{{.pause = std::chrono::milliseconds(1)},
-                                 std::make_unique<RuntimeSource>(runtime_)};
+  EnvironmentReader environments_{Procfs{}, clock_};  // never started
+  ContainerDirectory containers_{
+      {.pause = std::chrono::milliseconds(1)}, std::make_unique<RuntimeSource>(runtime_), clock_};
   ProcessLabels labels_{ProcessLabels::Limits{},
                         {.containers = &containers_, .environments = &environments_}};
   std::vector<LabelSet> held_;
@@ -265,7 +262,7 @@ TEST_F(ContainerNamesTest, LetAPodOptOutAndInAgain) {
 
 TEST_F(ContainerNamesTest, StayWhenTheDirectoryHasForgottenThem) {
   ContainerDirectory small({.pause = std::chrono::milliseconds(1), .most_containers = 2},
-                           std::make_unique<RuntimeSource>(runtime_));
+                           std::make_unique<RuntimeSource>(runtime_), clock_);
   ProcessLabels labels(ProcessLabels::Limits{}, {.containers = &small});
   runtime_.Set({App()});
   const LabelSet app = labels.OnProcess(InCgroup("0::/pods/" + Id('a') + "\n").Seen("nginx"));

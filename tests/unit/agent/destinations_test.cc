@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/destinations.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tests/shared/eventually.h"
 #include "tests/unit/agent/named_window.h"
+#include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {
 namespace {
@@ -50,25 +49,19 @@ class DestinationsTest : public testing::Test {
     profile.samples[0].count = 1;
     destinations_.Offer(std::make_shared<const std::vector<Profile>>(1, profile));
   }
-  // Without room nobody looks after spools that are left, which is to lock and unlock them.
-  void RemoveSpools() {
-    settings_.spool.max_size = 0;
-    ASSERT_TRUE(Apply({}));
-    std::filesystem::remove_all(settings_.spool.directory);
-  }
   std::string Told() {
     logger_->flush();
     return text_.str();
   }
 
+  TemporaryTree tree_;
   const Clock clock_;
   std::ostringstream text_;
   std::shared_ptr<spdlog::logger> logger_ = std::make_shared<spdlog::logger>(
       "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_));
   Log log_{clock_, Log::kQuiet, logger_};
-  DeliverySettings settings_{
-      .spool = {.directory = testing::TempDir() + "destinations_test", .max_size = 4 << 20},
-      .window = std::chrono::seconds(1)};
+  DeliverySettings settings_{.spool = {.directory = tree_.Path("spool"), .max_size = 4 << 20},
+                             .window = std::chrono::seconds(1)};
   Destinations destinations_{clock_, log_};
 };
 
@@ -98,7 +91,6 @@ TEST_F(DestinationsTest, TellsWhatBecameOfTheTicksOfASinkThatGoes) {
 
 // What waits in the spool is encoded for the protocol that the sink spoke.
 TEST_F(DestinationsTest, DoNotSendInOneProtocolWhatWasMadeForAnother) {
-  settings_.spool.directory += fmt::format("-{}", ::getpid());
   SinkConfig sink = Server("changing");
   ASSERT_TRUE(Apply({sink}));
   OfferOneTick();
@@ -115,26 +107,17 @@ TEST_F(DestinationsTest, DoNotSendInOneProtocolWhatWasMadeForAnother) {
   };
   EXPECT_EQ(files_of("changing.pyroscope"), 1);
   EXPECT_EQ(destinations_.states()[0].counters.found_in_spool.spooled, 0);
-  RemoveSpools();
 }
 
 TEST_F(DestinationsTest, CountWhatASinkThatWentHasLeft) {
-  settings_.spool.directory += fmt::format("-left-{}", ::getpid());
   ASSERT_TRUE(Apply({Server("one")}));
   OfferOneTick();
   ASSERT_TRUE(Apply({Server("two")}));
-  for (int i = 0; i < 1000 && destinations_.left_spools().files == 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_EQ(destinations_.left_spools().files, 1);
+  EXPECT_TRUE(Eventually([&] { return destinations_.left_spools().files == 1; }));
   // It finds it again when it comes back.
   ASSERT_TRUE(Apply({Server("one")}));
   const auto found = [&] { return destinations_.states()[0].counters.found_in_spool.offered; };
-  for (int i = 0; i < 1000 && found() == 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EXPECT_EQ(found(), 1);
-  RemoveSpools();
+  EXPECT_TRUE(Eventually([&] { return found() == 1; }));
 }
 
 TEST_F(DestinationsTest, AreAsBeforeUntilAPlanIsApplied) {

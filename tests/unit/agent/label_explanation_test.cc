@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/shared/fake_clock.h"
 #include "tests/unit/agent/process_in_cgroup.h"
 
 namespace pyrometer {
@@ -16,6 +17,10 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+
+const Clock kRunning;
+// With this nobody's patience ends.
+const FakeClock kStopped;
 
 TEST(ExplainLabels, TellsWhatEachRuleDoes) {
   const InCgroup process("0::/system.slice/nginx.service\n");
@@ -26,7 +31,8 @@ TEST(ExplainLabels, TellsWhatEachRuleDoes) {
       {.target_label = "service_name", .replacement = "web"},
       {.action = RelabelAction::kDrop, .source_labels = {"zone"}, .regex = "no"},
       {.action = RelabelAction::kLabelDrop, .regex = "systemd_unit"}};
-  const Result<std::string> text = ExplainLabels(process.procfs(), config, {}, Pid(18));
+  const Result<std::string> text =
+      ExplainLabels(process.procfs(), config, {.clock = kStopped}, Pid(18));
   ASSERT_TRUE(text.has_value()) << text.error().message();
   EXPECT_EQ(*text, R"(process 18 (x)
 before the rules:
@@ -77,12 +83,13 @@ std::string ExplainedIn(std::string_view container, ContainerDirectory* containe
   const InCgroup process(fmt::format("0::/docker/{}\n", container));
   AgentConfig config;
   config.relabel_configs = {{.source_labels = {"namespace"}, .target_label = "team"}};
-  return *ExplainLabels(process.procfs(), config, {.containers = containers}, Pid(18));
+  return *ExplainLabels(process.procfs(), config, {.clock = kStopped, .containers = containers},
+                        Pid(18));
 }
 
 TEST(ExplainLabels, AsksForTheContainer) {
   ContainerDirectory containers({.pause = std::chrono::milliseconds(1)},
-                                std::make_unique<OneContainer>("app"));
+                                std::make_unique<OneContainer>("app"), kRunning);
   const std::string text = ExplainedIn(OneContainer::kId, &containers);
   EXPECT_THAT(text, HasSubstr("  __meta_kubernetes_pod_container_name        \"app\"\n"));
   EXPECT_THAT(text, HasSubstr("adds team = \"shop\"\n"));
@@ -99,12 +106,13 @@ TEST(ExplainLabels, AsksForTheContainer) {
 
 TEST(ExplainLabels, TellsOfPodLabelsBeforeTheRules) {
   ContainerDirectory containers({.pause = std::chrono::milliseconds(1)},
-                                std::make_unique<OneContainer>("app"));
+                                std::make_unique<OneContainer>("app"), kRunning);
   const InCgroup process(fmt::format("0::/docker/{}\n", OneContainer::kId));
   AgentConfig config;
   config.kubernetes.pod_labels = {"app/tier", "absent"};
   config.relabel_configs = {{.source_labels = {"app_tier"}, .target_label = "tier"}};
-  EXPECT_THAT(*ExplainLabels(process.procfs(), config, {.containers = &containers}, Pid(18)),
+  EXPECT_THAT(*ExplainLabels(process.procfs(), config,
+                             {.clock = kStopped, .containers = &containers}, Pid(18)),
               EndsWith(R"(rules:
   kubernetes.pod_labels[0]: replace [__meta_kubernetes_pod_label_app_tier] = "front"
     adds app_tier = "front"
@@ -124,7 +132,7 @@ labels of its samples:
 
 TEST(ExplainLabels, SaysThatThePodOptsOut) {
   ContainerDirectory containers({.pause = std::chrono::milliseconds(1)},
-                                std::make_unique<OneContainer>("out"));
+                                std::make_unique<OneContainer>("out"), kRunning);
   EXPECT_THAT(ExplainedIn(OneContainer::kId, &containers),
               EndsWith("samples: none, since the pod's annotation pyrometer.io/profile is "
                        "\"false\"\n"));
@@ -142,7 +150,8 @@ TEST(ExplainLabels, TellsWhichRuleDropsTheProcess) {
       {.target_label = "a", .replacement = "b"},
       {.action = RelabelAction::kDrop, .source_labels = {"__meta_process_pid"}, .regex = "1."},
       {.target_label = "never", .replacement = "x"}};
-  const Result<std::string> text = ExplainLabels(process.procfs(), config, {}, Pid(18));
+  const Result<std::string> text =
+      ExplainLabels(process.procfs(), config, {.clock = kStopped}, Pid(18));
   ASSERT_TRUE(text.has_value());
   EXPECT_THAT(*text, HasSubstr("drop [__meta_process_pid] = \"18\"\n    drops the process\n"));
   EXPECT_THAT(*text, EndsWith("samples: none, since relabel_configs[1] drops the process\n"));
@@ -150,7 +159,8 @@ TEST(ExplainLabels, TellsWhichRuleDropsTheProcess) {
 
 TEST(ExplainLabels, SaysSoIfThereIsNoSuchProcess) {
   const InCgroup process("0::/a\n");
-  const Result<std::string> text = ExplainLabels(process.procfs(), AgentConfig(), {}, Pid(19));
+  const Result<std::string> text =
+      ExplainLabels(process.procfs(), AgentConfig(), {.clock = kStopped}, Pid(19));
   ASSERT_FALSE(text.has_value());
   EXPECT_EQ(text.error().code(), ErrorCode::kNotFound);
   EXPECT_EQ(text.error().message(), "there is no process 19");
@@ -161,7 +171,8 @@ TEST(ExplainLabels, CallsKernelThreadsKernel) {
   tree.File(
       "proc/17/stat",
       "17 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0\n");
-  const Result<std::string> text = ExplainLabels(tree.AsProcfs(), AgentConfig(), {}, Pid(17));
+  const Result<std::string> text =
+      ExplainLabels(tree.AsProcfs(), AgentConfig(), {.clock = kStopped}, Pid(17));
   ASSERT_TRUE(text.has_value());
   EXPECT_THAT(*text, HasSubstr("rules:\n  none\n"));
   EXPECT_THAT(*text, EndsWith("labels of its samples:\n  service_name               \"kernel\"\n"));

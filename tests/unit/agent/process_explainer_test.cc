@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <thread>
+#include <chrono>
+#include <future>
 
+#include "tests/shared/eventually.h"
+#include "tests/shared/fake_clock.h"
 #include "tests/unit/agent/process_in_cgroup.h"
 
 namespace pyrometer {
@@ -35,7 +38,8 @@ class SlowSource final : public ContainerSource {
 
 TEST(ProcessExplainer, ExplainsOneAfterTheOther) {
   const InCgroup process("0::/system.slice/nginx.service\n");
-  ProcessExplainer explainer(process.procfs(), nullptr, nullptr);
+  const FakeClock clock;
+  ProcessExplainer explainer(process.procfs(), clock, nullptr, nullptr);
   for (int i = 0; i < 3; ++i) {
     const Result<std::string> text = explainer.Explain(AgentConfig(), {}, Pid(18));
     ASSERT_TRUE(text.has_value()) << text.error().message();
@@ -58,14 +62,21 @@ TEST(ProcessExplainer, HasOneAtATime) {
   const InCgroup process("0::/docker/" + std::string(64, 'a') + "\n");
   std::atomic<bool> asked = false;
   std::atomic<bool> released = false;
-  ContainerDirectory containers({}, std::make_unique<SlowSource>(asked, released));
-  ProcessExplainer explainer(process.procfs(), &containers, nullptr);
-  std::thread first([&] { EXPECT_TRUE(explainer.Explain(AgentConfig(), {}, Pid(18))); });
+  // Stands still, so that the second comes while the first is explained, however late it is.
+  FakeClock clock;
+  ContainerDirectory containers({}, std::make_unique<SlowSource>(asked, released), clock);
+  ProcessExplainer explainer(process.procfs(), clock, &containers, nullptr);
+  auto first =
+      std::async(std::launch::async, [&] { return explainer.Explain(AgentConfig(), {}, Pid(18)); });
   asked.wait(false);
   EXPECT_EQ(explainer.Explain(AgentConfig(), {}, Pid(18)).error().code(), ErrorCode::kExhausted);
   released = true;
   released.notify_all();
-  first.join();
+  EXPECT_TRUE(Eventually([&] {
+    clock.Advance(std::chrono::seconds(1));
+    return first.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }));
+  EXPECT_TRUE(first.get());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "process/process_directory.h"
+#include "tests/shared/fake_clock.h"
 #include "tests/unit/agent/process_in_cgroup.h"
 #include "tests/unit/base/temporary_tree.h"
 
@@ -70,7 +71,8 @@ class NoContainers final : public ContainerSource {
 };
 
 TEST(ProcessLabels, LooksUpAContainerAsSoonAsItIsSeen) {
-  ContainerDirectory containers({}, std::make_unique<NoContainers>());
+  const FakeClock clock;
+  ContainerDirectory containers({}, std::make_unique<NoContainers>(), clock);
   ProcessLabels labels(ProcessLabels::Limits{}, {.containers = &containers});
   labels.OnProcess(InCgroup("0::/system.slice/cron.service\n").Seen("cron"));
   EXPECT_EQ(containers.counters().awaited, 0);

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <memory>
+#include <stop_token>
 #include <utility>
 
+#include "tests/shared/fake_clock.h"
 #include "tests/unit/agent/named_window.h"
 
 namespace pyrometer {
@@ -25,31 +29,36 @@ uint64_t SamplesOf(const Profile& profile) {
   return sum;
 }
 
-std::chrono::steady_clock::time_point Soon() {
-  return std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
-}
-
 TEST(PeriodAdder, AddsUpOnePeriodAndNoMore) {
   PeriodAdder adder({});
   adder.Consume(Second(1, 2, false));
   adder.Consume(Second(2, 3, true));
   adder.Consume(Second(3, 100, false));
-  EXPECT_TRUE(adder.AwaitEnd(Soon(), {}));
+  const FakeClock clock;
+  EXPECT_TRUE(adder.AwaitEnd(clock, clock.Now(), {}));
   EXPECT_EQ(SamplesOf(std::move(adder).Finish()), 5);
 }
 
 TEST(PeriodAdder, DoesNotWaitLongerThanAsked) {
   PeriodAdder adder({});
   adder.Consume(Second(1, 2, false));
-  EXPECT_FALSE(adder.AwaitEnd(Soon(), {}));
+  FakeClock clock;
+  const MonotonicTime until = After(clock.Now(), std::chrono::hours(1));
+  auto ended = std::async(std::launch::async, [&] { return adder.AwaitEnd(clock, until, {}); });
+  clock.Advance(std::chrono::hours(1));
+  adder.Consume(Second(2, 2, false));
+  EXPECT_FALSE(ended.get());
 }
 
 TEST(PeriodAdder, WaitsNoMoreForSomebodyWhoIsGone) {
   PeriodAdder adder({});
+  const FakeClock clock;
+  const MonotonicTime never = After(clock.Now(), std::chrono::hours(1));
   std::stop_source stop;
+  auto ended = std::async(std::launch::async,
+                          [&] { return adder.AwaitEnd(clock, never, stop.get_token()); });
   stop.request_stop();
-  const auto never = std::chrono::steady_clock::now() + std::chrono::hours(1);
-  EXPECT_FALSE(adder.AwaitEnd(never, stop.get_token()));
+  EXPECT_FALSE(ended.get());
 }
 
 }  // namespace

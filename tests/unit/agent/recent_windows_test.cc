@@ -25,7 +25,9 @@ std::chrono::system_clock::time_point At(int second) {
 // The profiles of a second in which two services had a sample each.
 ShippedWindow Second(int second) {
   ShippedWindow shipped;
-  WindowShipper shipper({}, [&](const ShippedWindow& window) { shipped = window; });
+  const Clock clock;
+  WindowShipper shipper(
+      {}, [&](const ShippedWindow& window) { shipped = window; }, clock);
   NamedWindow window = EmptyWindow(second);
   AddSamples(window, "nginx", 1);
   AddSamples(window, "redis", 2);

@@ -42,9 +42,11 @@ class WindowShipperTest : public testing::Test {
     return services;
   }
 
+  const Clock clock_;
   std::vector<ShippedWindow> shipped_;
   WindowShipper shipper_{{{"cluster", "blue"}},
-                         [this](const ShippedWindow& window) { shipped_.push_back(window); }};
+                         [this](const ShippedWindow& window) { shipped_.push_back(window); },
+                         clock_};
 };
 
 TEST_F(WindowShipperTest, MakesAProfileOfEachLabelSetOfAPeriod) {
@@ -110,7 +112,7 @@ TEST_F(WindowShipperTest, ShipsSamplesOnceTheirLabelsAreKnown) {
     return answers;
   };
   WindowShipper shipper({}, [this](const ShippedWindow& window) { shipped_.push_back(window); },
-                        {.relabel = relabel, .most_periods = 9});
+                        clock_, {.relabel = relabel, .most_periods = 9});
   const auto consume = [&shipper](int second) {
     NamedWindow window = EmptyWindow(second);
     AddSamples(window, "nginx", 1);

@@ -15,6 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "tests/shared/eventually.h"
+#include "tests/shared/fake_clock.h"
+
 namespace pyrometer {
 namespace {
 
@@ -56,11 +59,6 @@ class Script {
     const std::lock_guard lock(mutex_);
     first_held_.reset();
     changed_.notify_all();
-  }
-  // Fails the test if so many listings have not begun within ten seconds.
-  void WaitForListings(int count) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, 10s, [&] { return begun_ >= count; }));
   }
   int begun() {
     const std::lock_guard lock(mutex_);
@@ -110,20 +108,30 @@ class ContainerDirectoryTest : public testing::Test {
     options.longest_pause = 5ms;
     options.longest_delay = 0ms;
     if (change) change(options);
-    directory_.emplace(options, std::make_unique<ScriptedSource>(script_));
+    directory_.emplace(options, std::make_unique<ScriptedSource>(script_), clock_);
   }
 
   State StateOf(const std::string& id) { return directory_->Find(id).state; }
 
-  // Fails the test if the state does not become this within ten seconds.
+  // Lets time pass until `holds`, a pause at each look; the directory notices when it is asked.
+  template <typename Condition>
+  bool PassUntil(const Condition& holds) {
+    return Eventually([&] {
+      if (holds()) return true;
+      clock_.Advance(1ms);
+      directory_->counters();
+      return false;
+    });
+  }
   void Await(const std::string& id, State state) {
-    const auto end = std::chrono::steady_clock::now() + 10s;
-    while (StateOf(id) != state) {
-      if (std::chrono::steady_clock::now() > end) FAIL() << id;
-      std::this_thread::sleep_for(1ms);
-    }
+    EXPECT_TRUE(PassUntil([&] { return StateOf(id) == state; })) << id;
+  }
+  // Until so many listings have begun.
+  void AwaitListings(int count) {
+    EXPECT_TRUE(PassUntil([&] { return script_.begun() >= count; }));
   }
 
+  FakeClock clock_;
   Script script_;
   std::optional<ContainerDirectory> directory_;
 };
@@ -132,9 +140,9 @@ class ContainerDirectoryTest : public testing::Test {
 TEST_F(ContainerDirectoryTest, AsksNobodyUntilItIsAsked) {
   Start();
   Script other;
-  ContainerDirectory asked({}, std::make_unique<ScriptedSource>(other));
+  ContainerDirectory asked({}, std::make_unique<ScriptedSource>(other), clock_);
   asked.Find("a");
-  other.WaitForListings(1);
+  EXPECT_TRUE(Eventually([&] { return other.begun() == 1; }));
   EXPECT_EQ(script_.begun(), 0);
 }
 
@@ -143,7 +151,7 @@ TEST_F(ContainerDirectoryTest, AnswersAtOnceAndLearnsMeanwhile) {
   script_.Hold();
   Start();
   EXPECT_EQ(StateOf("a"), State::kAwaited);
-  script_.WaitForListings(1);
+  AwaitListings(1);
   EXPECT_EQ(StateOf("a"), State::kAwaited);
   script_.Release();
   Await("a", State::kKnown);
@@ -157,7 +165,7 @@ TEST_F(ContainerDirectoryTest, AsksAgainForWhatTheRuntimeHasNotMadeYet) {
   script_.Answer({Containers({}), Containers({}), Containers({"a"})});
   Start();
   EXPECT_EQ(StateOf("a"), State::kAwaited);
-  script_.WaitForListings(3);
+  AwaitListings(3);
   Await("a", State::kKnown);
 }
 
@@ -181,7 +189,7 @@ TEST_F(ContainerDirectoryTest, CountsNoListingThatBeganBeforeTheQuestion) {
   script_.Hold();
   Start([](auto& options) { options.most_misses = 1; });
   EXPECT_EQ(StateOf("a"), State::kAwaited);
-  script_.WaitForListings(1);
+  AwaitListings(1);
   EXPECT_EQ(StateOf("b"), State::kAwaited);
   script_.Release();
   Await("b", State::kKnown);
@@ -228,7 +236,7 @@ TEST_F(ContainerDirectoryTest, GoesOnAfterFailuresWithoutMakingAnyoneWait) {
   script_.Hold(4);
   Start();
   EXPECT_EQ(StateOf("a"), State::kAwaited);
-  script_.WaitForListings(4);
+  AwaitListings(4);
   EXPECT_EQ(StateOf("b"), State::kUnknown) << "after three failures";
   script_.Release();
   Await("a", State::kKnown);
@@ -246,26 +254,28 @@ TEST_F(ContainerDirectoryTest, TellsOfFailuresAndOfTheirEnd) {
     };
   });
   StateOf("a");
-  script_.WaitForListings(4);
+  AwaitListings(4);
   const std::lock_guard lock(mutex);
   EXPECT_THAT(told, ElementsAre("no luck", "good"));
 }
 
 TEST_F(ContainerDirectoryTest, RemembersWhatHasEndedWhileItIsAskedFor) {
   script_.Answer({Containers({"a", "b"}), Containers({})});
-  Start([](auto& options) { options.keep = 300ms; });
+  Start([](auto& options) { options.keep = 10min; });
   StateOf("a");
   Await("a", State::kKnown);
-  // New containers make it list again and again.
-  const auto end = std::chrono::steady_clock::now() + 10s;
-  for (int i = 0; directory_->counters().known == 2; ++i) {
-    ASSERT_LT(std::chrono::steady_clock::now(), end);
-    StateOf(fmt::format("new-{}", i));
+  // New containers make it list again.
+  const auto list_in = [&](std::chrono::minutes time, const std::string& new_one) {
+    const uint64_t before = directory_->counters().listings;
+    clock_.Advance(time);
     EXPECT_EQ(StateOf("a"), State::kKnown);
-    std::this_thread::sleep_for(1ms);
-  }
+    StateOf(new_one);
+    EXPECT_TRUE(Eventually([&] { return directory_->counters().listings > before; }));
+    return directory_->counters().known;
+  };
+  EXPECT_EQ(list_in(9min, "new"), 2);
+  EXPECT_EQ(list_in(9min, "newer"), 1);
   EXPECT_EQ(StateOf("a"), State::kKnown);
-  EXPECT_EQ(directory_->counters().known, 1);
 }
 
 TEST_F(ContainerDirectoryTest, RemembersSoManyAndNoMore) {
@@ -274,6 +284,7 @@ TEST_F(ContainerDirectoryTest, RemembersSoManyAndNoMore) {
   StateOf("listed");
   Await("listed", State::kKnown);
   for (int i = 0; i < 1000; ++i) {
+    clock_.Advance(1us);
     StateOf(fmt::format("new-{}", i));
     StateOf("listed");
     const ContainerDirectory::Counters counters = directory_->counters();
@@ -286,7 +297,7 @@ TEST_F(ContainerDirectoryTest, EndsInTheMiddleOfAListing) {
   script_.Hold();
   Start();
   StateOf("a");
-  script_.WaitForListings(1);
+  AwaitListings(1);
   directory_.reset();
 }
 

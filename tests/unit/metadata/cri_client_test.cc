@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -19,6 +20,7 @@
 
 #include "base/unique_fd.h"
 #include "proto/cri.grpc.pb.h"
+#include "tests/shared/eventually.h"
 
 namespace pyrometer {
 namespace {
@@ -72,12 +74,13 @@ class CriClientTest : public testing::Test {
   }
 
   Result<std::vector<ContainerMetadata>> List(std::vector<std::string> sockets = {},
-                                              std::chrono::nanoseconds timeout = 10s) {
+                                              std::chrono::nanoseconds timeout = kTestPatience) {
     if (sockets.empty()) sockets = {socket_};
-    return CriClient({.sockets = sockets, .timeout = timeout}).List();
+    return CriClient({.sockets = sockets, .timeout = timeout}, clock_).List();
   }
 
-  Error ErrorOfList(std::vector<std::string> sockets = {}, std::chrono::nanoseconds timeout = 10s) {
+  Error ErrorOfList(std::vector<std::string> sockets = {},
+                    std::chrono::nanoseconds timeout = kTestPatience) {
     Result<std::vector<ContainerMetadata>> list = List(std::move(sockets), timeout);
     EXPECT_FALSE(list.has_value());
     return list ? Error(ErrorCode::kInternal, "none") : std::move(list).error();
@@ -105,6 +108,17 @@ class CriClientTest : public testing::Test {
     return container;
   }
 
+  // Answers nothing until the caller goes; counts those that ask.
+  void HangOnList() {
+    runtime_.on_list = [this](grpc::ServerContext& context) {
+      ++hanging_;
+      while (!context.IsCancelled()) std::this_thread::sleep_for(1ms);
+      return grpc::Status::CANCELLED;
+    };
+  }
+
+  const Clock clock_;
+  std::atomic<int> hanging_ = 0;
   FakeRuntime runtime_;
   std::string directory_;
   std::string socket_;
@@ -163,33 +177,37 @@ TEST_F(CriClientTest, ListsAThousandPods) {
 TEST_F(CriClientTest, RefusesAnAnswerThatIsTooLong) {
   (*AddContainer("c1", "s").mutable_labels())["x"] = std::string(2000, 'x');
   Serve();
-  EXPECT_TRUE(CriClient({.sockets = {socket_}, .longest_answer = 3000}).List().has_value());
-  const auto list = CriClient({.sockets = {socket_}, .longest_answer = 1000}).List();
+  const auto list_with = [this](size_t longest_answer) {
+    return CriClient(
+               {.sockets = {socket_}, .timeout = kTestPatience, .longest_answer = longest_answer},
+               clock_)
+        .List();
+  };
+  EXPECT_TRUE(list_with(3000).has_value());
+  const auto list = list_with(1000);
   ASSERT_FALSE(list.has_value());
   EXPECT_EQ(list.error().code(), ErrorCode::kExhausted);
   EXPECT_THAT(list.error().message(), HasSubstr(socket_ + ": listing containers: "));
 }
 
 TEST_F(CriClientTest, WaitsForNoAnswerForEver) {
-  runtime_.on_list = [](grpc::ServerContext& context) {
-    while (!context.IsCancelled()) std::this_thread::sleep_for(1ms);
-    return grpc::Status::CANCELLED;
-  };
+  HangOnList();
   Serve();
-  const Error error = ErrorOfList({}, 50ms);
+  // The time may be over before the runtime is asked: then there is more of it.
+  Error error = ErrorOfList({}, 50ms);
+  for (auto timeout = 100ms; hanging_ == 0 && timeout < kTestPatience; timeout *= 2) {
+    error = ErrorOfList({}, timeout);
+  }
   EXPECT_EQ(error.code(), ErrorCode::kIo);
   EXPECT_THAT(error.message(), HasSubstr("listing containers: no answer in time"));
 }
 
 TEST_F(CriClientTest, EndsACallThatIsCancelled) {
-  runtime_.on_list = [](grpc::ServerContext& context) {
-    while (!context.IsCancelled()) std::this_thread::sleep_for(1ms);
-    return grpc::Status::CANCELLED;
-  };
+  HangOnList();
   Serve();
-  CriClient client({.sockets = {socket_}, .timeout = 1h});
-  std::thread cancelling([&client] {
-    std::this_thread::sleep_for(20ms);
+  CriClient client({.sockets = {socket_}, .timeout = 1h}, clock_);
+  std::thread cancelling([&] {
+    EXPECT_TRUE(Eventually([&] { return hanging_ == 1; }));
     client.Cancel();
   });
   EXPECT_FALSE(client.List().has_value());

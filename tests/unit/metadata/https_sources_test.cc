@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "metadata/container_directory.h"
@@ -16,6 +15,8 @@
 #include "metadata/kubelet_client.h"
 #include "pod_texts.h"
 #include "strict_https_server.h"
+#include "tests/shared/eventually.h"
+#include "tests/shared/fake_clock.h"
 #include "tests/unit/base/temporary_tree.h"
 #include "tests/unit/base/test_certificates.h"
 
@@ -41,8 +42,8 @@ class HttpsSourcesTest : public testing::Test {
   }
 
   void Serve(std::vector<Step> steps) {
-    server_ = std::make_unique<StrictHttpsServer>(tree_.Path("server.crt"),
-                                                  tree_.Path("server.key"), std::move(steps));
+    server_ = std::make_unique<StrictHttpsServer>(
+        tree_.Path("server.crt"), tree_.Path("server.key"), std::move(steps), clock_);
   }
   void SetToken(const std::string& token) { tree_.File("token", token + "\n"); }
 
@@ -55,20 +56,45 @@ class HttpsSourcesTest : public testing::Test {
     return {.endpoint = Endpoint(), .node_name = "n1", .pause = 5ms, .longest_pause = 20ms};
   }
 
-  // The ids, or the error, once there are so many or one that says this.
-  static std::string Await(ContainerSource& source, const std::string& wanted) {
+  // The ids, or the error.
+  static std::string TextOf(ContainerSource& source) {
+    const auto list = source.List();
+    if (!list) return list.error().message();
     std::string text;
-    for (int i = 0; i < 1000 && text != wanted; ++i) {
-      const auto list = source.List();
-      text = list ? "" : list.error().message();
-      if (list) {
-        for (const ContainerMetadata& container : *list) text += container.id + " ";
-      }
-      if (text != wanted) std::this_thread::sleep_for(10ms);
-    }
+    for (const ContainerMetadata& container : *list) text += container.id + " ";
     return text;
   }
+  // The same once it is this. Time passes until then, which a source notices that is asked.
+  std::string Await(ContainerSource& source, const std::string& wanted) {
+    std::string text;
+    EXPECT_TRUE(Eventually([&] {
+      clock_.Advance(kStep);
+      text = TextOf(source);
+      return text == wanted;
+    }));
+    return text;
+  }
+  // What the server was asked once it is so much, or ends with this; likewise.
+  template <typename Condition>
+  std::string AwaitThat(KubeApiClient& client, const Condition& holds) {
+    EXPECT_TRUE(Eventually([&] {
+      if (holds()) return true;
+      clock_.Advance(kStep);
+      (void)client.List();
+      return false;
+    }));
+    return server_->Text();
+  }
+  std::string AwaitAsked(KubeApiClient& client, size_t count) {
+    return AwaitThat(client, [&] { return server_->asked().size() >= count; });
+  }
+  std::string AwaitLast(KubeApiClient& client, const std::string& what) {
+    return AwaitThat(client, [&] { return server_->Text().ends_with(", " + what); });
+  }
 
+  static constexpr auto kStep = 5ms;
+
+  FakeClock clock_;
   TemporaryTree tree_;
   std::unique_ptr<StrictHttpsServer> server_;
 };
@@ -87,8 +113,8 @@ TEST_F(HttpsSourcesTest, ListsFiveThousandPodsOnceAndWatchesThem) {
                                       next < kPods ? fmt::format("t{}", next / kPage) : "")});
   }
   Serve(steps);
-  KubeApiClient client(Api());
-  EXPECT_THAT(server_->Await(11),
+  KubeApiClient client(Api(), clock_);
+  EXPECT_THAT(AwaitAsked(client, 11),
               "list 0, list continue t1, list continue t2, list continue t3, list continue t4, "
               "list continue t5, list continue t6, list continue t7, list continue t8, "
               "list continue t9, watch 9");
@@ -102,22 +128,22 @@ TEST_F(HttpsSourcesTest, GoesOnWithTheTokenThatIsThereByThen) {
          {.body = BookmarkText("4")},
          {.body = EventText("ADDED", PodText("b", "5"))}});
   server_->SetToken("second");
-  KubeApiClient client(Api());
-  server_->Await(2);
+  KubeApiClient client(Api(), clock_);
+  AwaitAsked(client, 2);
   EXPECT_THAT(server_->asked().front().what, "401");
   SetToken("second");
   EXPECT_EQ(Await(client, "a b "), "a b ");
-  EXPECT_THAT(server_->AwaitLast("watch 5"), EndsWith("401, list 0, watch 1, watch 4, watch 5"));
+  EXPECT_THAT(AwaitLast(client, "watch 5"), EndsWith("401, list 0, watch 1, watch 4, watch 5"));
 }
 
 TEST_F(HttpsSourcesTest, WaitsAsLongAsTheServerWants) {
   Serve({{.body = ListText("", "1")},
          {.status = 429, .body = "slow down", .retry_after = "1"},
          {.body = EventText("ADDED", PodText("a", "2"))}});
-  KubeApiClient client(Api());
-  EXPECT_EQ(server_->Await(4), "list 0, watch 1, watch 1, watch 2");
+  KubeApiClient client(Api(), clock_);
+  EXPECT_EQ(AwaitAsked(client, 4), "list 0, watch 1, watch 1, watch 2");
   const auto asked = server_->asked();
-  EXPECT_GE(asked[2].when - asked[1].when, 1s);
+  EXPECT_GE(Between(asked[1].when, asked[2].when), 1s);
 }
 
 TEST_F(HttpsSourcesTest, TakesWhatTricklesAndGoesOnAfterACut) {
@@ -130,27 +156,25 @@ TEST_F(HttpsSourcesTest, TakesWhatTricklesAndGoesOnAfterACut) {
          {.status = 410, .body = "too old"},
          {.body = ListText(PodText("a", "6") + "," + PodText("b", "6"), "6")},
          {.body = EventText("DELETED", PodText("a", "7"))}});
-  KubeApiClient client(Api());
-  EXPECT_EQ(server_->Await(7), "list 0, watch 1, watch 2, watch 2, list , watch 6, watch 7");
+  KubeApiClient client(Api(), clock_);
+  EXPECT_EQ(AwaitAsked(client, 7), "list 0, watch 1, watch 2, watch 2, list , watch 6, watch 7");
   EXPECT_EQ(Await(client, "b "), "b ");
 }
 
 TEST_F(HttpsSourcesTest, LearnsOfAContainerWhoseIdComesSecondsLater) {
   const std::string late = EventText("MODIFIED", PodText("a", "3"));
+  const std::string early = EventText("ADDED", PodText("a", "2", false));
   Serve({{.body = ListText("", "1")},
-         {.body = EventText("ADDED", PodText("a", "2", false)) + std::string(20, '\n') + late,
-          .pause = 100ms,
-          .piece = EventText("ADDED", PodText("a", "2", false)).size() / 10}});
-  ContainerDirectory containers({.pause = 50ms, .longest_pause = 100ms},
-                                std::make_unique<KubeApiClient>(Api()));
-  EXPECT_NE(containers.Find("a").state, ContainerDirectory::Answer::State::kKnown);
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (containers.Find("a").metadata == nullptr && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(5ms);
-  }
-  ASSERT_NE(containers.Find("a").metadata, nullptr);
+         {.body = early + std::string(20, '\n') + late, .piece = early.size(), .held = true}});
+  auto source = std::make_unique<KubeApiClient>(Api(), clock_);
+  KubeApiClient& client = *source;
+  ContainerDirectory containers({.pause = 50ms, .longest_pause = 100ms}, std::move(source), clock_);
+  using State = ContainerDirectory::Answer::State;
+  AwaitThat(client, [&] { return containers.Find("a").state == State::kUnknown; });
+  server_->Release();
+  AwaitThat(client, [&] { return containers.Find("a").state == State::kKnown; });
   EXPECT_EQ(containers.Find("a").metadata->pod->name, "a");
-  EXPECT_THAT(server_->Await(3), "list 0, watch 1, watch 3") << "no polling meanwhile";
+  EXPECT_THAT(AwaitAsked(client, 3), "list 0, watch 1, watch 3") << "no polling meanwhile";
 }
 
 TEST_F(HttpsSourcesTest, TrustsNobodyElse) {
@@ -161,7 +185,7 @@ TEST_F(HttpsSourcesTest, TrustsNobodyElse) {
   KubeletClient stranger(endpoint);
   EXPECT_THAT(stranger.List().error().message(), HasSubstr("certificate"));
   MakeCertificate(tree_, "ours", "elsewhere", "DNS:elsewhere.test");
-  StrictHttpsServer elsewhere(tree_.Path("elsewhere.crt"), tree_.Path("elsewhere.key"), {});
+  StrictHttpsServer elsewhere(tree_.Path("elsewhere.crt"), tree_.Path("elsewhere.key"), {}, clock_);
   endpoint = Endpoint();
   endpoint.url = elsewhere.url();
   KubeletClient misled(endpoint);
@@ -193,7 +217,7 @@ TEST_F(HttpsSourcesTest, AsksTheKubeletWithTheTokenThatIsThereByThen) {
   SetToken("second");
   EXPECT_THAT(client.List().error().message(), HasSubstr("500"));
   EXPECT_EQ(Await(client, "a "), "a ");
-  EXPECT_EQ(server_->Await(3), "401, pods, pods");
+  EXPECT_EQ(server_->Text(), "401, pods, pods");
 }
 
 TEST_F(HttpsSourcesTest, DoesNotWaitForWhoNeverAnswers) {

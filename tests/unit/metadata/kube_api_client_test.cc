@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "local_server.h"
 #include "metadata/container_directory.h"
 #include "pod_texts.h"
+#include "tests/shared/eventually.h"
 
 namespace pyrometer {
 namespace {
@@ -29,9 +31,11 @@ struct Step {
 // asked.
 class Script {
  public:
-  explicit Script(std::vector<Step> steps) : steps_(std::move(steps)) {
+  // Of the steps so many are answered, the others once Release() was called.
+  explicit Script(std::vector<Step> steps, size_t before_release = SIZE_MAX)
+      : steps_(std::move(steps)), answered_(before_release) {
     local_.server.Get("/api/v1/pods", [this](const auto& request, auto& response) {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       std::string asked = request.get_param_value("watch") == "1" ? "watch" : "list";
       asked += " " + request.get_param_value("resourceVersion");
       if (request.has_param("continue"))
@@ -46,29 +50,42 @@ class Script {
         return;
       }
       const Step& step = steps_[asked_.size() - 1];
+      changed_.wait(lock, [&, nth = asked_.size()] { return nth <= answered_ || ended_; });
       response.status = step.status;
       response.set_content(step.body, "application/json");
     });
     url_ = local_.Start();
   }
-  ~Script() { ended_ = true; }
+  ~Script() {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  void Release() {
+    const std::lock_guard lock(mutex_);
+    answered_ = SIZE_MAX;
+    changed_.notify_all();
+  }
 
   const std::string& url() const { return url_; }
   std::vector<std::string> Asked() {
     const std::lock_guard lock(mutex_);
     return asked_;
   }
-  // All steps and the watch that is held.
-  std::vector<std::string> AwaitAll() {
-    for (int i = 0; i < 1000 && Asked().size() <= steps_.size(); ++i) {
-      std::this_thread::sleep_for(10ms);
-    }
+  // Until so many requests have come.
+  std::vector<std::string> Await(size_t count) {
+    EXPECT_TRUE(Eventually([&] { return Asked().size() >= count; }));
     return Asked();
   }
+  // All steps and the watch that is held.
+  std::vector<std::string> AwaitAll() { return Await(steps_.size() + 1); }
 
  private:
   const std::vector<Step> steps_;
   std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t answered_;
   std::vector<std::string> asked_;
   std::atomic<bool> ended_ = false;
   std::string url_;
@@ -81,6 +98,8 @@ KubeApiClient::Options OptionsOf(const Script& script) {
 }
 
 using Texts = std::vector<std::string>;
+
+const Clock kRealClock;
 
 Texts IdsOf(KubeApiClient& client) {
   Texts ids;
@@ -95,7 +114,7 @@ TEST(KubeApiClient, ListsOnceAndWatchesFromThere) {
                  {200, ListText(PodText("b", "2"), "5")},
                  {200, EventText("ADDED", PodText("c", "6")) + BookmarkText("8") +
                            EventText("DELETED", PodText("a", "9"))}});
-  KubeApiClient client(OptionsOf(script));
+  KubeApiClient client(OptionsOf(script), kRealClock);
   EXPECT_EQ(script.AwaitAll(), (Texts{"list 0", "list  continue x/y", "watch 5", "watch 9"}));
   EXPECT_EQ(IdsOf(client), (Texts{"b", "c"}));
 }
@@ -106,7 +125,7 @@ TEST(KubeApiClient, ListsAgainOnlyWhenTheServerHasForgotten) {
                  {200, ListText(PodText("b", "2"), "2")},
                  {200, EventText("ERROR", R"({"code": 410})")},
                  {200, ListText(PodText("c", "3"), "3")}});
-  KubeApiClient client(OptionsOf(script));
+  KubeApiClient client(OptionsOf(script), kRealClock);
   EXPECT_EQ(script.AwaitAll(),
             (Texts{"list 0", "watch 1", "list ", "watch 2", "list ", "watch 3"}));
   EXPECT_EQ(IdsOf(client), (Texts{"c"}));
@@ -117,7 +136,7 @@ TEST(KubeApiClient, GoesOnFromWhereAWatchWasCut) {
                  {200, EventText("ADDED", PodText("a", "2")) + R"({"type": "ADD)"},
                  {401, ""},
                  {200, BookmarkText("3")}});
-  KubeApiClient client(OptionsOf(script));
+  KubeApiClient client(OptionsOf(script), kRealClock);
   EXPECT_EQ(script.AwaitAll(), (Texts{"list 0", "watch 1", "watch 2", "watch 2", "watch 3"}));
   EXPECT_EQ(IdsOf(client), (Texts{"a"}));
 }
@@ -130,19 +149,17 @@ TEST(KubeApiClient, TellsThatTheWatchFailsAgainAndAgain) {
                  {500, "broken"},
                  {200, ListText(PodText("a", "1"), "1")},
                  {500, "broken"},
-                 {200, BookmarkText("2")}});
-  KubeApiClient::Options options = OptionsOf(script);
-  options.pause = options.longest_pause = 100ms;
-  KubeApiClient client(options);
+                 {200, BookmarkText("2")}},
+                4);
+  KubeApiClient client(OptionsOf(script), kRealClock);
   std::atomic<int> changes = 0;
   client.TellChanges([&] { ++changes; });
-  bool has_failed = false;
-  while (script.Asked().size() < 8) {
-    has_failed |= !client.List().has_value();
-    std::this_thread::sleep_for(1ms);
-  }
-  EXPECT_TRUE(has_failed);
-  EXPECT_GE(changes, 3) << "the failure, its end, and so the directory asks";
+  script.Await(5);
+  EXPECT_FALSE(client.List().has_value()) << "three watches have failed";
+  EXPECT_EQ(changes, 2) << "listed, failing; and so the directory asks";
+  script.Release();
+  script.AwaitAll();
+  EXPECT_EQ(changes, 5) << "listed, failing, watching";
   EXPECT_EQ(IdsOf(client), (Texts{"a"}));
 }
 
@@ -154,37 +171,33 @@ TEST(KubeApiClient, TakesNoMorePodsThanANodeHas) {
        {200, EventText("ADDED", PodText("b", "2")) + EventText("ADDED", PodText("c", "3"))}});
   KubeApiClient::Options options = OptionsOf(script);
   options.most_pods = 2;
-  KubeApiClient client(options);
+  KubeApiClient client(options, kRealClock);
   script.AwaitAll();
   EXPECT_EQ(IdsOf(client), (Texts{"a", "b"}));
 }
 
 TEST(KubeApiClient, SaysWhyItHasNothingYet) {
-  Script script({{403, "forbidden"}, {200, ListText(PodText("a", "1"), "1")}});
-  KubeApiClient::Options options = OptionsOf(script);
-  options.pause = options.longest_pause = 500ms;
-  KubeApiClient client(options);
+  Script script({{403, "forbidden"}, {200, ListText(PodText("a", "1"), "1")}}, 1);
+  KubeApiClient client(OptionsOf(script), kRealClock);
   const auto list = client.List();
   ASSERT_FALSE(list);
   EXPECT_EQ(list.error().code(), ErrorCode::kPermission);
+  script.Release();
   script.AwaitAll();
   EXPECT_EQ(IdsOf(client), (Texts{"a"}));
 }
 
 TEST(KubeApiClient, TellsTheDirectoryOfAContainerThatComesLate) {
   Script script(
-      {{200, ListText("", "1")}, {500, ""}, {200, EventText("ADDED", PodText("late", "2"))}});
-  KubeApiClient::Options options = OptionsOf(script);
-  options.pause = options.longest_pause = 200ms;
-  ContainerDirectory directory({.pause = 10ms, .most_misses = 1},
-                               std::make_unique<KubeApiClient>(options));
-  auto answer = directory.Find("late");
-  for (int i = 0; i < 1000 && answer.metadata == nullptr; ++i) {
-    std::this_thread::sleep_for(10ms);
-    answer = directory.Find("late");
-  }
-  ASSERT_NE(answer.metadata, nullptr);
-  EXPECT_EQ(answer.metadata->name, "c");
+      {{200, ListText("", "1")}, {500, ""}, {200, EventText("ADDED", PodText("late", "2"))}}, 2);
+  ContainerDirectory directory({.pause = 10ms, .most_misses = 1, .longest_delay = 0ms},
+                               std::make_unique<KubeApiClient>(OptionsOf(script), kRealClock),
+                               kRealClock);
+  using State = ContainerDirectory::Answer::State;
+  ASSERT_TRUE(Eventually([&] { return directory.Find("late").state == State::kUnknown; }));
+  script.Release();
+  ASSERT_TRUE(Eventually([&] { return directory.Find("late").state == State::kKnown; }));
+  EXPECT_EQ(directory.Find("late").metadata->name, "c");
 }
 
 }  // namespace

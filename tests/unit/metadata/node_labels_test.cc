@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "strict_https_server.h"
+#include "tests/shared/eventually.h"
+#include "tests/shared/fake_clock.h"
 #include "tests/unit/base/temporary_tree.h"
 #include "tests/unit/base/test_certificates.h"
 
@@ -38,6 +40,7 @@ TEST(ReadNodeLabels, RefusesWhatIsNoNode) {
 }
 
 TEST(NodeLabels, AsksUntilThereIsAnAnswer) {
+  FakeClock clock;
   TemporaryTree tree;
   tree.File("token", "first\n");
   MakeAuthority(tree, "ours");
@@ -46,7 +49,8 @@ TEST(NodeLabels, AsksUntilThereIsAnAnswer) {
                            {{.status = 403, .body = "Forbidden"},
                             {.body = "{"},
                             {.body = kNode, .cut = true},
-                            {.body = kNode}});
+                            {.body = kNode}},
+                           clock);
   server.SetToken("first");
   std::vector<std::string> told;
   {
@@ -55,35 +59,38 @@ TEST(NodeLabels, AsksUntilThereIsAnAnswer) {
                                     .ca_file = tree.Path("ours.crt")},
                        .node_name = "n1",
                        .wanted = {"topology.kubernetes.io/region"},
-                       .pause = 1ms,
-                       .longest_pause = 5ms,
-                       .told = [&](const Error* error) {
-                         told.push_back(error == nullptr ? "works" : error->message());
-                       }});
-    const auto end = std::chrono::steady_clock::now() + 20s;
-    while (!labels.Get() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-    ASSERT_TRUE(labels.Get());
+                       .told =
+                           [&](const Error* error) {
+                             told.push_back(error == nullptr ? "works" : error->message());
+                           }},
+                      clock);
+    ASSERT_TRUE(Eventually([&] {
+      clock.Advance(100ms);
+      return labels.Get().has_value();
+    }));
     EXPECT_THAT(*labels.Get(), ElementsAre(Pair("topology_kubernetes_io_region", "eu")));
   }
   EXPECT_THAT(told, ElementsAre(HasSubstr("needs 'get' on nodes"), HasSubstr("no node"), testing::_,
                                 "works"));
-  EXPECT_EQ(server.Await(4), "node, node, node, node");
+  EXPECT_EQ(server.Text(), "node, node, node, node");
   EXPECT_THAT(server.mistakes(), IsEmpty());
 }
 
 TEST(NodeLabels, EndsWhileNobodyAnswers) {
+  const Clock clock;
   TemporaryTree tree;
   tree.File("token", "first\n");
   MakeAuthority(tree, "ours");
   MakeCertificate(tree, "ours", "server", "IP:127.0.0.1");
-  StrictHttpsServer server(tree.Path("server.crt"), tree.Path("server.key"), {});
+  StrictHttpsServer server(tree.Path("server.crt"), tree.Path("server.key"), {}, clock);
   server.SetToken("first");
   const NodeLabels labels({.endpoint = {.url = server.url(),
                                         .token_file = tree.Path("token"),
                                         .ca_file = tree.Path("ours.crt")},
                            .node_name = "n1",
-                           .wanted = {"zone"}});
-  server.Await(1);
+                           .wanted = {"zone"}},
+                          clock);
+  ASSERT_TRUE(Eventually([&] { return server.asked().size() == 1; }));
   EXPECT_EQ(labels.Get(), std::nullopt);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace pyrometer {
 
 // The API server and the kubelet of node n1, over TLS. What a client may ask, and how, is checked
@@ -22,7 +25,6 @@ namespace pyrometer {
 // Otherwise each request gets the next of `steps`, and later ones wait for ever.
 class StrictHttpsServer {
  public:
-  using Clock = std::chrono::steady_clock;
   struct Step {
     int status = 200;
     std::string body{};
@@ -30,14 +32,17 @@ class StrictHttpsServer {
     size_t piece = 0;                   // bytes; 0: all
     bool cut = false;                   // the connection ends before the body does
     std::string retry_after{};
+    bool held = false;  // after the first piece, until Release()
   };
   struct Asked {
     std::string what;  // "list 0", "list continue 2", "watch 7", "pods", "401"
-    Clock::time_point when;
+    MonotonicTime when;
   };
 
-  StrictHttpsServer(const std::string& cert, const std::string& key, std::vector<Step> steps)
-      : steps_(std::move(steps)), server_(cert.c_str(), key.c_str()) {
+  // `clock` outlives it.
+  StrictHttpsServer(const std::string& cert, const std::string& key, std::vector<Step> steps,
+                    const Clock& clock)
+      : steps_(std::move(steps)), clock_(clock), server_(cert.c_str(), key.c_str()) {
     const auto answer = [this](const httplib::Request& request, httplib::Response& response) {
       Answer(request, response);
     };
@@ -52,7 +57,11 @@ class StrictHttpsServer {
     while (!server_.is_running()) std::this_thread::yield();
   }
   ~StrictHttpsServer() {
-    ended_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      released_.notify_all();
+    }
     server_.stop();
   }
   StrictHttpsServer(const StrictHttpsServer&) = delete;
@@ -71,29 +80,19 @@ class StrictHttpsServer {
     const std::lock_guard lock(mutex_);
     return asked_;
   }
-  // What was asked, in one line, once there were so many requests, or the last was this one; or
-  // after ten seconds.
-  std::string Await(size_t count) const {
-    return AwaitThat([=](const std::vector<Asked>& asked) { return asked.size() >= count; });
+  void Release() {
+    const std::lock_guard lock(mutex_);
+    is_released_ = true;
+    released_.notify_all();
   }
-  std::string AwaitLast(const std::string& what) const {
-    return AwaitThat([&](const std::vector<Asked>& asked) {
-      return !asked.empty() && asked.back().what == what;
-    });
-  }
-
- private:
-  template <typename Predicate>
-  std::string AwaitThat(const Predicate& is_there) const {
-    const auto end = Clock::now() + std::chrono::seconds(10);
-    while (!is_there(asked()) && Clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+  // What was asked, in one line.
+  std::string Text() const {
     std::string text;
     for (const Asked& one : asked()) text += (text.empty() ? "" : ", ") + one.what;
     return text;
   }
 
+ private:
   void Note(std::string mistake) {
     const std::lock_guard lock(mutex_);
     mistakes_.push_back(std::move(mistake));
@@ -156,10 +155,10 @@ class StrictHttpsServer {
   std::optional<Step> Next(const httplib::Request& request, std::string what) {
     const std::lock_guard lock(mutex_);
     if (request.get_header_value("Authorization") != "Bearer " + token_) {
-      asked_.push_back({"401", Clock::now()});
+      asked_.push_back({"401", clock_.Now()});
       return Step{.status = 401, .body = "Unauthorized"};
     }
-    asked_.push_back({std::move(what), Clock::now()});
+    asked_.push_back({std::move(what), clock_.Now()});
     return next_ < steps_.size() ? std::optional(steps_[next_++]) : std::nullopt;
   }
 
@@ -169,25 +168,40 @@ class StrictHttpsServer {
         "application/json", [this, step, piece, at = size_t{0}, kept = std::move(until_its_end)](
                                 size_t /*offset*/, httplib::DataSink& sink) mutable {
           if (at >= step.body.size()) {
+            kept.reset();  // before the client can know of it and come again
             if (step.cut) return false;
             sink.done();
             return true;
           }
           const size_t length = std::min(piece, step.body.size() - at);
           if (!sink.write(step.body.data() + at, length)) return false;
+          if (step.held && at == 0) AwaitRelease();
           at += length;
-          const auto end = Clock::now() + step.pause;
-          while (Clock::now() < end) {
-            if (ended_ || !sink.is_writable()) return false;
-            std::this_thread::sleep_for(
-                std::min<Clock::duration>(step.pause, std::chrono::milliseconds(20)));
-          }
-          return true;
+          return Pause(step.pause, sink);
         });
   }
 
+  void AwaitRelease() {
+    std::unique_lock lock(mutex_);
+    released_.wait(lock, [this] { return is_released_ || ended_; });
+  }
+
+  // False if it ends before.
+  bool Pause(std::chrono::milliseconds pause, const httplib::DataSink& sink) const {
+    using std::chrono::steady_clock;
+    const auto end = steady_clock::now() + pause;
+    while (steady_clock::now() < end) {
+      if (ended_ || !sink.is_writable()) return false;
+      std::this_thread::sleep_for(std::min(pause, std::chrono::milliseconds(20)));
+    }
+    return true;
+  }
+
   const std::vector<Step> steps_;
+  const Clock& clock_;
   mutable std::mutex mutex_;
+  std::condition_variable released_;
+  bool is_released_ = false;
   std::string token_ = "first";
   std::vector<std::string> mistakes_;
   std::vector<Asked> asked_;

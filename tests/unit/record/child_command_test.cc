@@ -16,12 +16,14 @@
 #include <vector>
 
 #include "base/file.h"
+#include "tests/shared/eventually.h"
 #include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {
 namespace {
 
 using testing::HasSubstr;
+using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
 ChildCommand Start(const Words& words) {
@@ -47,9 +49,9 @@ bool Exists(Pid pid) {
   return ::kill(static_cast<pid_t>(pid.value()), 0) == 0;
 }
 
-bool HasEnded(const ChildCommand& child, int timeout_ms) {
+bool EndsWithin(const ChildCommand& child, std::chrono::milliseconds time) {
   pollfd poll{.fd = child.ended_fd(), .events = POLLIN, .revents = 0};
-  return ::poll(&poll, 1, timeout_ms) == 1;
+  return ::poll(&poll, 1, static_cast<int>(time.count())) == 1;
 }
 
 TEST(ChildCommand, ReturnsTheExitStatus) {
@@ -71,7 +73,7 @@ TEST(ChildCommand, RunsNothingBeforeItIsReleased) {
   TemporaryTree tree;
   ChildCommand child = Start({"touch", tree.Path("ran")});
   EXPECT_TRUE(Exists(child.pid()));
-  EXPECT_FALSE(HasEnded(child, 50));
+  EXPECT_FALSE(EndsWithin(child, 50ms));
   EXPECT_FALSE(std::filesystem::exists(tree.Path("ran")));
   ASSERT_TRUE(child.Release().has_value());
   EXPECT_EQ(*child.Wait(), 0);
@@ -81,10 +83,7 @@ TEST(ChildCommand, RunsNothingBeforeItIsReleased) {
 TEST(ChildCommand, HasTheCommandsNameBeforeItIsReleased) {
   const ChildCommand child = Start({"/bin/sleep", "0"});
   const std::string path = "/proc/" + std::to_string(child.pid().value()) + "/comm";
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  std::string name;
-  while (name != "sleep\n" && std::chrono::steady_clock::now() < deadline) name = *ReadFile(path);
-  EXPECT_EQ(name, "sleep\n");
+  EXPECT_TRUE(Eventually([&] { return *ReadFile(path) == "sleep\n"; })) << *ReadFile(path);
 }
 
 TEST(ChildCommand, KeepsItsPidWhenReleased) {
@@ -145,9 +144,9 @@ TEST(ChildCommand, IsAskedToEndIfForgotten) {
 TEST(ChildCommand, TellsByADescriptorThatItHasEnded) {
   ChildCommand child = Start({"sleep", "1000"});
   ASSERT_TRUE(child.Release().has_value());
-  EXPECT_FALSE(HasEnded(child, 0));
+  EXPECT_FALSE(EndsWithin(child, 0ms));
   child.Terminate();
-  EXPECT_TRUE(HasEnded(child, 10'000));
+  EXPECT_TRUE(EndsWithin(child, kTestPatience));
   EXPECT_EQ(*child.Wait(), 128 + SIGTERM);
   EXPECT_EQ(*child.Wait(), 128 + SIGTERM) << "a second time";
 }
@@ -155,7 +154,7 @@ TEST(ChildCommand, TellsByADescriptorThatItHasEnded) {
 TEST(ChildCommand, SurvivesTheDeathOfAChildNotYetReleased) {
   ChildCommand child = Start({"true"});
   ASSERT_EQ(::kill(static_cast<pid_t>(child.pid().value()), SIGINT), 0);
-  ASSERT_TRUE(HasEnded(child, 10'000));
+  ASSERT_TRUE(EndsWithin(child, kTestPatience));
   EXPECT_TRUE(child.Release().has_value());
   EXPECT_EQ(*child.Wait(), 128 + SIGINT);
 }

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "tests/shared/eventually.h"
 #include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {
@@ -59,11 +59,12 @@ class ContainerFollowerTest : public testing::Test {
     script_.answers = std::move(answers);
     return {tree_.AsProcfs(), {.containers = {"app"}}, std::make_unique<ScriptedSource>(script_)};
   }
-  // Until `count` cgroups were wanted, or for 20 s.
+  // Until `count` cgroups were wanted.
   bool AwaitWanted(size_t count) {
-    const absl::MutexLock lock(&script_.mutex);
-    const auto is_so = [&] { return wanted_.size() >= count; };
-    return script_.mutex.AwaitWithTimeout(absl::Condition(&is_so), absl::Seconds(20));
+    return Eventually([&] {
+      const absl::MutexLock lock(&script_.mutex);
+      return wanted_.size() >= count;
+    });
   }
   ContainerFollower::Want Want() {
     return [this](const CgroupTarget& cgroup) -> Result<void> {

@@ -7,12 +7,12 @@
 #include <atomic>
 #include <memory>
 
+#include "tests/shared/eventually.h"
 #include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::Pair;
 
@@ -52,13 +52,14 @@ class ContainerNamingTest : public testing::Test {
   LabelSet Named(const LabelSet& labels) {
     Profile profile;
     profile.samples.emplace_back().labels = labels;
-    naming_.Name(profile, 20s);
+    naming_.Name(profile, kTestPatience);
     return profile.samples.front().labels;
   }
 
   TemporaryTree tree_;
   std::atomic<int> asked_ = 0;
-  ContainerNaming naming_{[this] { return std::make_unique<Runtime>(asked_); }};
+  const Clock clock_;
+  ContainerNaming naming_{[this] { return std::make_unique<Runtime>(asked_); }, clock_};
   uint32_t next_pid_ = 100;
 };
 

@@ -15,10 +15,13 @@ using testing::HasSubstr;
 
 // Why no runtime answers with these variables, without the words about others.
 std::string WhyNot(const std::map<std::string, std::string>& variables) {
-  const auto source = LocalContainerRuntime([&](const std::string& name) {
-    const auto found = variables.find(name);
-    return found == variables.end() ? std::nullopt : std::optional(found->second);
-  });
+  const Clock clock;
+  const auto source = LocalContainerRuntime(
+      [&](const std::string& name) {
+        const auto found = variables.find(name);
+        return found == variables.end() ? std::nullopt : std::optional(found->second);
+      },
+      clock);
   const Result<std::vector<ContainerMetadata>> listed = source->List();
   return listed ? "it answers" : listed.error().message();
 }
