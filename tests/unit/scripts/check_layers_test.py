@@ -151,6 +151,37 @@ class CheckLayersTest(script.TreeTest):
                 self.write("bpf/sampler.bpf.c", f"#include {header}")
                 self.assert_breach("bpf/sampler.bpf.c:1")
 
+    def test_keeps_the_real_clock_to_the_composition_roots(self):
+        for code in ("const auto t = std::chrono::steady_clock::now();",
+                     "std::chrono::system_clock::now() + timeout;", "Clock::now();",
+                     "After(MonotonicNow(), limit);", "clock_gettime(CLOCK_MONOTONIC, &t);",
+                     "gpr_now(GPR_CLOCK_REALTIME);", "absl::Now();", "std::time(nullptr);",
+                     "  const Clock clock;", "  Clock clock_{};"):
+            with self.subTest(code):
+                self.write("src/base/base.cc", f"\n{code}\n")
+                self.assert_breach("src/base/base.cc:2", "take a Clock")
+
+    def test_lets_all_take_a_clock(self):
+        self.write("src/base/base.cc",
+                   "int f(const Clock& clock, std::chrono::steady_clock::time_point until);\n"
+                   "const Clock& clock_;\n"
+                   "clock_.Now();\n"
+                   "clock_.WallNow();  // no system_clock::now()\n")
+        self.assertEqual(check_layers.check(self.root), [])
+
+    def test_lets_those_read_the_clock_that_are_listed(self):
+        self.module("agent")
+        for file in ("src/base/clock.h", "src/agent/agent.cc"):
+            self.write(file, "MonotonicNow();")
+        self.assertEqual(check_layers.check(self.root), [])
+
+    def test_wants_what_is_converted_off_the_list(self):
+        self.module("server")
+        self.write("src/server/channel.cc", "steady_clock::now();")
+        self.assertEqual(check_layers.check(self.root), [])
+        self.write("src/server/channel.cc", "clock_.Now();")
+        self.assert_breach("src/server/channel.cc", "remove it from CLOCK_LEFT")
+
     def test_the_table_has_no_cycles(self):
         done = set()
         while ready := {name for name, deps in check_layers.ALLOWED.items()
