@@ -116,7 +116,7 @@ static __always_inline __u32 pyro_copy_stack(struct pyro_cold_buffer *buffer, __
 static __always_inline bool pyro_ship(struct bpf_perf_event_data *ctx, struct pyro_walk *walk,
                                       __u32 reason)
 {
-  const __u32 own = bpf_get_smp_processor_id() * PYRO_EVENT_KINDS + walk->key.event;
+  const __u32 own = bpf_get_smp_processor_id() * PYRO_PROGRAMS + walk->program;
   struct pyro_cold_buffer *buffer = bpf_map_lookup_elem(&cold_buffers, &own);
   if (!buffer) return false;
   struct pyro_cold_sample *sample = &buffer->sample;

@@ -83,7 +83,7 @@ static __always_inline bool pyro_below_denied(struct cgroup *cgroup)
 
 /* True if the task is in or below a denied cgroup. The kernel never moves a cgroup to another
  * parent: what was found for one holds until the denied set changes. */
-static __always_inline bool pyro_denied(__u32 event)
+static __always_inline bool pyro_denied(__u32 program)
 {
   /* Read once, and before the set: a verdict is never newer than its generation says. */
   const __u32 generation = denial_generation;
@@ -91,7 +91,7 @@ static __always_inline bool pyro_denied(__u32 event)
   struct cgroup *cgroup = pyro_cgroup();
   if (!cgroup) return false;
   const __u64 id = pyro_cgroup_id(cgroup, PYRO_HAS_TYPED_TASK);
-  const __u32 slot = event * PYRO_VERDICTS + (id & (PYRO_VERDICTS - 1));
+  const __u32 slot = program * PYRO_VERDICTS + (id & (PYRO_VERDICTS - 1));
   struct pyro_verdict *verdict = bpf_map_lookup_elem(&verdicts, &slot);
   if (!verdict) return pyro_below_denied(cgroup);
   if (verdict->cgroup != id || verdict->generation != generation) {

@@ -26,7 +26,7 @@ PYRO_STATIC_ASSERT(__builtin_offsetof(struct pyro_walk, time_ns) ==
 static __always_inline bool pyro_write_journal(struct pyro_walk *walk)
 {
   const __u32 half = walk->half & 1;
-  const __u32 number = (bpf_get_smp_processor_id() * PYRO_EVENT_KINDS + walk->key.event) * 2 + half;
+  const __u32 number = (bpf_get_smp_processor_id() * PYRO_PROGRAMS + walk->program) * 2 + half;
   const __u32 frames = walk->frames;
   if (frames > PYRO_STACK_MEDIUM) return false;
   char *journal = bpf_map_lookup_elem(&journals, &number);

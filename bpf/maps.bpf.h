@@ -55,9 +55,9 @@ PYRO_OUTER(small_halves, pyro_small_map, small_0, small_1);
 PYRO_OUTER(medium_halves, pyro_medium_map, medium_0, medium_1);
 PYRO_OUTER(large_halves, pyro_large_map, large_0, large_1);
 
-/* The journals (journal.bpf.h), by CPU, kind of program and half. Each is written by the programs
- * of that kind on that CPU, and read and emptied by user space through mmap. Number and size are
- * set at load; when one is full, and on a CPU that has none, ticks go to the window maps. */
+/* The journals (journal.bpf.h), by CPU, program and half. Each is written by that program on that
+ * CPU, and read and emptied by user space through mmap. Number and size are set at load; when one
+ * is full, and on a CPU that has none, ticks go to the window maps. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 2);
@@ -106,7 +106,7 @@ struct pyro_journal_end {
 
 /* Scratch memory for assembling a stack: too large for the BPF stack, and keeping the walk's state
  * in a map value lets the verifier's loop states converge. Private to one run: one for each CPU
- * and, because one can interrupt another, each kind of program (enum pyro_event_kind). */
+ * and, because one can interrupt another, each program (enum pyro_program). */
 struct pyro_walk {
   /* The first three as in struct pyro_unwound_sample and pyro_journal_record. */
   struct pyro_sample_key key;
@@ -127,6 +127,7 @@ struct pyro_walk {
   __u32 exec_pages;    /* of the task now */
   __u32 drifted;       /* these are not those of the known mappings, but nearly */
   __u32 half;          /* of the window maps, that this sample goes to */
+  __u32 program;       /* enum pyro_program */
   __u32 stay;          /* user space will not help: what is not known is walked by frame pointers */
   struct pyro_journal_end journal_end[2]; /* by half */
   struct pyro_unwind_rule caller;         /* the rule of one that is tried */
@@ -142,7 +143,7 @@ PYRO_STATIC_ASSERT(__builtin_offsetof(struct pyro_walk, time_ns) ==
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, PYRO_EVENT_KINDS);
+  __uint(max_entries, PYRO_PROGRAMS);
   __type(key, __u32);
   __type(value, struct pyro_walk);
 } walks SEC(".maps");
@@ -228,9 +229,9 @@ struct {
   __uint(max_entries, 1 << 20);
 } cold_samples SEC(".maps");
 
-/* Scratch memory for assembling such a sample, by CPU and kind of program: too large for a per-CPU
+/* Scratch memory for assembling such a sample, by CPU and program: too large for a per-CPU
  * map, whose values have at most 32 KiB. The stack is read in pieces up to the next page, so a
- * piece may reach beyond. Set at load: PYRO_EVENT_KINDS for each CPU that may ship samples; those
+ * piece may reach beyond. Set at load: PYRO_PROGRAMS for each CPU that may ship samples; those
  * of others keep what can be unwound here. */
 struct pyro_cold_buffer {
   struct pyro_cold_sample sample;
@@ -296,8 +297,8 @@ struct {
   __type(value, __u8);
 } denied_cgroups SEC(".maps");
 
-/* Whether a cgroup is in or below a denied one, by kind of event and the low bits of its id; the
- * last one asked for stays. Private to the programs of one kind on one CPU. */
+/* Whether a cgroup is in or below a denied one, by program and the low bits of its id; the last one
+ * asked for stays. Private to one program on one CPU. */
 #define PYRO_VERDICTS 64
 
 struct pyro_verdict {
@@ -308,7 +309,7 @@ struct pyro_verdict {
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, PYRO_EVENT_KINDS *PYRO_VERDICTS);
+  __uint(max_entries, PYRO_PROGRAMS *PYRO_VERDICTS);
   __type(key, __u32);
   __type(value, struct pyro_verdict);
 } verdicts SEC(".maps");

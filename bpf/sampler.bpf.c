@@ -22,6 +22,8 @@ __u32 used[2][PYRO_STACK_CLASSES + 1] = {};
 
 /* Set at load. */
 const volatile bool want_kernel_stacks = true;
+/* What a tick is of, enum pyro_event_kind. */
+const volatile __u32 sampled_event = PYRO_EVENT_CPU_CLOCK;
 /* Makes the stack hash unpredictable for the profiled programs. */
 const volatile __u64 hash_seed = 0;
 
@@ -172,11 +174,11 @@ static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, stru
   pyro_find_mappings(walk);
   PYRO_PART(PYRO_PART_PROCESS);
   walk->stay = 0;
-  end = pyro_walk_user(walk->key.event);
+  end = pyro_walk_user(walk->program);
   if (end == PYRO_WALK_HAND_WRITTEN && pyro_find_code(walk)) {
     for (int i = 0; i < PYRO_MAX_HAND_WRITTEN && end == PYRO_WALK_HAND_WRITTEN; ++i) {
       if (!pyro_find_caller(walk)) break;
-      end = pyro_walk_user(walk->key.event);
+      end = pyro_walk_user(walk->program);
     }
   }
   if (end >= 0) return end;
@@ -191,7 +193,7 @@ static __always_inline int pyro_user_stack(struct bpf_perf_event_data *ctx, stru
   if (end == PYRO_WALK_HAND_WRITTEN) return PYRO_END_NO_UNWIND_INFO;
   /* From here on, walk what is unknown by frame pointers. */
   walk->stay = 1;
-  end = pyro_walk_user(walk->key.event);
+  end = pyro_walk_user(walk->program);
   return end == PYRO_END_TRUNCATED ? end : PYRO_END_NOT_READY;
 }
 
@@ -288,18 +290,20 @@ static __always_inline enum pyro_outcome pyro_store(struct pyro_walk *walk)
 }
 
 static __always_inline enum pyro_outcome pyro_sample(struct bpf_perf_event_data *ctx,
-                                                     __u64 pid_tgid, __u32 event, __u32 now_active)
+                                                     __u64 pid_tgid, __u32 program,
+                                                     __u32 now_active)
 {
   struct pyro_task task;
-  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &event);
+  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &program);
   if (!walk) return PYRO_OUTCOME_LOST_INTERNAL;
 
   pyro_look_at(&task);
   pyro_identify(&task, pid_tgid, &walk->key);
-  walk->key.event = event;
+  walk->key.event = sampled_event;
   if (!pyro_wanted(&walk->key, now_active)) return PYRO_OUTCOME_FILTERED;
 
   PYRO_PART(PYRO_PART_ENTRY);
+  walk->program = program;
   walk->half = now_active & PYRO_ACTIVE_HALF;
   walk->hash = hash_seed;
   walk->frames = 0;
@@ -332,8 +336,8 @@ int pyro_tick(struct bpf_perf_event_data *ctx)
     return 0;
   }
   const __u64 since_ns = bpf_ktime_get_ns();
-  if (!pyro_denied(PYRO_EVENT_CPU_CLOCK))
-    outcome = pyro_sample(ctx, pid_tgid, PYRO_EVENT_CPU_CLOCK, now_active);
+  if (!pyro_denied(PYRO_PROGRAM_TICK))
+    outcome = pyro_sample(ctx, pid_tgid, PYRO_PROGRAM_TICK, now_active);
   pyro_account(half, outcome);
   pyro_add_time(since_ns);
   return 0;

@@ -196,7 +196,7 @@ static __always_inline void pyro_push_frame(struct pyro_walk *walk)
 /* Several frames per call share its lookups; more frames mean more work for the verifier. */
 #define PYRO_FRAMES_PER_CALL 4
 
-/* Walks PYRO_FRAMES_PER_CALL frames on, for a program of kind `event`. Returns what the last
+/* Walks PYRO_FRAMES_PER_CALL frames on, for one of the programs. Returns what the last
  * pyro_step did.
  *
  * A global function: the verifier looks at it once, by itself (since 5.6). It would follow a
@@ -204,9 +204,9 @@ static __always_inline void pyro_push_frame(struct pyro_walk *walk)
  * than the 8192 it keeps in mind. bpf_loop (5.17) is no faster (500 frames: 17.4 us, against
  * 17.1), and a program that names its callback does not load before 5.13. Until 5.12 a global
  * function can be given nothing but numbers, so this one looks up what it works on. */
-__attribute__((noinline)) int pyro_walk_some(__u32 event)
+__attribute__((noinline)) int pyro_walk_some(__u32 program)
 {
-  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &event);
+  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &program);
 
   if (!walk) return PYRO_END_NO_REGISTERS;
   for (int i = 0; i < PYRO_FRAMES_PER_CALL; ++i) {
@@ -219,9 +219,9 @@ __attribute__((noinline)) int pyro_walk_some(__u32 event)
 
 /* Tries word `index` of the walk's window as the return address of the cursor's frame; a global
  * function for the same reason. Returns enum pyro_candidate. */
-__attribute__((noinline)) int pyro_try_word(__u32 event, __u32 index)
+__attribute__((noinline)) int pyro_try_word(__u32 program, __u32 index)
 {
-  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &event);
+  struct pyro_walk *walk = bpf_map_lookup_elem(&walks, &program);
 
   if (!walk) return PYRO_CANDIDATE_UNSURE;
   index &= PYRO_STACK_WINDOW - 1;
@@ -242,18 +242,18 @@ static __always_inline bool pyro_find_caller(struct pyro_walk *walk)
     return false;
   }
   for (__u32 i = 0; i < PYRO_SCAN_WORDS; ++i) {
-    const int candidate = pyro_try_word(walk->key.event, i);
+    const int candidate = pyro_try_word(walk->program, i);
     if (candidate != PYRO_CANDIDATE_NONE) return candidate == PYRO_CANDIDATE_TAKEN;
   }
   return false;
 }
 
-/* Walks the user stack from the cursor of `event`'s walk. Returns enum pyro_stack_end or, if it
+/* Walks the user stack from the cursor of the program's walk. Returns enum pyro_stack_end or, if it
  * cannot go on, PYRO_WALK_UNKNOWN, PYRO_WALK_EXOTIC or PYRO_WALK_HAND_WRITTEN. */
-static __always_inline int pyro_walk_user(__u32 event)
+static __always_inline int pyro_walk_user(__u32 program)
 {
   for (int frames = 0; frames <= PYRO_MAX_USER_FRAMES; frames += PYRO_FRAMES_PER_CALL) {
-    const int end = pyro_walk_some(event);
+    const int end = pyro_walk_some(program);
     if (end != PYRO_WALK_ON) return end;
   }
   return PYRO_END_TRUNCATED;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pyrometer/event.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/labels.h"
 #include "pyrometer/sample.h"
@@ -82,8 +83,9 @@ struct Profile {
   std::chrono::system_clock::time_point begin;
   std::chrono::system_clock::time_point end;
   std::chrono::nanoseconds duration{};  // of sampling; less than end - begin if windows are missing
-  Hertz frequency;                      // of the last window; 0: no windows
+  Hertz frequency;                      // of the last window; 0: no windows, or a counted event
   EventKind event = EventKind::kCpuClock;
+  uint64_t event_period = 1;  // of a counted event: each sample is one of so many
   // What ProfileSample::count and ::value mean; the last one is usually of interest.
   std::vector<ValueType> value_types = ValueTypeList(EventKind::kCpuClock);
   // Of all its windows, even if it has the samples of only one label set.
@@ -91,6 +93,12 @@ struct Profile {
   Labels labels;  // of every sample
   std::vector<LocationRef> locations;
   std::vector<ProfileSample> samples;
+
+  // What a sample is worth, in the unit of value_types[1]; 0 if no window said so.
+  uint64_t Period() const {
+    if (FactsOf(event).counted) return event_period;
+    return frequency.value == 0 ? 0 : static_cast<uint64_t>(frequency.Period().count());
+  }
 };
 
 }  // namespace pyrometer

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pyrometer/event.h"
 #include "pyrometer/frame.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/labels.h"
@@ -80,28 +81,6 @@ struct Stack {
   std::optional<ProcessKey> process = std::nullopt;
 };
 
-// What is sampled; the values are those of enum pyro_event_kind (abi/sampler.h).
-enum class EventKind : uint8_t {
-  kCpuClock,  // CPU time: a tick of each CPU's clock, worth one period
-};
-inline constexpr size_t kEventKinds = 1;
-
-// The meaning of a number in a profile: "samples" in "count", "cpu" in "nanoseconds".
-struct ValueType {
-  std::string_view type;
-  std::string_view unit;
-  constexpr bool operator==(const ValueType&) const = default;
-};
-
-// The numbers of a sample: how many events, and what they are worth.
-constexpr std::array<ValueType, 2> ValueTypesOf(EventKind event) {
-  switch (event) {
-    case EventKind::kCpuClock:
-      break;
-  }
-  return {{{"samples", "count"}, {"cpu", "nanoseconds"}}};
-}
-
 // `count` ticks that hit the same stack of the same program in the same process and thread name.
 struct Sample {
   ProcessKey process;
@@ -137,7 +116,8 @@ struct Accounting {
   uint64_t idle = 0;
   uint64_t filtered = 0;
   std::array<uint64_t, kLostReasons> lost{};
-  // Ticks the kernel never delivered: perf's count / period, minus the ticks above.
+  // Ticks the kernel never delivered: perf's count / period, minus the ticks above. 0 for a counted
+  // event.
   uint64_t undelivered = 0;
 
   uint64_t TotalLost() const {
@@ -196,7 +176,8 @@ struct Window {
   MonotonicTime end;
   std::chrono::system_clock::time_point wall_begin;
   std::chrono::system_clock::time_point wall_end;
-  Hertz frequency;  // throughout the window
+  SampledEvent event;  // what its samples are of, unless a sample says otherwise
+  Hertz frequency;     // throughout the window; of a counted event 0
   // What became of its ticks: `exported` are the samples in it. Samples that user space unwound may
   // have been taken in an earlier window; they count in the window with which they come.
   Accounting accounting;

@@ -77,6 +77,7 @@ class Grammar {
 
  private:
   void AddRecord();
+  void AddEvent();
   void AddTargets();
   void AddAgent();
   void AddAgentFilter();
@@ -119,9 +120,7 @@ void Grammar::AddRecord() {
   AddTargets();
   AddValue(*record_, "-d,--duration", to.duration, "How long to record: 10s, 1m30s, 500ms")
       ->type_name("TIME");
-  AddValue(*record_, "-F,--frequency", to.frequency,
-           "Samples per second on each CPU, 1 to 10000; default 99")
-      ->type_name("HZ");
+  AddEvent();
   AddValue(*record_, "--unwind-memory", to.unwind_memory,
            "Limit on kernel memory for unwind tables, 1MiB to 256MiB; default 64MiB, "
            "with less than 4GiB of memory a 64th of it, but at least 8MiB")
@@ -137,6 +136,19 @@ void Grammar::AddRecord() {
   record_->add_flag("-q,--quiet", to.quiet, "Show no progress line");
   record_->add_flag("--stats{text}", to.stats,
                     "Print every counter to standard error at the end; --stats=json prints JSON");
+}
+
+void Grammar::AddEvent() {
+  RecordOptions& to = record_options_;
+  AddValue(*record_, "-e,--event", to.event,
+           "What to sample: cpu-clock (CPU time) or page-faults; default cpu-clock")
+      ->type_name("EVENT");
+  AddValue(*record_, "-F,--frequency", to.frequency,
+           "Samples per second on each CPU, 1 to 10000; default 99; for cpu-clock")
+      ->type_name("HZ");
+  AddValue(*record_, "--period", to.period,
+           "A sample for every so many events on a CPU; default 1; for page-faults")
+      ->type_name("N");
 }
 
 void Grammar::AddTargets() {

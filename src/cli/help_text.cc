@@ -26,6 +26,12 @@ Which processes:
   none, Docker or podman, at DOCKER_HOST or likewise. Samples of containers have the labels
   namespace, pod, container and service_name in pprof, or else container_id.
 
+What a sample is:
+  cpu-clock    a tick of each CPU's clock, --frequency times a second, if the CPU is not idle
+  page-faults  a page fault, or with --period N each CPU's every N-th: where memory is touched for
+               the first time, or mapped files are read. Each costs a few microseconds; --frequency
+               does not go with it.
+
 When it ends:
   After --duration, at Ctrl-C (or SIGTERM), when the COMMAND ends, or when all processes given by
   --pid have exited, whichever comes first. What was sampled until then is written. Ctrl-C also
@@ -42,7 +48,7 @@ Outputs:
 
 On standard error, at the end:
   samples=N idle=N filtered=N lost=N (reason=N ...) undelivered=N processes=N stacks=N truncated=N (reason=N ...)
-  Every clock tick counts in exactly one of the first four. 'undelivered' counts ticks that the
+  Every tick counts in exactly one of the first four. 'undelivered' counts ticks of a clock that the
   kernel or a hypervisor never delivered, 'truncated' samples whose user stack stops early. --stats
   adds every counter of the profiler, one per line, with its meaning.
 
@@ -62,6 +68,7 @@ Examples:
   pyrometer record --container 3f4c5d6e7f80 --label service=checkout -d 30s -o checkout.pb.gz
   pyrometer record --namespace shop --pod web-0 -d 30s -o web.html
   pyrometer record --cgroup system.slice/postgresql.service -d 30s -o pg.html
+  pyrometer record --event page-faults -p 4711 -d 10s -o faults.html
   pyrometer record -o sort.html -- sort -R /usr/share/dict/words
   pyrometer record -d 10s --format folded | flamegraph.pl > cpu.svg)";
 

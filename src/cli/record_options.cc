@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "config/container_id.h"
 #include "config/duration.h"
+#include "config/event.h"
 #include "config/frequency.h"
 #include "config/label.h"
 #include "config/memory_size.h"
@@ -101,6 +102,33 @@ Result<void> CheckTargets(const RecordConfig& config) {
       config.command.front());
 }
 
+// A clock has a frequency, a counted event a period.
+Result<void> SetEvent(const RecordOptions& options, RecordConfig& config) {
+  if (options.event) {
+    ASSIGN_OR_RETURN(config.event.kind, ParseEvent(*options.event));
+  }
+  const std::string_view event = FactsOf(config.event.kind).name;
+  if (options.frequency) {
+    if (config.event.counted()) {
+      return Fail(ErrorCode::kInvalid,
+                  "--event {} has no frequency: each of them is counted; for fewer samples give "
+                  "--period instead of --frequency",
+                  event);
+    }
+    ASSIGN_OR_RETURN(config.frequency, ParseFrequency(*options.frequency));
+  }
+  if (options.period) {
+    if (!config.event.counted()) {
+      return Fail(ErrorCode::kInvalid,
+                  "--period is for events that are counted, such as page-faults; for --event {} "
+                  "give --frequency",
+                  event);
+    }
+    ASSIGN_OR_RETURN(config.event.period, ParseEventPeriod(*options.period));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<RecordConfig> MakeRecordConfig(const RecordOptions& options) {
@@ -111,9 +139,7 @@ Result<RecordConfig> MakeRecordConfig(const RecordOptions& options) {
   if (options.duration) {
     ASSIGN_OR_RETURN(config.duration, ParseDuration(*options.duration));
   }
-  if (options.frequency) {
-    ASSIGN_OR_RETURN(config.frequency, ParseFrequency(*options.frequency));
-  }
+  RETURN_IF_ERROR(SetEvent(options, config));
   if (options.unwind_memory) {
     ASSIGN_OR_RETURN(config.unwind_memory, ParseUnwindMemory(*options.unwind_memory));
   }

@@ -19,7 +19,9 @@ struct RecordOptions {
   std::vector<std::string> pods;
   std::vector<std::string> namespaces;
   std::optional<std::string> duration;
+  std::optional<std::string> event;
   std::optional<std::string> frequency;
+  std::optional<std::string> period;
   std::optional<std::string> unwind_memory;
   std::vector<std::string> outputs;
   std::optional<std::string> format;

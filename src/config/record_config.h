@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "pyrometer/event.h"
 #include "pyrometer/ids.h"
 
 namespace pyrometer {
@@ -42,7 +43,8 @@ struct RecordConfig {
 
   // The recording ends after this, or at Ctrl-C or the command's end. Nothing: no limit.
   std::optional<std::chrono::nanoseconds> duration;
-  Hertz frequency{99};
+  SampledEvent event;
+  Hertz frequency{99};  // of a clock
   bool kernel_stacks = true;
   std::optional<size_t> unwind_memory;  // kernel memory for unwind tables, in bytes
   std::vector<OutputFile> outputs;      // none: the top functions on standard output

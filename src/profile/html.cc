@@ -112,21 +112,39 @@ json FrameFacts(const std::vector<ShownFrame>& frames) {
       {"objects", std::move(paths)}, {"names", std::move(names)}, {"traits", std::move(traits)}};
 }
 
+std::string TitleOf(const Profile& profile, const HtmlOptions& options) {
+  return Printable(options.title.empty() ? FactsOf(profile.event).title : options.title);
+}
+
+// What the samples are of: a clock has "hertz", a counted event "period"; all of them together are
+// worth "value", which is seconds or a count.
+json EventJson(const Profile& profile) {
+  const EventFacts& event = FactsOf(profile.event);
+  const uint64_t value = TotalsOf(profile).value;
+  json facts = {{"noun", event.noun}};
+  if (event.counted) {
+    facts["period"] = profile.event_period;
+    facts["value"] = value;
+  } else {
+    facts["hertz"] = profile.frequency.value;
+    facts["value"] = std::chrono::duration<double>(std::chrono::nanoseconds(value)).count();
+  }
+  return facts;
+}
+
 std::string Facts(const Profile& profile, const ShownStacks& shown, const HtmlOptions& options) {
   const auto begin =
       std::chrono::duration_cast<std::chrono::milliseconds>(profile.begin.time_since_epoch());
-  const std::chrono::nanoseconds cpu_time(TotalsOf(profile).value);
   json labels = json::array();
   for (const auto& [key, value] : profile.labels) {
     labels.push_back({Printable(key), Printable(value)});
   }
-  json facts = {{"title", Printable(options.title)},
+  json facts = {{"title", TitleOf(profile, options)},
                 {"host", Printable(options.host)},
                 {"version", PYROMETER_VERSION},
                 {"start", begin.count()},
                 {"seconds", std::chrono::duration<double>(profile.duration).count()},
-                {"hertz", profile.frequency.value},
-                {"cpuSeconds", std::chrono::duration<double>(cpu_time).count()},
+                {"event", EventJson(profile)},
                 {"labels", std::move(labels)},
                 {"cut", CutFacts(profile)},
                 {"processes", ProcessFacts(profile)},
@@ -173,7 +191,7 @@ std::string Payload(const Profile& profile, const HtmlOptions& options) {
 
 std::string EncodeHtml(const Profile& profile, const HtmlOptions& options) {
   std::string page(kPageBeforeTitle);
-  page += EscapeHtml(Printable(options.title));
+  page += EscapeHtml(TitleOf(profile, options));
   page += kPageBeforeProfile;
   page += Payload(profile, options);
   page += kPageAfterProfile;

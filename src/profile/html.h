@@ -9,7 +9,7 @@
 namespace pyrometer {
 
 struct HtmlOptions {
-  std::string title = "CPU profile";
+  std::string title{};   // "": the event's, such as "CPU profile"
   std::string host{};    // where it was recorded; "": not shown
   std::string filter{};  // which samples these are, in words; "": all
   uint64_t of = 0;       // of so many samples; with `filter`

@@ -82,13 +82,11 @@ class OtlpWriter {
     out.set_time_unix_nano(static_cast<uint64_t>(std::max<int64_t>(begin.count(), 1)));
     out.set_duration_nano(static_cast<uint64_t>(std::max<int64_t>(profile_.duration.count(), 1)));
     // Receivers multiply by the period, so that it must not be 0.
-    int64_t period = 1;
-    if (profile_.frequency.value > 0) {
-      period = profile_.frequency.Period().count();
-    } else if (!stacks.empty() && stacks.front().count > 0) {
-      period = static_cast<int64_t>(stacks.front().value / stacks.front().count);
+    uint64_t period = profile_.Period();
+    if (period == 0 && !stacks.empty() && stacks.front().count > 0) {
+      period = stacks.front().value / stacks.front().count;
     }
-    out.set_period(std::max<int64_t>(period, 1));
+    out.set_period(static_cast<int64_t>(std::max<uint64_t>(period, 1)));
   }
 
   int32_t Intern(std::string_view text) {

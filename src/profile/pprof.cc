@@ -135,7 +135,7 @@ class PprofWriter {
     part_->set_time_nanos(begin.count());
     // Without a duration Parca would take it for another type of profile.
     part_->set_duration_nanos(std::max<int64_t>(profile_.duration.count(), 1));
-    if (profile_.frequency.value > 0) part_->set_period(profile_.frequency.Period().count());
+    part_->set_period(static_cast<int64_t>(profile_.Period()));
     part_->add_comment(Intern("pyrometer " PYROMETER_VERSION));
     part_->add_comment(
         Intern(fmt::format("{} of {} samples have a stack that was cut", cut_, samples_written_)));

@@ -13,7 +13,7 @@ namespace pyrometer {
 
 // Encodes `profile` as a gzipped pprof protobuf, as read by `go tool pprof`, Pyroscope and Parca.
 //
-// Sample types are the profile's value types, samples/count and cpu/nanoseconds for CPU time; the
+// Sample types are the profile's value types, samples/count and, for CPU time, cpu/nanoseconds; the
 // last one is the default. Ids are 1..N in order of first use; mapping 1 is the executable that
 // most samples have in their stacks, else such a library. Sample labels are pid (a number), comm,
 // thread, the profile's own, and those of the sample's process; of labels with the same name, the

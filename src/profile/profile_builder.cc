@@ -116,6 +116,13 @@ struct NamedStack {
   std::vector<uint32_t> code;
 };
 
+// Of one sample, in the unit of its event's value.
+uint64_t WorthOf(const Sample& sample, const Window& window) {
+  if (FactsOf(sample.event).counted) return window.event.period;
+  const Hertz frequency = sample.frequency.value != 0 ? sample.frequency : window.frequency;
+  return static_cast<uint64_t>(frequency.Period().count());
+}
+
 }  // namespace
 
 struct ProfileBuilder::State {
@@ -140,6 +147,8 @@ void ProfileBuilder::State::AddFacts(const Window& window) {
   facts.end = window.wall_end;
   facts.duration += std::chrono::nanoseconds(window.end.value() - window.begin.value());
   facts.frequency = window.frequency;
+  facts.event = window.event.kind;
+  facts.event_period = window.event.period;
   facts.accounting += window.accounting;
 }
 
@@ -177,8 +186,7 @@ void ProfileBuilder::State::AddSample(const NamedWindow& named, const Sample& sa
   }
   ProfileSample& sum = entries[*known].sample;
   sum.count += sample.count;
-  const Hertz frequency = sample.frequency.value != 0 ? sample.frequency : named.window.frequency;
-  sum.value += sample.count * static_cast<uint64_t>(frequency.Period().count());
+  sum.value += sample.count * WorthOf(sample, named.window);
 }
 
 ProfileBuilder::ProfileBuilder(Options options)

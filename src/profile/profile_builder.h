@@ -27,8 +27,8 @@ class ProfileBuilder {
   ProfileBuilder(ProfileBuilder&&) noexcept;
   ProfileBuilder& operator=(ProfileBuilder&&) noexcept;
 
-  // Keeps what it needs of `named`. REQUIRES: windows come in order of time, each with a frequency
-  // that is not 0 and a location for each of its frames.
+  // Keeps what it needs of `named`. REQUIRES: windows come in order of time, each with a location
+  // for each of its frames and, if its samples are ticks of a clock, a frequency that is not 0.
   void Add(const NamedWindow& named);
 
   // Returns everything added so far as one profile, in order of first appearance. The samples keep

@@ -110,9 +110,15 @@ class TopText {
   }
 
   void WriteHeader() {
-    Add("{} samples in {:.1f} s at {} Hz ({:.1f} s of CPU time)", WithThousands(totals_.samples),
-        Seconds(profile_.duration), profile_.frequency.value,
-        Seconds(std::chrono::nanoseconds(totals_.value)));
+    Add("{} samples in {:.1f} s ", WithThousands(totals_.samples), Seconds(profile_.duration));
+    if (event_.counted) {
+      const uint64_t period = profile_.event_period;
+      Add("for {} of {} {}", period == 1 ? "each" : "every " + WithThousands(period),
+          WithThousands(totals_.value), event_.noun);
+    } else {
+      Add("at {} Hz ({:.1f} s of {})", profile_.frequency.value,
+          Seconds(std::chrono::nanoseconds(totals_.value)), event_.noun);
+    }
     if (totals_.cut > 0) {
       Add("; {:.1f} % of the stacks are cut", Percent(totals_.cut, totals_.samples));
     }
@@ -154,7 +160,8 @@ class TopText {
 
   void WriteProcesses() {
     const std::vector<ProcessRow> rows = CountProcesses(profile_);
-    Add("\n{:>8}{:>{}}  {}\n", "CPU", "samples", count_width_, "PROCESS");
+    Add("\n{:>8}{:>{}}  {}\n", event_.counted ? "SHARE" : "CPU", "samples", count_width_,
+        "PROCESS");
     for (size_t i = 0; i < std::min(rows.size(), options_.processes); ++i) {
       const ProcessRow& row = rows[i];
       WriteCount(row.samples);
@@ -177,6 +184,7 @@ class TopText {
   const Profile& profile_;
   const TopOptions& options_;
   const size_t width_;
+  const EventFacts& event_ = FactsOf(profile_.event);
   const SampleTotals totals_ = TotalsOf(profile_);
   const size_t count_width_ = std::max<size_t>(WithThousands(totals_.samples).size() + 2, 9);
   std::string text_;

@@ -41,11 +41,14 @@ Result<std::vector<TaskRecord>> TasksOf(const MappingTarget& sampler) {
 Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Options& options) {
   RaiseFileLimit();
   ASSIGN_OR_RETURN(const std::vector<uint32_t> cpus, OnlineCpus(options.procfs));
-  const KernelMemory memory = KernelMemory::For(KernelMemory::Machine::This(cpus),
-                                                options.frequency, options.longest_window);
+  const KernelMemory memory =
+      KernelMemory::For(KernelMemory::Machine::This(cpus),
+                        options.event.counted() ? KernelMemory::kOfCounted : options.frequency,
+                        options.longest_window);
   ASSIGN_OR_RETURN(
       std::unique_ptr<Sampler> sampler,
-      Sampler::Load({.frequency = options.frequency,
+      Sampler::Load({.event = options.event,
+                     .frequency = options.frequency,
                      .kernel_stacks = options.kernel_stacks,
                      .filter = options.filter,
                      .procfs = options.procfs,

@@ -29,6 +29,10 @@ struct KernelMemory {
   size_t event_ring_bytes = 0;  // of each CPU's ring for process events
   size_t table_budget = 0;      // for rows of unwind tables, which are loaded as they are needed
 
+  // Stands for the frequency of a counted event, of which nobody knows how often it comes: that of
+  // the fastest clock, which takes all the memory there may be.
+  static constexpr Hertz kOfCounted{10'000};
+
   static KernelMemory For(const Machine& machine, Hertz frequency, std::chrono::nanoseconds window);
 
   // All maps and rings but the rows together take so much at most: 40 MB with up to 2 CPUs, 150 MB

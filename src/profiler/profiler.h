@@ -52,7 +52,8 @@ class Profiler {
  public:
   struct Options {
     Procfs procfs{};
-    Hertz frequency{99};
+    SampledEvent event{};
+    Hertz frequency{99};  // of a clock
     bool kernel_stacks = true;
     SampleFilter filter{};
     // Kernel memory for rows of unwind tables, in bytes; nothing: see KernelMemory.
@@ -113,7 +114,8 @@ class Profiler {
   void Detach(ConsumerId consumer);
 
   // Changes frequency or filter, and for that ends the window under way. Errors: kUnsupported,
-  // kExhausted, and kInvalid, also before Start and after Stop; then nothing changes.
+  // kExhausted, and kInvalid, also before Start and after Stop, and for the frequency of a counted
+  // event; then nothing changes.
   Result<void> Change(const SamplingChange& change);
 
   // Stops sampling tasks in a cgroup (version 2) and below it; Allow() undoes it. See WindowSource.

@@ -95,6 +95,7 @@ bool SamplingLoop::TakeWindow(Why why) {
   parts_.cold.MoveInto(*window);
   ScaleLateSamples(*window, frequency_);
   frequency_ = window->frequency;
+  event_ = window->event;
   // A sample that user space unwinds counts in the window with which it comes.
   window->accounting.exported = SamplesIn(*window);
   if (why == Why::kLast) AddWhatIsMissing(*window);
@@ -148,6 +149,7 @@ void SamplingLoop::GiveUpLastWindow() {
   window.end = parts_.clock.Now();
   window.wall_begin = window.wall_end = parts_.clock.WallNow();
   window.frequency = frequency_;
+  window.event = event_;
   parts_.cold.MoveInto(window);
   window.accounting.exported = SamplesIn(window);
   AddWhatIsMissing(window);

@@ -95,6 +95,7 @@ class SamplingLoop {
   const Parts parts_;
   Accounting handed_out_;  // sum over the windows so far
   Hertz frequency_;        // of the last one
+  SampledEvent event_;     // likewise
   uint64_t number_ = 0;    // of the window under way
   MonotonicTime window_began_;
   MonotonicTime look_for_cpus_;

@@ -114,7 +114,7 @@ class Recording {
 Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config,
                                                       std::optional<ChildCommand>& command) {
   const Procfs procfs;
-  RETURN_IF_ERROR(CheckSampleRate(procfs, config.frequency));
+  if (!config.event.counted()) RETURN_IF_ERROR(CheckSampleRate(procfs, config.frequency));
   // First: where this fails a process may have neither threads nor children.
   RETURN_IF_ERROR(CheckPidNamespace(procfs));
   // While there is one thread.
@@ -126,6 +126,7 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
       !filter.pids.empty() && filter.comms.empty() && filter.cgroups.empty() && !command;
   if (command) filter.pids.push_back(command->pid());
   ASSIGN_OR_RETURN(recording->profiler_, Profiler::Open({.procfs = procfs,
+                                                         .event = config.event,
                                                          .frequency = config.frequency,
                                                          .kernel_stacks = config.kernel_stacks,
                                                          .filter = std::move(filter),
@@ -215,8 +216,14 @@ Recorded Recording::Finish() && {
 }
 
 // Explains disappointing numbers in the accounting line.
-void PrintNotes(const Accounting& accounting, uint64_t missed_children) {
-  if (accounting.exported == 0) {
+void PrintNotes(const RecordConfig& config, const Accounting& accounting,
+                uint64_t missed_children) {
+  if (accounting.exported == 0 && config.event.counted()) {
+    WriteMessage(STDERR_FILENO,
+                 fmt::format("pyrometer: no samples: what was asked for had no {}, or fewer than "
+                             "--period\n",
+                             FactsOf(config.event.kind).noun));
+  } else if (accounting.exported == 0) {
     WriteMessage(STDERR_FILENO,
                  "pyrometer: no samples: what was asked for never ran when a tick came\n");
   }
@@ -236,7 +243,7 @@ Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signa
   Result<void> written = outputs.Write(profile);
   WriteMessage(STDERR_FILENO, AccountingLine(profile) + "\n");
   if (config.stats) WriteMessage(STDERR_FILENO, StatsReport(stats, *config.stats));
-  PrintNotes(profile.accounting, stats.sampler.missed_children);
+  PrintNotes(config, profile.accounting, stats.sampler.missed_children);
   if (following) {
     WriteMessage(STDERR_FILENO,
                  fmt::format("pyrometer: containers that began later may be missing: {}\n",

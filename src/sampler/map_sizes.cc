@@ -103,10 +103,10 @@ uint64_t MapSizes::Bytes(uint32_t possible_cpus) const {
   // Beside a ring's data are the list of its pages, twice, and three for its positions.
   const uint64_t ring = cold_bytes + cold_bytes / 256 + (uint64_t{64} << 10);
   return BytesOfWindows(possible_cpus) + BytesOfJournals(possible_cpus) + ring +
-         shipping * PYRO_EVENT_KINDS * kColdBuffer +
+         shipping * PYRO_PROGRAMS * kColdBuffer +
          uint64_t{mapping_parts} * PYRO_POOL_PART * sizeof(pyro_mapping) +
          HashBytes(processes, sizeof(uint64_t), sizeof(pyro_process), possible_cpus) +
-         FixedBytes(possible_cpus) + kPerCpu * possible_cpus * PYRO_EVENT_KINDS;
+         FixedBytes(possible_cpus) + kPerCpu * possible_cpus * PYRO_PROGRAMS;
 }
 
 std::chrono::nanoseconds MapSizes::TimeUntil(uint64_t entries, uint64_t used,

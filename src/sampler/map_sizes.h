@@ -43,7 +43,7 @@ struct MapSizes {
 
   // How many journals there are.
   uint32_t Journals(uint32_t possible_cpus) const {
-    return (journal_cpus == 0 ? possible_cpus : journal_cpus) * PYRO_EVENT_KINDS * 2;
+    return (journal_cpus == 0 ? possible_cpus : journal_cpus) * PYRO_PROGRAMS * 2;
   }
 
   uint64_t BytesOfJournals(uint32_t possible_cpus) const {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,12 +20,17 @@
 namespace pyrometer {
 namespace {
 
-Result<UniqueFd> OpenCpuClock(uint32_t cpu, uint64_t period_ns) {
+// A clock counts nanoseconds.
+uint64_t PeriodOf(const SampledEvent& event, Hertz frequency) {
+  return event.counted() ? event.period : static_cast<uint64_t>(frequency.Period().count());
+}
+
+Result<UniqueFd> OpenEvent(const EventFacts& event, uint32_t cpu, uint64_t period) {
   perf_event_attr attr{};
   attr.size = sizeof(attr);
-  attr.type = PERF_TYPE_SOFTWARE;
-  attr.config = PERF_COUNT_SW_CPU_CLOCK;
-  attr.sample_period = period_ns;
+  attr.type = event.perf_type;
+  attr.config = event.perf_config;
+  attr.sample_period = period;
   attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
   attr.disabled = 1;  // attaching enables it
   UniqueFd fd(static_cast<int>(
@@ -46,11 +52,12 @@ void PerfEvents::LinkDeleter::operator()(bpf_link* link) const {
   bpf_link__destroy(link);
 }
 
-PerfEvents::PerfEvents(bpf_program* program, Hertz frequency, Procfs procfs)
+PerfEvents::PerfEvents(bpf_program* program, const Options& options)
     : program_(program),
-      procfs_(std::move(procfs)),
-      frequency_(frequency),
-      period_ns_(static_cast<uint64_t>(frequency.Period().count())) {}
+      event_(options.event),
+      procfs_(options.procfs),
+      frequency_(options.event.counted() ? Hertz{} : options.frequency),
+      period_(PeriodOf(options.event, options.frequency)) {}
 
 PerfEvents::~PerfEvents() {
   Stop();
@@ -88,7 +95,7 @@ void PerfEvents::LetGo(const std::vector<uint32_t>& online) {
 }
 
 Result<PerfEvents::CpuEvent> PerfEvents::Open(uint32_t cpu) const {
-  ASSIGN_OR_RETURN(UniqueFd fd, OpenCpuClock(cpu, period_ns_));
+  ASSIGN_OR_RETURN(UniqueFd fd, OpenEvent(FactsOf(event_.kind), cpu, period_));
   CpuEvent event;
   event.link.reset(bpf_program__attach_perf_event(program_, fd.get()));
   if (!event.link) {
@@ -98,9 +105,10 @@ Result<PerfEvents::CpuEvent> PerfEvents::Open(uint32_t cpu) const {
   return event;
 }
 
-// The event counts nanoseconds, of which each period is a tick.
+// Each period that the event has counted is a tick.
 uint64_t PerfEvents::DueOn(const CpuEvent& event, uint64_t counted) const {
-  return event.due_before + (counted - std::min(counted, event.counted_before)) / period_ns_;
+  if (event_.counted()) return 0;
+  return event.due_before + (counted - std::min(counted, event.counted_before)) / period_;
 }
 
 void PerfEvents::Close(CpuEvent& event) {
@@ -122,21 +130,21 @@ void PerfEvents::Pause() {
 
 void PerfEvents::Resume(Hertz frequency) {
   const absl::MutexLock lock(&mutex_);
-  const auto period_ns = static_cast<uint64_t>(frequency.Period().count());
+  const uint64_t period = PeriodOf(event_, frequency);
   for (auto it = events_.begin(); it != events_.end();) {
-    const bool works = ChangePeriod(it->second, period_ns);
+    const bool works = ChangePeriod(it->second, period);
     if (!works) Close(it->second);  // FollowCpus opens another
     failures_ += works ? 0 : 1;
     it = works ? std::next(it) : events_.erase(it);
   }
   frequency_ = frequency;
-  period_ns_ = period_ns;
+  period_ = period;
 }
 
 // The kernel begins a whole new period (perf_event.c: __perf_event_period).
-bool PerfEvents::ChangePeriod(CpuEvent& event, uint64_t period_ns) {
+bool PerfEvents::ChangePeriod(CpuEvent& event, uint64_t period) {
   const uint64_t counted = EventReading::Of(event.fd).value;
-  if (ioctl(event.fd, PERF_EVENT_IOC_PERIOD, &period_ns) != 0) return false;
+  if (ioctl(event.fd, PERF_EVENT_IOC_PERIOD, &period) != 0) return false;
   event.due_before = DueOn(event, counted);
   event.counted_before = counted;
   return ioctl(event.fd, PERF_EVENT_IOC_ENABLE, 0) == 0;
@@ -148,8 +156,9 @@ Hertz PerfEvents::frequency() const {
 }
 
 uint64_t PerfEvents::TicksPerSecond() const {
+  if (event_.counted()) return std::numeric_limits<uint64_t>::max();
   const absl::MutexLock lock(&mutex_);
-  return events_.size() * (1'000'000'000 / period_ns_ + 1);
+  return events_.size() * (1'000'000'000 / period_ + 1);
 }
 
 uint64_t PerfEvents::DueTicks() const {

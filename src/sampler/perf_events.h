@@ -12,6 +12,7 @@
 #include "base/event_reading.h"
 #include "base/procfs.h"
 #include "base/unique_fd.h"
+#include "pyrometer/event.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
@@ -20,11 +21,16 @@ struct bpf_program;
 
 namespace pyrometer {
 
-// One PERF_COUNT_SW_CPU_CLOCK event with a fixed period per online CPU, each with the sampling
-// program attached. Follows CPUs that come and go. Any thread.
+// One perf event of a kind with a fixed period per online CPU, each with the sampling program
+// attached. Follows CPUs that come and go. Any thread.
 class PerfEvents {
  public:
-  PerfEvents(bpf_program* program, Hertz frequency, Procfs procfs);
+  struct Options {
+    SampledEvent event{};
+    Hertz frequency{99};  // of a clock
+    Procfs procfs{};
+  };
+  PerfEvents(bpf_program* program, const Options& options);
   ~PerfEvents();
   PerfEvents(const PerfEvents&) = delete;
   PerfEvents& operator=(const PerfEvents&) = delete;
@@ -39,15 +45,18 @@ class PerfEvents {
 
   // No tick happens between Pause and Resume, and that time does not count as due.
   void Pause();
+  // REQUIRES: a clock, or the frequency of the constructor.
   void Resume(Hertz frequency);
 
-  Hertz frequency() const;
+  const SampledEvent& event() const { return event_; }
+  Hertz frequency() const;  // of a counted event 0
 
-  // At most, on all CPUs together.
+  // At most, on all CPUs together; the greatest number for a counted event, which has no limit.
   uint64_t TicksPerSecond() const;
 
-  // Ticks that were due: the periods, each of the length in force at the time, that have passed on
-  // all CPUs together while their events were open.
+  // Ticks of a clock that were due: the periods, each of the length in force at the time, that have
+  // passed on all CPUs together while their events were open. 0 for a counted event: it is due when
+  // it happens.
   uint64_t DueTicks() const;
 
   // CPUs being sampled.
@@ -72,14 +81,15 @@ class PerfEvents {
   void LetGo(const std::vector<uint32_t>& online) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t DueOn(const CpuEvent& event, uint64_t counted) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool ChangePeriod(CpuEvent& event, uint64_t period_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool ChangePeriod(CpuEvent& event, uint64_t period) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(CpuEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   bpf_program* const program_;
+  const SampledEvent event_;
   const Procfs procfs_;
   mutable absl::Mutex mutex_;
   Hertz frequency_ ABSL_GUARDED_BY(mutex_);
-  uint64_t period_ns_ ABSL_GUARDED_BY(mutex_);
+  uint64_t period_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, CpuEvent> events_ ABSL_GUARDED_BY(mutex_);
   uint64_t due_on_closed_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failures_ ABSL_GUARDED_BY(mutex_) = 0;

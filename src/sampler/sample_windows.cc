@@ -59,7 +59,8 @@ SampleWindows::SampleWindows(sampler_bpf& skeleton, const Options& options,
       filters_(skeleton),
       denied_(bpf_map__fd(skeleton.maps.denied_cgroups), skeleton.bss->denial_generation),
       outcomes_(bpf_map__fd(skeleton.maps.outcomes), bpf_map__fd(skeleton.maps.tick_time)),
-      events_(skeleton.progs.pyro_tick, options.frequency, options.procfs),
+      events_(skeleton.progs.pyro_tick,
+              {.event = options.event, .frequency = options.frequency, .procfs = options.procfs}),
       journal_memory_(std::move(journals)),
       journals_(journal_memory_.entries(), options.sizes.journal_bytes),
       drain_(reader_) {}
@@ -101,6 +102,10 @@ std::chrono::nanoseconds SampleWindows::TimeUntilNearlyFull() const {
 
 Result<void> SampleWindows::Prepare(const SamplingChange& change) {
   if (change.frequency) {
+    if (events_.event().counted()) {
+      return Fail(ErrorCode::kInvalid, "{} are counted and have no frequency",
+                  FactsOf(events_.event().kind).noun);
+    }
     if (change.frequency->value == 0) {
       return Fail(ErrorCode::kInvalid, "a frequency of 0 samples nothing");
     }
@@ -185,6 +190,7 @@ Window SampleWindows::TakeWindow() {
   window.wall_begin = window_begin_.wall;
   window.end = window_end_.monotonic;
   window.wall_end = window_end_.wall;
+  window.event = events_.event();
   window.frequency = window_frequency_;
   window.accounting = std::exchange(window_books_, {});
   window_begin_ = window_end_;

@@ -32,7 +32,8 @@ namespace pyrometer {
 class SampleWindows : public WindowSource {
  public:
   struct Options {
-    Hertz frequency{99};
+    SampledEvent event{};
+    Hertz frequency{99};  // of a clock
     Procfs procfs{};
     MapSizes sizes{};
   };

@@ -39,12 +39,13 @@ void SetSizes(sampler_bpf& skeleton, const MapSizes& sizes) {
   bpf_map__set_max_entries(maps.mapping_pool, sizes.mapping_parts);
   const uint32_t shipping =
       sizes.shipping_cpus == 0 ? Sampler::PossibleCpus() : sizes.shipping_cpus;
-  bpf_map__set_max_entries(maps.cold_buffers, shipping * PYRO_EVENT_KINDS);
+  bpf_map__set_max_entries(maps.cold_buffers, shipping * PYRO_PROGRAMS);
 }
 
 Result<void> Configure(sampler_bpf& skeleton, const Sampler::Options& options) {
   SetSizes(skeleton, options.sizes);
   skeleton.rodata->want_kernel_stacks = options.kernel_stacks;
+  skeleton.rodata->sampled_event = static_cast<uint32_t>(options.event.kind);
   // x86_64 and arm64: 16 KiB, but never less than a page.
   skeleton.rodata->kernel_stack_size =
       static_cast<uint32_t>(std::max(16384L, sysconf(_SC_PAGESIZE)));
@@ -100,7 +101,8 @@ Result<std::unique_ptr<Sampler>> Sampler::Load(const Options& options) {
   ASSIGN_OR_RETURN(state->cold, ColdRing::Open(bpf_map__fd(skeleton.maps.cold_samples)));
   // Before the filter: no fork of a wanted process goes unnoticed.
   ASSIGN_OR_RETURN(state->fork_link, Attach(skeleton.progs.pyro_fork));
-  ASSIGN_OR_RETURN(state->windows, SampleWindows::Open(skeleton, {.frequency = options.frequency,
+  ASSIGN_OR_RETURN(state->windows, SampleWindows::Open(skeleton, {.event = options.event,
+                                                                  .frequency = options.frequency,
                                                                   .procfs = options.procfs,
                                                                   .sizes = options.sizes}));
   RETURN_IF_ERROR(state->windows->SetFilter(options.filter));

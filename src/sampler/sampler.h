@@ -20,7 +20,8 @@ namespace pyrometer {
 class Sampler {
  public:
   struct Options {
-    Hertz frequency{99};
+    SampledEvent event{};
+    Hertz frequency{99};  // of a clock
     bool kernel_stacks = true;
     SampleFilter filter{};
     Procfs procfs{};   // `sys` shows the online CPUs, `root` the highest sample rate

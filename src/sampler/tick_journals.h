@@ -17,7 +17,7 @@ class TickJournals {
   using Take =
       std::function<void(const pyro_journal_record& record, std::span<const __u64> frames)>;
 
-  // `memory`: journals of `journal_bytes` each, by CPU and kind of program, one for each half. It
+  // `memory`: journals of `journal_bytes` each, by CPU and program, one for each half. It
   // must outlive this.
   TickJournals(std::span<std::byte> memory, size_t journal_bytes)
       : memory_(memory), journal_bytes_(journal_bytes) {}

@@ -74,7 +74,7 @@ std::map<std::string, UniqueFd> MapsOf(std::string_view pid) {
 void MakeWindows(tick_anatomy_bpf& skeleton) {
   const auto cpus = static_cast<uint32_t>(libbpf_num_possible_cpus());
   bpf_map__set_value_size(skeleton.maps.journals, kJournalBytes);
-  bpf_map__set_max_entries(skeleton.maps.journals, cpus * PYRO_EVENT_KINDS * 2);
+  bpf_map__set_max_entries(skeleton.maps.journals, cpus * PYRO_PROGRAMS * 2);
   skeleton.rodata->journal_bytes = kJournalBytes;
   for (bpf_map* map : {skeleton.maps.counts_0, skeleton.maps.counts_1, skeleton.maps.small_0,
                        skeleton.maps.small_1, skeleton.maps.medium_0, skeleton.maps.medium_1}) {

@@ -82,9 +82,9 @@ class BpfTestCase(unittest.TestCase):
         os.chmod(cls.directory, 0o755)
         cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
 
-    def start_recording(self, *options, command=None, hertz=999):
+    def start_recording(self, *options, **sampling):
         """A Recorder that samples already; killed if it is left running at the test's end."""
-        recorder = Recorder(self.directory, *options, command=command, hertz=hertz)
+        recorder = Recorder(self.directory, *options, **sampling)
         self.addCleanup(recorder.kill)
         return recorder.wait_until_sampling()
 
@@ -315,23 +315,32 @@ def samples_of(profile):
     ]
 
 
-def check_profile(path, hertz, accounting):
-    """The profile in `path`, after everything that must hold for every pprof file we write."""
+# By event, the second value of its samples. The clock's period is a time, any other a number.
+CPU_CLOCK = "cpu-clock"
+VALUE_TYPES = {CPU_CLOCK: ("cpu", "nanoseconds"), "page-faults": ("page-faults", "count")}
+
+
+def check_profile(path, hertz, accounting, event=CPU_CLOCK, period=1):
+    """The profile in `path`, after everything that must hold for every pprof file we write. `hertz`
+    is the clock's, `period` that of another event."""
     with open(path, "rb") as file:
         profile = pprof_reader.parse(file.read())
-    period = round(1e9 / hertz)
+    value_type = VALUE_TYPES[event]
     expected = {
-        "sample types": ([("samples", "count"), ("cpu", "nanoseconds")], profile.sample_types),
-        "period type": (("cpu", "nanoseconds"), profile.period_type),
-        "default type": ("cpu", profile.default_type),
+        "sample types": ([("samples", "count"), value_type], profile.sample_types),
+        "period type": (value_type, profile.period_type),
+        "default type": (value_type[0], profile.default_type),
         "total": (accounting.samples, profile.total(0)),
-        "CPU time": (profile.total(0) * profile.period, profile.total(1)),
+        "value": (profile.total(0) * profile.period, profile.total(1)),
     }
+    if event != CPU_CLOCK:
+        expected["period"] = (period, profile.period)
+        expected["undelivered"] = (0, accounting.undelivered)
     for what, (wanted, found) in expected.items():
         if wanted != found:
             raise AssertionError("%s: %s is %s, not %s" % (path, what, found, wanted))
-    if abs(profile.period - period) > 1:
-        raise AssertionError("%s: period is %d, not %d" % (path, profile.period, period))
+    if event == CPU_CLOCK and abs(profile.period - round(1e9 / hertz)) > 1:
+        raise AssertionError("%s: period is %d, not that of %d Hz" % (path, profile.period, hertz))
     if profile.duration_nanos <= 0 or abs(profile.time_nanos / 1e9 - time.time()) > 600:
         raise AssertionError("%s: time or duration is wrong" % path)
     check_with_go(path, accounting.samples)
@@ -389,16 +398,20 @@ class Recording:
 
 
 class Recorder:
-    """A `pyrometer record` that is running; writes pprof and collapsed stacks into `directory`."""
+    """A `pyrometer record` that is running; writes pprof and collapsed stacks into `directory`. Of
+    the clock `hertz` counts, of any other event `period`."""
 
-    def __init__(self, directory, *options, command=None, hertz=999):
-        self.hertz = hertz
+    def __init__(self, directory, *options, command=None, hertz=999, event=CPU_CLOCK, period=1):
+        self.sampling = {"hertz": hertz, "event": event, "period": period}
         self.pprof = os.path.join(directory, "recorded.pb.gz")
         self.folded = os.path.join(directory, "recorded.folded")
         for path in (self.pprof, self.folded):
             if os.path.exists(path):
                 os.unlink(path)
-        arguments = [PYROMETER, "record", "--frequency", str(hertz), "--quiet"]
+        rate = ["--frequency", str(hertz)]
+        if event != CPU_CLOCK:
+            rate = ["--event", event, "--period", str(period)]
+        arguments = [PYROMETER, "record", *rate, "--quiet"]
         arguments += ["--output", self.pprof, "--output", self.folded, *options]
         if command:
             arguments += ["--", *command]
@@ -446,7 +459,7 @@ class Recorder:
             raise AssertionError(
                 "record wrote no profile, exit status %d: %s" % (self.process.returncode, stderr)
             )
-        profile = check_profile(self.pprof, self.hertz, accounting)
+        profile = check_profile(self.pprof, accounting=accounting, **self.sampling)
         with open(self.folded, encoding="utf-8") as file:
             folded = parse_folded(file.read())
         if count_where(folded, lambda sample: True) != accounting.samples:
@@ -474,9 +487,9 @@ def stats_of(stderr):
     return stats
 
 
-def record(directory, *options, command=None, hertz=999):
-    """A whole recording, of `command` if there is one."""
-    return Recorder(directory, *options, command=command, hertz=hertz).finish()
+def record(directory, *options, **sampling):
+    """A whole recording, of `command` if there is one; see Recorder."""
+    return Recorder(directory, *options, **sampling).finish()
 
 
 def refused(*arguments, command=(PYROMETER,), **options):

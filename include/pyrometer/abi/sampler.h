@@ -85,10 +85,17 @@ enum pyro_stack_end {
   PYRO_STACK_ENDS
 };
 
-/* What is sampled. A program of one kind can interrupt one of another: each has its own memory. */
+/* What is sampled. */
 enum pyro_event_kind {
-  PYRO_EVENT_CPU_CLOCK, /* CPU time: a tick of each CPU's clock */
+  PYRO_EVENT_CPU_CLOCK,   /* CPU time: a tick of each CPU's clock */
+  PYRO_EVENT_PAGE_FAULTS, /* page faults, of which each period's last is a tick */
   PYRO_EVENT_KINDS
+};
+
+/* The programs that sample. One could interrupt another: each has its own memory. */
+enum pyro_program {
+  PYRO_PROGRAM_TICK, /* whatever the event */
+  PYRO_PROGRAMS
 };
 
 /* Key of the counts map. */

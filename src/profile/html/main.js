@@ -3,8 +3,16 @@
 
 const byId = (id) => document.getElementById(id);
 
+// When a sample was taken: a clock's frequency, or a counted event's period.
+function rhythm({ event, lowestHertz }) {
+  if (event.period) return ['Period', `${decimal.format(event.period)} ${event.noun} a sample`];
+  const lowest = lowestHertz ?? event.hertz;
+  return ['Frequency', `${lowest < event.hertz ? `${lowest} to ` : ''}${event.hertz} Hz`];
+}
+
 function fillHeader(facts, tree) {
   const cut = Object.values(facts.cut).reduce((sum, n) => sum + n, 0);
+  const { noun, period, value } = facts.event;
   const reasons = (counts) =>
       Object.entries(counts).map(([name, n]) => `${name} ${decimal.format(n)}`).join(', ');
   const add = (term, text) => byId('facts').append(
@@ -13,14 +21,14 @@ function fillHeader(facts, tree) {
   if (facts.host) add('Host', facts.host);
   add('Recorded', `${new Date(facts.start).toISOString().slice(0, 19).replace('T', ' ')} UTC`);
   add('Duration', `${facts.seconds.toFixed(1)} s`);
-  const lowest = facts.lowestHertz ?? facts.hertz;
-  add('Frequency', `${lowest < facts.hertz ? `${lowest} to ` : ''}${facts.hertz} Hz`);
+  add(...rhythm(facts));
   if (facts.filter) {
     add('Only', `${facts.filter.words} (${percent(tree.samples, facts.filter.of)} of ` +
         `${decimal.format(facts.filter.of)} samples)`);
   }
   add('Samples', decimal.format(tree.samples));
-  add('CPU time', `${facts.cpuSeconds.toFixed(1)} s`);
+  add(noun[0].toUpperCase() + noun.slice(1),
+      period ? decimal.format(value) : `${value.toFixed(1)} s`);
   add('Stacks cut', cut === 0 ? 'none' :
       `${decimal.format(cut)} (${percent(cut, tree.samples)}: ${reasons(facts.cut)})`);
   if (facts.accounting) {

@@ -133,7 +133,7 @@ function processTable(section, { facts, frames, tree }, view, onPick) {
     return button;
   };
   return new TableView(section, {
-    columns: [{ title: 'CPU', key: 'samples', number: true,
+    columns: [{ title: facts.event.period ? 'Share' : 'CPU', key: 'samples', number: true,
                 cell: (row) => percent(row.samples, tree.samples),
                 share: (row) => row.samples / tree.samples },
               { title: 'Samples', key: 'samples', number: true,

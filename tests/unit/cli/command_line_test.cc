@@ -84,6 +84,16 @@ TEST(ParseCommandLine, ReadsShortOptions) {
   EXPECT_TRUE(config.quiet);
 }
 
+TEST(ParseCommandLine, ReadsWhatToSample) {
+  EXPECT_EQ(ParseRecord({}).event, SampledEvent());
+  EXPECT_EQ(ParseRecord({"--event", "cpu-clock", "-F", "9"}).frequency.value, 9U);
+  const SampledEvent each{.kind = EventKind::kPageFaults};
+  EXPECT_EQ(ParseRecord({"--event", "page-faults"}).event, each);
+  const SampledEvent tenth{.kind = EventKind::kPageFaults, .period = 10};
+  EXPECT_EQ(ParseRecord({"-e", "page-faults", "--period", "10"}).event, tenth);
+  EXPECT_EQ(ParseRecord({"--period=10", "--event=page-faults"}).event, tenth);
+}
+
 TEST(ParseCommandLine, ReadsWhichStatsAreWanted) {
   EXPECT_EQ(ParseRecord({}).stats, std::nullopt);
   EXPECT_EQ(ParseRecord({"--stats"}).stats, StatsFormat::kText);
@@ -175,6 +185,13 @@ TEST(ParseCommandLine, RefusesWrongUsageInOneLine) {
       {{"record", "--frequency", "0"}, "1 to 10000"},
       {{"record", "--frequency", "100000"}, "1 to 10000"},
       {{"record", "--frequency", "fast"}, "1 to 10000"},
+      {{"record", "--event", "faults"}, "choose cpu-clock or page-faults"},
+      {{"record", "--event", "page-faults", "-F", "99"}, "--period instead of --frequency"},
+      {{"record", "-F", "99", "--event", "page-faults"}, "--period instead of --frequency"},
+      {{"record", "--period", "10"}, "for --event cpu-clock give --frequency"},
+      {{"record", "--event", "cpu-clock", "--period", "1"}, "for --event cpu-clock give"},
+      {{"record", "--event", "page-faults", "--period", "0"}, "1 to 1000000000"},
+      {{"agent", "--event", "page-faults"}, "--event"},
       {{"record", "--unwind-memory", "2G"}, "1 to 256 MiB"},
       {{"record", "--duration", "10"}, "'10' is not a duration"},
       {{"record", "--duration", ""}, "'' is not a duration"},

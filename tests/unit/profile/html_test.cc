@@ -89,7 +89,19 @@ TEST(EncodeHtml, TellsTheCpuTimeByWhatTheSamplesAreWorth) {
   MadeProfile made;
   made.Add({MakeLocation("f")}, 4);
   made.profile().samples[0].value = 1'500'000'000;  // of windows of another frequency
-  EXPECT_THAT(DecodePayload(EncodeHtml(made.profile())).facts, HasSubstr(R"("cpuSeconds":1.5)"));
+  EXPECT_THAT(DecodePayload(EncodeHtml(made.profile())).facts,
+              HasSubstr(R"("event":{"hertz":100,"noun":"CPU time","value":1.5})"));
+}
+
+TEST(EncodeHtml, SpeaksOfPageFaultsAsCounted) {
+  MadeProfile made;
+  made.CountPageFaults(10).Add({MakeLocation("f")}, 4);
+  const std::string page = EncodeHtml(made.profile());
+  EXPECT_THAT(page, HasSubstr("<title>Page fault profile</title>"));
+  const std::string facts = DecodePayload(page).facts;
+  EXPECT_THAT(facts, HasSubstr(R"("event":{"noun":"page faults","period":10,"value":40})"));
+  EXPECT_THAT(facts, HasSubstr(R"("title":"Page fault profile")"));
+  EXPECT_THAT(facts, testing::Not(HasSubstr("hertz")));
 }
 
 TEST(EncodeHtml, KeepsForeignTextOutOfTheMarkup) {

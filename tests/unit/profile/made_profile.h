@@ -58,7 +58,7 @@ class MadeProfile {
                          .stack = {},
                          .end = options.end,
                          .count = count,
-                         .value = count * kPeriodNs};
+                         .value = count * profile_.Period()};
     for (const LocationRef& location : root_first) {
       sample.stack.insert(sample.stack.begin(), IndexOf(location));
     }
@@ -69,11 +69,18 @@ class MadeProfile {
     return Add(root_first, count, Options());
   }
 
+  // From now on samples are of page faults, each for so many.
+  MadeProfile& CountPageFaults(uint64_t period) {
+    profile_.event = EventKind::kPageFaults;
+    profile_.value_types = ValueTypeList(profile_.event);
+    profile_.frequency = Hertz{};
+    profile_.event_period = period;
+    return *this;
+  }
+
   Profile& profile() { return profile_; }
 
  private:
-  static constexpr uint64_t kPeriodNs = 10'000'000;
-
   uint32_t IndexOf(const LocationRef& location) {
     for (uint32_t i = 0; i < profile_.locations.size(); ++i) {
       if (profile_.locations[i] == location) return i;

@@ -87,6 +87,21 @@ TEST(EncodePprof, TakesItsSampleTypesFromTheProfile) {
   EXPECT_THAT(p.sample(0).value(), ElementsAre(3, 123));
 }
 
+TEST(EncodePprof, CountsPageFaults) {
+  MadeProfile made;
+  made.CountPageFaults(10).Add({MakeLocation("f")}, 3);
+  const pprof::Profile p = Decode(made.profile());
+  ASSERT_EQ(p.sample_type_size(), 2);
+  EXPECT_EQ(Text(p, p.sample_type(0).type()), "samples");
+  EXPECT_EQ(Text(p, p.sample_type(1).type()), "page-faults");
+  EXPECT_EQ(Text(p, p.sample_type(1).unit()), "count");
+  EXPECT_EQ(Text(p, p.period_type().type()), "page-faults");
+  EXPECT_EQ(Text(p, p.period_type().unit()), "count");
+  EXPECT_EQ(p.period(), 10);
+  EXPECT_EQ(Text(p, p.default_sample_type()), "page-faults");
+  EXPECT_THAT(p.sample(0).value(), ElementsAre(3, 30));
+}
+
 TEST(EncodePprof, OfNoWindowHasNoPeriod) {
   Profile profile;
   EXPECT_EQ(Decode(profile).period(), 0);

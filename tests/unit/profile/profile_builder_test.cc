@@ -224,6 +224,32 @@ TEST(ProfileBuilder, ScalesASampleFromBeforeAChangeByTheFrequencyItWasTakenAt) {
   EXPECT_EQ(std::chrono::nanoseconds(profile.samples[0].value), milliseconds(1100));
 }
 
+TEST(ProfileBuilder, ScalesACountedEventByItsPeriod) {
+  MadeWindow made;
+  made.SetFrequency(0).AddStack({User(1, "leaf")}).AddSample(kProcess, "t", 3);
+  made.window().event = {.kind = EventKind::kPageFaults, .period = 10};
+  made.window().samples[0].event = EventKind::kPageFaults;
+  ProfileBuilder builder = MakeBuilder();
+  builder.Add(made.named());
+  const Profile profile = std::move(builder).Finish();
+  ASSERT_EQ(profile.samples.size(), 1);
+  EXPECT_EQ(profile.samples[0].count, 3);
+  EXPECT_EQ(profile.samples[0].value, 30);
+  EXPECT_EQ(profile.Period(), 10);
+}
+
+TEST(ProfileBuilder, KnowsTheEventOfAWindowWithoutSamples) {
+  MadeWindow made;
+  made.window().event = {.kind = EventKind::kPageFaults, .period = 10};
+  ProfileBuilder builder = MakeBuilder();
+  builder.Add(made.named());
+  const Profile profile = std::move(builder).Finish();
+  EXPECT_EQ(profile.event, EventKind::kPageFaults);
+  EXPECT_EQ(profile.Period(), 10);
+  EXPECT_THAT(profile.value_types,
+              ElementsAre(ValueType{"samples", "count"}, ValueType{"page-faults", "count"}));
+}
+
 TEST(ProfileBuilder, KeepsSamplesWithoutAnyFrame) {
   ProfileBuilder builder = MakeBuilder();
   builder.Add(MadeWindow().AddStack({}, StackEnd::kUnreadable).AddSample(kProcess, "t", 5).named());
@@ -301,7 +327,7 @@ TEST(ProfileBuilder, MakesAProfileForEachLabelSet) {
 }
 
 TEST(ProfileBuilder, MakesAProfileForEachEventKind) {
-  constexpr auto kOther = static_cast<EventKind>(1);
+  constexpr auto kOther = EventKind::kPageFaults;
   MadeWindow made;
   made.AddStack({User(1, "leaf")}).AddSample(kProcess, "t", 1).AddSample(kProcess, "t", 2);
   made.window().samples[1].event = kOther;

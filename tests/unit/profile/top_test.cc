@@ -119,6 +119,22 @@ TEST(EncodeTop, EndsNoLineInBlanksAndHasNoControlCharacters) {
   }
 }
 
+TEST(EncodeTop, SpeaksOfPageFaultsAsCounted) {
+  const std::pair<uint64_t, const char*> cases[] = {
+      {1, "4,000 samples in 10.0 s for each of 4,000 page faults"},
+      {10, "4,000 samples in 10.0 s for every 10 of 40,000 page faults"},
+  };
+  for (const auto& [period, header] : cases) {
+    MadeProfile made;
+    made.CountPageFaults(period).Add({MakeLocation("f")}, 4000);
+    const std::string text = EncodeTop(made.profile());
+    EXPECT_EQ(LinesOf(text)[0], header);
+    EXPECT_THAT(text, HasSubstr("SHARE"));
+    EXPECT_THAT(text, Not(HasSubstr("CPU")));
+    EXPECT_THAT(text, Not(HasSubstr("Hz")));
+  }
+}
+
 TEST(EncodeTop, OfNothingIsAHeader) {
   EXPECT_EQ(EncodeTop(MadeProfile().profile()),
             "0 samples in 10.0 s at 100 Hz (0.0 s of CPU time)\n");
