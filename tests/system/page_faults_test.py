@@ -12,7 +12,9 @@ from pyrometer_harness import (
 )
 
 EVENT = "page-faults"
-PAGES = 1000
+# So few that all of them can be left to user space at once, if nothing is known of the program yet.
+FEW = 300
+MANY = 10_000
 # As root first; the function that touches the pages follows.
 CHAIN = ["from_root", "all", "level_3", "level_2", "level_1"]
 NOT_READY = "[unwind stopped: tables not ready]"  # what follows is by frame pointers
@@ -29,9 +31,9 @@ def stacks_of(function, may_be_cut):
 
 
 class PageFaults(BpfTestCase):
-    def touch_when_recorded(self, *options):
+    def touch_when_recorded(self, pages, *options):
         """A recording of the whole machine, or of what `options` say, and the program's truth."""
-        with Running(program("page_faults"), str(PAGES), "told") as target:
+        with Running(program("page_faults"), str(pages), "told") as target:
             pid = [word.replace("PID", str(target.pid)) for word in options]
             recorder = self.start_recording(*pid, event=EVENT)
             target.process.send_signal(signal.SIGUSR1)
@@ -41,10 +43,10 @@ class PageFaults(BpfTestCase):
     def assert_every_page(self, samples, truth, may_be_cut=False):
         """Each function of `truth` has a sample for each of its pages, all of them with the chain
         and nothing else; below a marker only if too many were to be unwound in user space at once."""
-        self.assertEqual(sum(truth.iterations.values()), PAGES)
         for function, pages in truth.iterations.items():
             ours = [sample for sample in samples if sample.calls(function)]
             whole = [sample for sample in ours if sample.frames in stacks_of(function, may_be_cut)]
+            self.assertGreater(pages, 0)
             self.assertEqual(
                 (count_where(ours, every_sample), count_where(whole, every_sample)),
                 (pages, pages), "%s: %s" % (function, describe(ours)),
@@ -56,13 +58,13 @@ class PageFaults(BpfTestCase):
         self.assertEqual(recording.status, 0, recording.stderr)
 
     def test_of_a_running_process(self):
-        recording, truth = self.touch_when_recorded("--pid", "PID")
+        recording, truth = self.touch_when_recorded(FEW, "--pid", "PID")
         self.assert_all_accounted_for(recording)
         self.assertEqual({s.labels["pid"] for s in recording.samples}, {truth.pid})
         self.assert_every_page(recording.samples, truth)
 
     def test_of_the_whole_machine_its_own_included(self):
-        recording, truth = self.touch_when_recorded()
+        recording, truth = self.touch_when_recorded(MANY)
         self.assert_all_accounted_for(recording)
         self.assertEqual(recording.accounting.filtered, 0)
         self.assert_every_page(recording.of_pid(truth.pid), truth, may_be_cut=True)
@@ -70,7 +72,7 @@ class PageFaults(BpfTestCase):
         self.assertGreater(len(recording.of_comm("pyrometer")), 0)
 
     def test_of_a_command_from_its_first_instruction(self):
-        recording = record(self.directory, command=[program("page_faults"), str(PAGES)], event=EVENT)
+        recording = record(self.directory, command=[program("page_faults"), str(FEW)], event=EVENT)
         self.assert_all_accounted_for(recording)
         (truth,) = recording.truths
         self.assert_every_page(recording.of_pid(truth.pid), truth)
@@ -80,8 +82,8 @@ class PageFaults(BpfTestCase):
         self.assertGreater(count_where(loading, every_sample), 0, describe(recording.samples))
 
     def test_of_one_for_every_ten(self):
-        pages, period = 10 * PAGES, 10
-        recording = record(self.directory, command=[program("page_faults"), str(pages)],
+        period = 10
+        recording = record(self.directory, command=[program("page_faults"), str(MANY)],
                            event=EVENT, period=period)
         self.assert_all_accounted_for(recording)
         (truth,) = recording.truths
@@ -90,7 +92,7 @@ class PageFaults(BpfTestCase):
         # them every tenth is sampled, and another's can only come where the program leaves the CPU.
         most_off = 1 + switches
         for function, touched in truth.iterations.items():
-            samples = [s for s in recording.samples if s.frames == [*CHAIN, function]]
+            samples = [s for s in recording.samples if s.frames in stacks_of(function, True)]
             found = count_where(samples, every_sample)
             self.assertLess(abs(found - touched / period), most_off, function)
             print("%s: %d samples of %d faults, %d switches" % (function, found, touched, switches))
@@ -101,7 +103,7 @@ class Outputs(BpfTestCase):
         page = os.path.join(self.directory, "faults.html")
         text = os.path.join(self.directory, "faults.txt")
         recording = record(self.directory, "--output", page, "--output", text, event=EVENT,
-                           period=2, command=[program("page_faults"), str(PAGES)])
+                           period=2, command=[program("page_faults"), str(FEW)])
         with open(text, encoding="utf-8") as file:
             header, *rest = file.read().splitlines()
         samples = recording.accounting.samples

@@ -5,7 +5,8 @@ const byId = (id) => document.getElementById(id);
 
 // When a sample was taken: a clock's frequency, or a counted event's period.
 function rhythm({ event, lowestHertz }) {
-  if (event.period) return ['Period', `${decimal.format(event.period)} ${event.noun} a sample`];
+  if (event.period === 1) return ['Sampled', `all ${event.noun}`];
+  if (event.period) return ['Sampled', `one of ${decimal.format(event.period)} ${event.noun}`];
   const lowest = lowestHertz ?? event.hertz;
   return ['Frequency', `${lowest < event.hertz ? `${lowest} to ` : ''}${event.hertz} Hz`];
 }
