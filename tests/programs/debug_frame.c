@@ -17,12 +17,16 @@ static struct tally tally = {"inner", 0};
 
 static WORK_NOINLINE void inner(void) {
   spoil_frame_pointer();
+  tally.iterations += WORK_SLICE;
+  if (work_pages.bytes != 0) {
+    *(volatile char*)take_page() = 1;
+    return;
+  }
   uint64_t x = WORK_SLICE;
   for (uint64_t i = 0; i < WORK_SLICE; ++i) {
     x = x * 6364136223846793005ULL + 1;
     __asm__ volatile("" : "+r"(x));
   }
-  tally.iterations += WORK_SLICE;
 }
 
 static void (*volatile call_inner)(void) = inner;

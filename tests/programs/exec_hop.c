@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exec_ping, exec_pong HOPS MILLISECONDS: works in ping_work() (pong_work()) for so long, then
+// exec_ping, exec_pong HOPS MILLISECONDS|PAGESp: works in ping_work() (pong_work()) so long, then
 // executes the other one, which stands beside it, in the same process. Both are linked at the
 // same fixed addresses, so that mappings kept from the image before give a wrong name, not none.
 #include <stdio.h>
@@ -18,8 +18,12 @@ WORK_NOINLINE void JOIN(HOP_SELF, _work)(void) {
   spin(WORK_SLICE);
 }
 
-// In CPU time of this image: the process's clock runs on through an exec.
+// In pages, or CPU time of this image: the process's clock runs on through an exec.
 static void loop(void* milliseconds) {
+  if (work_by_pages(milliseconds)) {
+    while (work_left()) JOIN(HOP_SELF, _work)();
+    return;
+  }
   const uint64_t end = used_cpu_ns() + strtoull(milliseconds, NULL, 10) * 1000000;
   while (used_cpu_ns() < end) JOIN(HOP_SELF, _work)();
 }

@@ -27,12 +27,13 @@ static void loop(void* work) {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  start_work(argv[1]);
+  start_work("0");
   for (int i = 0; i < 3; ++i) {
     if (fork() == 0) {
       char name[16];
       snprintf(name, sizeof name, "child-%d", i);
       prctl(PR_SET_NAME, name);
+      start_work(argv[1]);  // what a parent has locked is not its children's
       from_root(loop, (void*)works[i]);
       _exit(0);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// many_mappings SECONDS MAPPINGS [CHILDREN]: maps the first page of its own file executable so many
-// times, apart from each other, forks so many children, which only wait, and works in busy().
+// many_mappings SECONDS|PAGESp MAPPINGS [CHILDREN]: maps the first page of its own file executable
+// so many times, apart from each other, forks so many children, which only wait, and works in
+// busy().
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// short_lived MILLISECONDS: a program that is over after so much CPU time.
+// short_lived MILLISECONDS|PAGESp: a program that is over after so much CPU time, or so many pages.
 #include <stdlib.h>
 
 #include "work.h"
@@ -9,6 +9,10 @@ WORK_NOINLINE void short_work(void) {
 }
 
 static void loop(void* milliseconds) {
+  if (work_by_pages(milliseconds)) {
+    while (work_left()) short_work();
+    return;
+  }
   const uint64_t end = strtoull(milliseconds, NULL, 10) * 1000000;
   while (used_cpu_ns() < end) short_work();
 }

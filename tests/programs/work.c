@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,8 +44,15 @@ __asm__(
 #endif
 // clang-format on
 
+// More than any stack here needs.
+#define STACK_BYTES ((size_t)128 << 10)
+// What is taken beyond the number of pages: less than a round of any program here.
+#define SPARE_PAGES 4096
+
+struct work_pages work_pages;
 static uint64_t budget_ns;
 static volatile sig_atomic_t told_to_stop;
+static bool waits_for_word;
 
 static void stop(int signal_number) {
   (void)signal_number;
@@ -56,16 +65,61 @@ static uint64_t process_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
 }
 
-void start_work(const char* cpu_seconds) {
+static WORK_NOINLINE void touch_stack(void) {
+  volatile char stack[STACK_BYTES];
+  for (size_t i = 0; i < sizeof stack; i += work_pages.bytes) stack[i] = 1;
+}
+
+// Not as huge pages, of which one fault brings many. Locking passes over what may not be read, and
+// brings everything else, also what is mapped later: code, libraries that are opened, stacks of
+// threads.
+static void make_pages(size_t count) {
+  work_pages.bytes = (size_t)sysconf(_SC_PAGESIZE);
+  const size_t bytes = (count + SPARE_PAGES) * work_pages.bytes;
+  char* const memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  touch_stack();
+  if (memory == MAP_FAILED || madvise(memory, bytes, MADV_NOHUGEPAGE) ||
+      mlockall(MCL_CURRENT | MCL_FUTURE) || munlock(memory, bytes) ||
+      mprotect(memory, bytes, PROT_READ | PROT_WRITE)) {
+    perror("fresh pages");
+    exit(1);
+  }
+  work_pages.next = memory;
+  work_pages.end = memory + count * work_pages.bytes;
+}
+
+bool work_by_pages(const char* amount) {
+  char* unit;
+  const unsigned long count = strtoul(amount, &unit, 10);
+  if (*unit != 'p') return false;
+  make_pages(count);
+  return true;
+}
+
+// Where nothing is lost that comes between looking and waiting.
+static void block(int signal_number, sigset_t* blocked) {
+  sigemptyset(blocked);
+  sigaddset(blocked, signal_number);
+  sigprocmask(SIG_BLOCK, blocked, NULL);
+}
+
+void start_work(const char* amount) {
   signal(SIGTERM, stop);
   alarm(LONGEST_LIFE_SECONDS);
-  budget_ns = (uint64_t)(strtod(cpu_seconds, NULL) * 1e9);
+  if (!work_by_pages(amount)) budget_ns = (uint64_t)(strtod(amount, NULL) * 1e9);
+  waits_for_word = strstr(amount, "-told") != NULL;
+  sigset_t word;
+  int number;
+  if (waits_for_word) block(SIGUSR1, &word);
   puts("READY");
   fflush(stdout);
+  if (waits_for_word) sigwait(&word, &number);
 }
 
 bool work_left(void) {
-  return !told_to_stop && (budget_ns == 0 || process_ns() < budget_ns);
+  if (told_to_stop) return false;
+  if (work_pages.bytes != 0) return work_pages.next < work_pages.end;
+  return budget_ns == 0 || process_ns() < budget_ns;
 }
 
 unsigned draw(unsigned limit) {
@@ -92,4 +146,9 @@ void report(const struct tally* tallies, size_t count) {
     printf("%s\"%s\":%" PRIu64, i ? "," : "", tallies[i].function, tallies[i].iterations);
   puts("}}");
   fflush(stdout);
+  sigset_t end;
+  int number;
+  if (!waits_for_word) return;
+  block(SIGTERM, &end);
+  if (!told_to_stop) sigwait(&end, &number);
 }

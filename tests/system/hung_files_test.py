@@ -6,19 +6,20 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 
 from pyrometer_harness import (
-    BpfTestCase, Running, count_where, main, program, rests, stats_of, wait_for,
+    PAGE_FAULTS, BpfTestCase, Running, count_where, main, pages_when_told, program, rests, stats_of, wait_for,
 )
 from hung_mount import HungMount
+from shares_test import chain
 
 # From Ctrl-C to the end: what is left to do has 10 s by itself. What waits for a file system that hangs
 # waits for ever.
 IN_TIME_SECONDS = 120
-CPU_SECONDS = 1.5
+DEPTH = 60
+PAGES = 300
 
 
 def libraries_of(path):
@@ -52,8 +53,9 @@ class HungFiles(BpfTestCase):
             with HungMount(program("hung_fuse"), self.backing(*backing, **more)) as mount:
                 yield mount
 
-    def run_below(self, mount, *command, chrooted=False):
-        """A program on the mount at work, with the mount as its root directory if wanted."""
+    def run_below(self, mount, name, *options, chrooted=False):
+        """A program on the mount that waits for a word, with the mount as its root directory if wanted."""
+        command = [name, pages_when_told(PAGES), *options]
         if chrooted:
             command = ["chroot", mount.path, "/" + command[0], *command[1:]]
         else:
@@ -62,25 +64,24 @@ class HungFiles(BpfTestCase):
 
     def record_beside(self, mount, *targets, hang=None, hang_later=None):
         """Records the machine while `mount` hangs, until each of `targets` and a bystander have
-        used some CPU time, and returns the recording after all that must hold for it."""
-        with Running(program("shares"), "60", "0") as bystander:
-            os.kill(bystander.pid, signal.SIGSTOP)
+        worked, and returns the recording after all that must hold for it: of the targets all is there,
+        whatever can be told of it, and the bystander's stacks are whole."""
+        with Running(program("shares"), str(DEPTH), pages_when_told(PAGES)) as bystander:
             if hang:
                 mount.hang(hang)
-            recorder = self.start_recording("--stats=json", hertz=199)
+            recorder = self.start_recording("--stats=json", event=PAGE_FAULTS)
             wait_for(lambda: rests(recorder.process.pid, "table-loader"), "the unwind tables")
-            os.kill(bystander.pid, signal.SIGCONT)
             if hang_later:
                 mount.hang(hang_later)
-            self.wait_for_cpu_time([bystander, *targets], CPU_SECONDS)
+            target_truths = [target.work() for target in targets]
+            truth = bystander.work()
             recording = recorder.interrupt().finish(IN_TIME_SECONDS)
-            truth = bystander.stop()
         self.assertEqual(recording.status, 0, recording.stderr)
         samples = recording.of_pid(bystander.pid)
-        self.assert_shares(samples, truth, "the bystander")
-        self.assert_cut_only_when_late(recording, samples)
-        for target in targets:
-            self.assertGreater(count_where(recording.of_pid(target.pid), lambda s: True), 0)
+        self.assert_pages(samples, truth, lambda leaf: [*chain(DEPTH), leaf], "the bystander")
+        for target in target_truths:
+            self.assertGreaterEqual(count_where(recording.of_pid(target.pid), lambda s: True),
+                                    sum(target.pages().values()))
         return recording
 
     def assert_counted(self, recording):
@@ -92,37 +93,37 @@ class HungFiles(BpfTestCase):
 
     def test_open(self):
         with self.mounted(["plain"]) as mount:
-            target = self.run_below(mount, "plain", "0")
+            target = self.run_below(mount, "plain")
             self.assert_counted(self.record_beside(mount, target, hang="open"))
 
     def test_read(self):
         with self.mounted(["plain"]) as mount:
-            target = self.run_below(mount, "plain", "0")
+            target = self.run_below(mount, "plain")
             self.assert_counted(self.record_beside(mount, target, hang="read"))
 
     def test_link(self):
         """Where perf maps and debug files of the processes would lie."""
         links = [("/tmp", "elsewhere"), ("/usr/lib/debug", "elsewhere")]
         with self.mounted(["jit", "debug_frame"], links=links) as mount:
-            targets = [self.run_below(mount, "jit", "0", chrooted=True),
-                       self.run_below(mount, "debug_frame", "0", chrooted=True)]
+            targets = [self.run_below(mount, "jit", chrooted=True),
+                       self.run_below(mount, "debug_frame", chrooted=True)]
             self.assert_counted(self.record_beside(mount, *targets, hang="readlink"))
 
     def test_root_directory(self):
         with self.mounted(["plain"]) as mount:
-            target = self.run_below(mount, "plain", "0", chrooted=True)
+            target = self.run_below(mount, "plain", chrooted=True)
             self.assert_counted(self.record_beside(mount, target, hang="root"))
 
     def test_everything(self):
         with self.mounted(["plain", "jit"]) as mount:
-            targets = [self.run_below(mount, "plain", "0"),
-                       self.run_below(mount, "jit", "0", chrooted=True)]
+            targets = [self.run_below(mount, "plain"),
+                       self.run_below(mount, "jit", chrooted=True)]
             self.assert_counted(self.record_beside(mount, *targets, hang="all"))
 
     def test_everything_while_it_records(self):
         with self.mounted(["plain", "jit"]) as mount:
-            targets = [self.run_below(mount, "plain", "0"),
-                       self.run_below(mount, "jit", "0", chrooted=True)]
+            targets = [self.run_below(mount, "plain"),
+                       self.run_below(mount, "jit", chrooted=True)]
             self.record_beside(mount, *targets, hang_later="all")
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one program does takes neither the recorder's memory nor the others' stacks."""
 
+import contextlib
+
 from pyrometer_harness import (
-    BpfTestCase, Running, count_where, describe, main, program, stats_of,
+    PAGE_FAULTS, BpfTestCase, Running, main, pages_when_told, program, stats_of,
 )
+from shares_test import chain
 
 MOST_KB = 150_000  # resident, of a debug build
-BYSTANDER = [program("shares"), "60", "0"]
-
-
-def every_sample(_):
-    return True
+DEPTH = 60
+BYSTANDER = [program("shares"), str(DEPTH), pages_when_told(300)]
 
 
 def peak_kb(pid):
@@ -19,47 +19,39 @@ def peak_kb(pid):
 
 
 class Limits(BpfTestCase):
-    def record_beside(self, *commands, cpu_seconds=1):
-        """The recording of a machine where these are started one after the other and then work,
-        bystanders judged, and the recorder's highest memory."""
-        recorder = self.start_recording("--stats=json")
-        running = []
-        try:
-            for command in commands:
-                running.append(Running(*command))
-                if command == BYSTANDER:
-                    self.wait_for_cpu_time(running[-1:], cpu_seconds)
-            self.wait_for_cpu_time(running, cpu_seconds)
+    def record_with_bystander(self, *commands):
+        """The recording of a machine where a bystander, these, and another bystander are started one after
+        the other and then work; the Truth of each of these, and the recorder's highest memory. Both
+        bystanders are judged."""
+        recorder = self.start_recording("--stats=json", event=PAGE_FAULTS)
+        with contextlib.ExitStack() as running:
+            processes = [running.enter_context(Running(*command)) for command in (BYSTANDER, *commands, BYSTANDER)]
+            truths = [process.work() for process in processes]
             peak = peak_kb(recorder.process.pid)
-            truths = [process.stop() for process in running]
-        finally:
-            for process in running:
-                process.__exit__()
         recording = recorder.interrupt().finish()
         self.assertEqual(recording.status, 0, recording.stderr)
-        for process, command, truth in zip(running, commands, truths):
-            if command == BYSTANDER:
-                samples = recording.of_pid(process.pid)
-                self.assert_shares(samples, truth, "the bystander")
-                self.assert_cut_only_when_late(recording, samples)
-        return recording, peak
+        for truth in (truths[0], truths[-1]):
+            samples = recording.of_pid(truth.pid)
+            self.assert_pages(samples, truth, lambda leaf: [*chain(DEPTH), leaf], "the bystander")
+            working = [s for s in samples if any(map(s.calls, truth.iterations))]
+            self.assert_cut_only_when_late(recording, working, most_others=0)
+        return recording, truths[1:-1], peak
 
     def test_three_processes_that_map_330_files_each(self):
-        command = [program("many_mappings"), "0", "330"]
-        recording, _ = self.record_beside(command, command, command, BYSTANDER)
+        command = [program("many_mappings"), pages_when_told(100), "330"]
+        recording, truths, _ = self.record_with_bystander(command, command, command)
         stats = stats_of(recording.stderr)
         self.assertEqual(stats["kernel_processes_refused_total"], 0)
-        busy = recording.of_comm("many_mappings")
-        named = [s for s in busy if s.has_chain(["from_root", "loop", "busy"])]
-        self.assertGreater(count_where(named, every_sample),
-                           0.9 * count_where(busy, every_sample), describe(busy))
+        for truth in truths:
+            self.assert_pages(recording.of_pid(truth.pid), truth, lambda leaf: ["from_root", "loop", leaf],
+                              "330 mappings")
 
     def test_a_process_with_30000_mappings(self):
-        _, peak = self.record_beside(BYSTANDER, [program("many_mappings"), "0", "30000"])
+        _, _, peak = self.record_with_bystander([program("many_mappings"), pages_when_told(100), "30000"])
         self.assertLess(peak, MOST_KB)
 
     def test_60_forks_of_a_large_process(self):
-        _, peak = self.record_beside(BYSTANDER, [program("many_mappings"), "0", "3000", "60"])
+        _, _, peak = self.record_with_bystander([program("many_mappings"), pages_when_told(100), "3000", "60"])
         self.assertLess(peak, MOST_KB)
 
 

@@ -7,9 +7,7 @@ import os
 import shutil
 import subprocess
 
-from pyrometer_harness import (
-    BpfTestCase, Running, count_where, describe, in_time, main, program, skip_or_fail, stats_of,
-)
+from pyrometer_harness import BpfTestCase, Running, main, pages_when_told, program, skip_or_fail, stats_of
 
 
 class Overlay(BpfTestCase):
@@ -39,19 +37,11 @@ class Overlay(BpfTestCase):
     def test_two_mounts_of_one_file_share_what_is_made_of_it(self):
         with self.container("one") as one, self.container("two") as two:
             self.assertNotEqual(os.stat(one).st_dev, os.stat(two).st_dev)
-            with Running(one, "0") as first, Running(two, "0") as second:
-                recorder = self.start_recording("--stats=json")
-                self.wait_for_cpu_time([first, second], 1)
-                recording = recorder.interrupt().finish()
-        for process in (first, second):
-            samples = recording.of_pid(process.pid)
-            self.assert_cut_only_when_late(recording, samples)
-            early = count_where(samples, lambda s: True)
-            samples = in_time(samples)
-            total = count_where(samples, lambda s: True)
-            self.assertGreater(total, 0, "%d samples, all before their table" % early)
-            named = count_where(samples, lambda s: s.calls("outer"))
-            self.assertGreater(named, 0.95 * total, describe(samples))
+            with Running(one, pages_when_told(300)) as first, Running(two, pages_when_told(300)) as second:
+                recording, truths = self.record_pages([first, second], "--stats=json")
+        for truth in truths:
+            self.assert_pages(recording.of_pid(truth.pid), truth, lambda leaf: ["from_root", "loop", "outer", leaf],
+                              "in an overlay")
         stats = stats_of(recording.stderr)
         # Its unwind table and its symbols, if no other files of this machine are equal.
         self.assertGreaterEqual(stats["artifacts_shared_total"], 2)

@@ -8,16 +8,14 @@ import re
 import signal
 
 from pyrometer_harness import (
-    BpfTestCase, Running, count_where, describe, main, program, record, refused,
+    BpfTestCase, NOT_READY, PAGE_FAULTS as EVENT, Running, count_where, describe, main, program, record, refused,
 )
 
-EVENT = "page-faults"
 # So few that all of them can be left to user space at once, if nothing is known of the program yet.
 FEW = 300
 MANY = 10_000
 # As root first; the function that touches the pages follows.
 CHAIN = ["from_root", "all", "level_3", "level_2", "level_1"]
-NOT_READY = "[unwind stopped: tables not ready]"  # what follows is by frame pointers
 
 
 def every_sample(_):

@@ -88,6 +88,26 @@ class BpfTestCase(unittest.TestCase):
         self.addCleanup(recorder.kill)
         return recorder.wait_until_sampling()
 
+    def record_pages(self, processes, *options):
+        """A recording of the page faults of `processes`, which wait for a word (`pages_when_told`), and of
+        what `options` add to them; and the Truth of each."""
+        recorder = self.start_recording(*options, event=PAGE_FAULTS)
+        truths = [process.work() for process in processes]
+        return recorder.interrupt().finish(), truths
+
+    def assert_pages(self, samples, truth, chain, what):
+        """Of `samples` exactly one is for each page that a function of `truth` has touched, and its user
+        frames are those of `chain(function)`, root first; no other samples have that function. One may say
+        that its tables came late, if too many were to be unwound in user space before."""
+        for function, pages in truth.pages().items():
+            ours = [sample for sample in samples if sample.calls(function)]
+            whole = [sample for sample in ours if sample.is_chain(chain(function))]
+            self.assertGreater(pages, 0, what)
+            self.assertEqual(
+                (count_where(ours, lambda s: True), count_where(whole, lambda s: True)), (pages, pages),
+                "%s: %s: %s" % (what, function, describe(s for s in ours if s not in whole)),
+            )
+
     def record_working(self, processes, *options, cpu_seconds=0.5):
         """A recording during which each of `processes` has used so much CPU time, however busy the
         machine is otherwise."""
@@ -239,6 +259,15 @@ class StackSamples:
             for start in range(len(self.frames) - width + 1)
         )
 
+    def is_chain(self, names):
+        """Whether these functions are all the user stack, root first. Of one that says that its tables came
+        late, the last of them: while not even the mappings are known, its leaf is all that can be told."""
+        frames = self.user_frames()
+        if frames[:1] == [NOT_READY]:
+            frames = frames[1:]
+            names = names[-len(frames):]
+        return 0 < len(frames) == len(names) and all(map(is_named, frames, names))
+
     def user_frames(self):
         return [frame for frame, kernel in zip(self.frames, self.kernel) if not kernel]
 
@@ -248,6 +277,7 @@ KERNEL_MAPPING = "[kernel.kallsyms]"
 LATE = ("refused", "given_up", "not_kept")
 AT_LIMIT = "[truncated]"  # the first frame of a stack that has more frames than are taken
 BROKEN = "[unwind stopped: "  # ... of one that nothing leads further from; the reason follows
+NOT_READY = BROKEN + "tables not ready]"  # what follows is by frame pointers
 
 
 def is_named(frame, name):
@@ -317,7 +347,8 @@ def samples_of(profile):
 
 # By event, the second value of its samples. The clock's period is a time, any other a number.
 CPU_CLOCK = "cpu-clock"
-VALUE_TYPES = {CPU_CLOCK: ("cpu", "nanoseconds"), "page-faults": ("page-faults", "count")}
+PAGE_FAULTS = "page-faults"
+VALUE_TYPES = {CPU_CLOCK: ("cpu", "nanoseconds"), PAGE_FAULTS: ("page-faults", "count")}
 
 
 def check_profile(path, hertz, accounting, event=CPU_CLOCK, period=1):
@@ -503,11 +534,28 @@ def refused(*arguments, command=(PYROMETER,), **options):
 # The programs.
 
 
+WORK_SLICE = 200_000  # iterations for each page (tests/programs/work.h)
+
+
+def pages(count):
+    """The argument of a program of tests/programs that touches so many."""
+    return "%dp" % count
+
+
+def pages_when_told(count):
+    """The same of one that waits for Running.work()."""
+    return pages(count) + "-told"
+
+
 @dataclasses.dataclass
 class Truth:
     pid: int
     cpu_ns: int
     iterations: dict  # by function
+
+    def pages(self):
+        """By function, of a program whose work is pages."""
+        return {name: iterations // WORK_SLICE for name, iterations in self.iterations.items()}
 
 
 def parse_truths(stdout):
@@ -540,21 +588,29 @@ class Running:
     def __init__(self, *command, **options):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
         self.pid = self.process.pid
-        self.before_ready = self._read_until_ready(command[0])
+        self.before_ready = self._read_until("READY\n")
 
-    def _read_until_ready(self, name):
-        """What it printed before READY. Past the buffers of `stdout`, whose rest is for stop()."""
+    def _read_until(self, end):
+        """What it printed before `end`. Past the buffers of `stdout`, whose rest is for stop()."""
         output = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
-            while not output.endswith(b"READY\n"):
+            while not output.endswith(end.encode()):
                 ready = selector.select(DEADLINE_SECONDS)
                 byte = os.read(self.process.stdout.fileno(), 1) if ready else b""
                 if not byte:
                     self.__exit__()
-                    raise AssertionError("%s never said READY: %r" % (name, output))
+                    raise AssertionError("%s never said %r: %r" % (self.process.args, end, output))
                 output += byte
-        return output[: -len(b"READY\n")].decode()
+        return output[: -len(end)].decode()
+
+    def work(self, pid=None):
+        """Has it, or its child `pid`, touch the pages that it waits to touch, and returns the Truth. It lives
+        on: files that only it has can be read."""
+        os.kill(pid or self.pid, signal.SIGUSR1)
+        end = "}}\n"
+        (truth,) = parse_truths(self._read_until(end) + end)
+        return truth
 
     def stop(self):
         """Ends it and returns its Truth."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that take 60, 30 and 10 percent come out with these shares, below 5, 60 and 300
-frames, and every frame is there."""
+frames, and every frame is there: to the sample where work is counted, and within the bounds of chance
+where time is."""
 
 from pyrometer_harness import (
-    BpfTestCase, all_at_once, count_where, describe, in_time, is_named, main, program, record,
+    PAGE_FAULTS, BpfTestCase, all_at_once, count_where, describe, in_time, is_named, main, pages, program, record,
 )
 
 CPU_SECONDS = "2"
@@ -16,7 +17,27 @@ def chain(depth):
     return ["from_root", "shares::Loop", *levels]
 
 
+def depth_of(samples):
+    """How many functions stand below the work in `samples` of one process."""
+    (depth,) = (d for d in DEPTHS if any(s.calls("shares::Level<%d>" % d) for s in samples)
+                and not any(s.calls("shares::Level<%d>" % (d + 1)) for s in samples))
+    return depth
+
+
 class Shares(BpfTestCase):
+    def test_of_pages(self):
+        commands = [[program("shares"), str(depth), pages(200)] for depth in DEPTHS]
+        recording = record(self.directory, command=all_at_once(*commands), event=PAGE_FAULTS)
+        self.assertEqual(recording.status, 0)
+        depths_seen = set()
+        for truth in recording.truths:
+            samples = recording.of_pid(truth.pid)
+            depth = depth_of(samples)
+            depths_seen.add(depth)
+            self.assert_pages(samples, truth, lambda leaf, depth=depth: [*chain(depth), leaf],
+                              "%d frames" % depth)
+        self.assertEqual(depths_seen, set(DEPTHS))
+
     def check(self, hertz):
         commands = [[program("shares"), str(depth), CPU_SECONDS] for depth in DEPTHS]
         recording = record(self.directory, command=all_at_once(*commands), hertz=hertz)
@@ -25,8 +46,7 @@ class Shares(BpfTestCase):
         depths_seen = set()
         for truth in recording.truths:
             samples = recording.of_pid(truth.pid)
-            (depth,) = (d for d in DEPTHS if any(s.calls("shares::Level<%d>" % d) for s in samples)
-                        and not any(s.calls("shares::Level<%d>" % (d + 1)) for s in samples))
+            depth = depth_of(samples)
             depths_seen.add(depth)
             what = "%d frames at %d Hz" % (depth, hertz)
             with self.subTest(what):

@@ -9,9 +9,11 @@ import tempfile
 
 import pprof_reader
 from pyrometer_harness import (
-    PYROMETER, Accounting, BpfTestCase, Running, check_profile, count_where,
-    cpu_ns_of, describe, main, parse_folded, program, record, skip_or_fail, wait_for,
+    PAGE_FAULTS, PYROMETER, Accounting, BpfTestCase, Running, check_profile, count_where,
+    cpu_ns_of, describe, main, pages_when_told, parse_folded, program, record, skip_or_fail, wait_for,
 )
+
+PAGES = 100
 
 
 def every_sample(_):
@@ -52,42 +54,60 @@ class Command(BpfTestCase):
         self.assertEqual(recording.stdout, "--pid -- --duration\n")
 
 
+def worker(name="plain"):
+    """A process that waits for a word to work."""
+    return Running(program(name), pages_when_told(PAGES))
+
+
 class Target(BpfTestCase):
+    """All workers work while it is recorded, and the page faults of those that were asked for are there."""
+
+    def record_workers(self, wanted, others, *options):
+        """The recording, after all that must hold of it, and the Truth of each that is wanted."""
+        recording, truths = self.record_pages([*wanted, *others], *options)
+        self.assertEqual(pids_of(recording), {process.pid for process in wanted})
+        return recording, truths[: len(wanted)]
+
+    def assert_plain(self, recording, truth):
+        self.assert_pages(recording.of_pid(truth.pid), truth, lambda leaf: ["from_root", "loop", "outer", leaf],
+                          "a target")
+
     def test_pid_takes_this_process_only(self):
-        with Running(program("plain"), "0") as wanted, Running(program("rootless"), "0"):
-            recording = self.record_working([wanted], "--pid", str(wanted.pid))
-        self.assertEqual(pids_of(recording), {wanted.pid})
-        self.assertGreater(count_where(recording.samples, lambda s: s.calls("outer")), 100)
+        with worker() as wanted, worker() as other:
+            recording, (truth,) = self.record_workers([wanted], [other], "--pid", str(wanted.pid))
+        self.assert_plain(recording, truth)
 
     def test_several_pids(self):
-        with Running(program("plain"), "0") as first, Running(program("rootless"), "0") as second:
-            pids = {first.pid, second.pid}
-            options = [word for pid in pids for word in ("--pid", str(pid))]
-            recording = self.record_working([first, second], *options)
-        self.assertEqual(pids_of(recording), pids)
+        with worker() as first, worker() as second, worker() as other:
+            options = [word for process in (first, second) for word in ("--pid", str(process.pid))]
+            recording, truths = self.record_workers([first, second], [other], *options)
+        for truth in truths:
+            self.assert_plain(recording, truth)
 
     def test_pid_takes_its_future_children_along(self):
         # The shell waits for a word; its children are not there when the recording begins.
-        with Running("sh", "-c", 'echo READY; read word; "$1" 0.3 >&2; "$2" 0.3 >&2', "sh",
-                     program("fork_children"), program("rootless"),
+        with Running("sh", "-c", 'echo READY; read word; "$1" 100p >&2; "$2" 100p >&2', "sh",
+                     program("fork_children"), program("short_lived"),
                      stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as shell:
-            recorder = self.start_recording("--pid", str(shell.pid))
+            recorder = self.start_recording("--pid", str(shell.pid), event=PAGE_FAULTS)
             shell.process.stdin.write("go\n")
             shell.process.stdin.close()
             shell.process.wait()
             recording = recorder.interrupt().finish()
-        for comm in ("child-0", "child-1", "child-2", "rootless"):
-            self.assertGreater(count_where(recording.of_comm(comm), every_sample), 100, comm)
+        works = {"child-0": "child_work_0", "child-1": "child_work_1", "child-2": "child_work_2",
+                 "short_lived": "short_work"}  # fmt: skip
+        for comm, work in works.items():
+            self.assertEqual(count_where(recording.of_comm(comm), lambda s, work=work: s.calls(work)), 100, comm)
 
     def test_comm_takes_processes_and_threads_of_this_name(self):
-        with Running(program("threads"), "0") as threads, Running(program("plain"), "0") as plain, \
-                Running(program("rootless"), "0"):
-            recording = self.record_working(
-                [threads, plain], "--comm", "busy-half", "--comm", "plain"
+        with worker("threads") as threads, worker() as plain, worker("mangled") as other:
+            recording, truths = self.record_workers(
+                [threads, plain], [other], "--comm", "busy-half", "--comm", "plain"
             )
-        self.assertEqual(pids_of(recording), {threads.pid, plain.pid})
-        threads_seen = {s.labels["thread"] for s in recording.of_pid(threads.pid)}
-        self.assertEqual(threads_seen, {"busy-half"})
+        samples = recording.of_pid(threads.pid)
+        self.assertEqual({s.labels["thread"] for s in samples}, {"busy-half"})
+        self.assertEqual(count_where(samples, lambda s: s.calls("thread_slice")), truths[0].pages()["busy-half"])
+        self.assert_plain(recording, truths[1])
 
     def check_cgroup(self, mount, option, given, prefix="pyrometer-test-"):
         """Records `given(path)` with one process in a new cgroup, one below it and one outside."""
@@ -101,14 +121,12 @@ class Target(BpfTestCase):
             with open(os.path.join(group, "cgroup.procs"), "w") as file:
                 file.write(str(process.pid))
 
-        with Running(program("plain"), "0") as inside, Running(program("rootless"), "0") as below, \
-                Running(program("system_calls"), "0"):
+        with worker() as inside, worker() as below, worker() as outside:
             move(inside, path)
             move(below, inner)
-            recording = self.record_working([inside, below], option, given(path))
-        self.assertEqual(pids_of(recording), {inside.pid, below.pid})
-        for process in (inside, below):
-            self.assertGreater(count_where(recording.of_pid(process.pid), every_sample), 100)
+            recording, truths = self.record_workers([inside, below], [outside], option, given(path))
+        for truth in truths:
+            self.assert_plain(recording, truth)
 
     def test_cgroup_of_the_unified_hierarchy(self):
         mount = next((m for m in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
