@@ -30,7 +30,8 @@ What a sample is:
   cpu-clock    a tick of each CPU's clock, --frequency times a second, if the CPU is not idle
   page-faults  a page fault, or with --period N each CPU's every N-th: where memory is touched for
                the first time, or mapped files are read. Each costs a few microseconds; --frequency
-               does not go with it.
+               does not go with it. N runs over all processes of a CPU: with a target, samples
+               times N is an estimate.
 
 When it ends:
   After --duration, at Ctrl-C (or SIGTERM), when the COMMAND ends, or when all processes given by
@@ -41,7 +42,7 @@ Outputs:
   NAME.pb.gz   pprof, for 'go tool pprof', Pyroscope, Parca and others
   NAME.folded  collapsed stacks, one per line, for flamegraph.pl and others
   NAME.html    a flame graph: one page that needs nothing else
-  NAME.txt     the functions that took the most time
+  NAME.txt     the functions with the most samples
   -            standard output: text, or the format given by --format
   Without --output: text on standard output. Files are replaced atomically; symbolic links, devices
   and pipes are written in place.

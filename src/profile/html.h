@@ -13,7 +13,7 @@ struct HtmlOptions {
   std::string host{};    // where it was recorded; "": not shown
   std::string filter{};  // which samples these are, in words; "": all
   uint64_t of = 0;       // of so many samples; with `filter`
-  Hertz lowest{};        // frequency, if it was not always the profile's; 0: it was
+  Hertz lowest{};        // of a clock, if it was not always the profile's; 0: it was
 };
 
 // Encodes `profile` as one self-contained page: a flame graph from the root and one from the leaf,

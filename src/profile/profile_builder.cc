@@ -120,6 +120,7 @@ struct NamedStack {
 uint64_t WorthOf(const Sample& sample, const Window& window) {
   if (FactsOf(sample.event).counted) return window.event.period;
   const Hertz frequency = sample.frequency.value != 0 ? sample.frequency : window.frequency;
+  if (frequency.value == 0) return 0;  // of a window that was given up before there was one
   return static_cast<uint64_t>(frequency.Period().count());
 }
 

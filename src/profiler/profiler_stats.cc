@@ -56,7 +56,7 @@ void AddTicks(const Accounting& ticks, StatList& list) {
     list.Add(kName, "outcome", Name(reason), ticks.lost[i], HelpOf(reason));
   }
   list.Add("ticks_undelivered_total", ticks.undelivered,
-           "ticks that were due but never delivered by the kernel (parked virtual CPUs)");
+           "ticks of a clock that were due but never delivered by the kernel (parked virtual CPUs)");
 }
 
 void AddSampler(const SamplerCounters& sampler, StatList& list) {

@@ -218,12 +218,18 @@ Recorded Recording::Finish() && {
 // Explains disappointing numbers in the accounting line.
 void PrintNotes(const RecordConfig& config, const Accounting& accounting,
                 uint64_t missed_children) {
-  if (accounting.exported == 0 && config.event.counted()) {
+  const bool has_none = accounting.exported == 0 && accounting.TotalLost() == 0;
+  if (has_none && config.event.counted()) {
+    const std::string why = config.event.period == 1
+                                ? ""
+                                : fmt::format(
+                                      ", or none was every {}th of a CPU; ask for more with "
+                                      "a smaller --period",
+                                      config.event.period);
     WriteMessage(STDERR_FILENO,
-                 fmt::format("pyrometer: no samples: what was asked for had no {}, or fewer than "
-                             "--period\n",
-                             FactsOf(config.event.kind).noun));
-  } else if (accounting.exported == 0) {
+                 fmt::format("pyrometer: no samples: what was asked for had no {}{}\n",
+                             FactsOf(config.event.kind).noun, why));
+  } else if (has_none) {
     WriteMessage(STDERR_FILENO,
                  "pyrometer: no samples: what was asked for never ran when a tick came\n");
   }

@@ -25,6 +25,7 @@ inline ProcessKey ToProcessKey(const pyro_sample_key& key) {
 
 inline EventKind ToEventKind(const pyro_sample_key& key) {
   static_assert(kEventKinds == PYRO_EVENT_KINDS);
+  static_assert(static_cast<int>(EventKind::kPageFaults) == PYRO_EVENT_PAGE_FAULTS);
   return static_cast<EventKind>(key.event);
 }
 

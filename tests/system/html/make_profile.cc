@@ -46,7 +46,9 @@ std::shared_ptr<CodeObject> Object(std::string path, uint64_t start) {
 // a system call, some inlines, a JIT.
 class ProfileMaker {
  public:
-  explicit ProfileMaker(size_t stacks) : left_(stacks) { MakeLocations(); }
+  ProfileMaker(size_t stacks, const SampledEvent& event) : left_(stacks), event_(event) {
+    MakeLocations();
+  }
 
   Profile Make() && {
     ProfileBuilder builder({.labels = {{"service", "shop"}}});
@@ -128,7 +130,8 @@ class ProfileMaker {
   NamedWindow MakeWindow(size_t stacks) {
     NamedWindow named;
     Window& window = named.window;
-    window.frequency = Hertz{99};
+    window.event = event_;
+    if (!event_.counted()) window.frequency = Hertz{99};
     for (size_t i = 0; i < stacks; ++i) {
       const std::vector<size_t> made = MakeStack();
       Stack stack{.first_frame = static_cast<uint32_t>(named.locations.size())};
@@ -150,7 +153,8 @@ class ProfileMaker {
            .stack = static_cast<uint32_t>(window.stacks.size()),
            .count = 1 + random_() % 9,
            .first_seen = {},
-           .last_seen = {}});
+           .last_seen = {},
+           .event = event_.kind});
       window.stacks.push_back(stack);
     }
     left_ -= stacks;
@@ -158,18 +162,22 @@ class ProfileMaker {
   }
 
   size_t left_;
+  const SampledEvent event_;
   std::mt19937 random_{42};
   std::vector<LocationRef> locations_;
 };
 
 Result<std::string> Encode(const Profile& profile, std::string_view format) {
   if (format == "pprof") return EncodePprof(profile);
-  if (format != "html") return Fail(ErrorCode::kInvalid, "{}: no such format", format);
+  if (!format.ends_with("html")) return Fail(ErrorCode::kInvalid, "{}: no such format", format);
   return EncodeHtml(profile, {.title = "A <made-up> profile", .host = "build-7.example"});
 }
 
 Result<void> Run(size_t stacks, std::string_view format, std::string path) {
-  const Profile profile = ProfileMaker(stacks).Make();
+  const SampledEvent event = format == "faults.html"
+                                 ? SampledEvent{.kind = EventKind::kPageFaults, .period = 10}
+                                 : SampledEvent{};
+  const Profile profile = ProfileMaker(stacks, event).Make();
   ASSIGN_OR_RETURN(const std::string bytes, Encode(profile, format));
   ASSIGN_OR_RETURN(FileSink sink, FileSink::Open(std::move(path)));
   RETURN_IF_ERROR(sink.Write(bytes));
@@ -184,7 +192,7 @@ Result<void> Run(size_t stacks, std::string_view format, std::string path) {
 
 int main(int argc, char** argv) {
   if (argc != 4) {
-    fmt::print(stderr, "usage: make_profile STACKS html|pprof OUTPUT\n");
+    fmt::print(stderr, "usage: make_profile STACKS html|faults.html|pprof OUTPUT\n");
     return 2;
   }
   const pyrometer::Result<void> done =

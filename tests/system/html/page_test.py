@@ -23,10 +23,10 @@ make_profile = None
 directory = None
 
 
-def make_page(stacks):
-    path = pathlib.Path(directory, f"{stacks}.html")
+def make_page(stacks, form="html"):
+    path = pathlib.Path(directory, f"{stacks}.{form}")
     if not path.exists():
-        subprocess.run([make_profile, str(stacks), "html", path], check=True, capture_output=True)
+        subprocess.run([make_profile, str(stacks), form, path], check=True, capture_output=True)
     return path.as_uri()
 
 
@@ -35,9 +35,9 @@ class PageTest(unittest.TestCase):
     def setUpClass(cls):
         cls.browser = cls.enterClassContext(browsers.Browser())
 
-    def open(self, stacks=300, state=""):
+    def open(self, stacks=300, state="", form="html"):
         self.browser.open("about:blank")  # another fragment alone would not load the page anew
-        self.browser.open(make_page(stacks) + (f"#{state}" if state else ""))
+        self.browser.open(make_page(stacks, form) + (f"#{state}" if state else ""))
         ready = self.browser.wait_for(READY)
         self.browser.evaluate(SETTLED)
         return ready
@@ -83,6 +83,16 @@ class PageTest(unittest.TestCase):
         self.assertGreater(self.evaluate(
             f"{FRAMES}.filter((g) => g.querySelector('rect').getBoundingClientRect().width > 1)"
             ".length"), 20)
+
+    def test_speaks_of_an_event_that_is_counted_and_not_of_time(self):
+        for view in ("", "view=bottom-up", "view=functions", "view=processes"):
+            with self.subTest(view):
+                self.open(form="faults.html", state=view)
+                text = self.evaluate("document.body.innerText")
+                self.assertIn("one of 10 page faults", text)
+                self.assertRegex(text, r"Page faults\n\s*[0-9,]+0\n")
+                for word in ("CPU", "Hz", "NaN", "undefined"):
+                    self.assertNotIn(word, text)
 
     def test_says_so_if_there_are_no_samples(self):
         self.open(stacks=0)
