@@ -39,7 +39,7 @@ class Sleeper {
         ::posix_spawnp(&pid_, "sleep", nullptr, nullptr, arguments.data(), environment.data()), 0);
     // It returns while the kernel is still loading the program, which has no environment then.
     const std::string file = "/proc/" + std::to_string(pid_) + "/environ";
-    EXPECT_TRUE(Eventually([&] { return *ReadFile(file) == variable + '\0'; }));
+    EXPECT_TRUE(Eventually([&] { return ReadFile(file).value_or("") == variable + '\0'; }));
   }
   ~Sleeper() { End(); }
   Sleeper(const Sleeper&) = delete;

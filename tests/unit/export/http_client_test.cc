@@ -151,9 +151,9 @@ TEST(HttpClient, KnowsNotWhatArrivedAtAServerThatHangs) {
   RawServer server({.answer = "", .closes = false});
   // The time may be over before the request is sent: then there is more of it.
   Receipt receipt;
-  for (milliseconds timeout{200}; server.Requests().empty() && timeout < kTestPatience;
-       timeout *= 2) {
+  for (milliseconds timeout{200}; timeout < kTestPatience; timeout *= 2) {
     receipt = Deliver(*MakeClient(server.Url(), {.timeout = timeout}));
+    if (receipt.outcome != Outcome::kNotArrived) break;
   }
   EXPECT_EQ(receipt.outcome, Outcome::kMaybeArrived);
   EXPECT_EQ(receipt.reason, "timeout");

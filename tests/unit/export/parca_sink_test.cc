@@ -215,10 +215,10 @@ TEST(GrpcClient, KnowsNotWhatArrivedAtAServerThatHangs) {
   const GrpcServer server(service);
   // The time may be over before the request is sent: then there is more of it.
   Receipt receipt;
-  for (milliseconds timeout{300}; service.recorder.Requests().empty() && timeout < kTestPatience;
-       timeout *= 2) {
+  for (milliseconds timeout{300}; timeout < kTestPatience; timeout *= 2) {
     const auto sink = MakeSink(server.Address(), {.timeout = timeout});
     receipt = sink->Deliver(MakeParcel(*sink));
+    if (receipt.outcome != Outcome::kNotArrived) break;
   }
   EXPECT_EQ(receipt.outcome, Outcome::kMaybeArrived);
   EXPECT_EQ(receipt.reason, "timeout");

@@ -190,8 +190,11 @@ TEST_F(ContainerDirectoryTest, CountsNoListingThatBeganBeforeTheQuestion) {
   Start([](auto& options) { options.most_misses = 1; });
   EXPECT_EQ(StateOf("a"), State::kAwaited);
   AwaitListings(1);
+  clock_.Advance(1ns);
   EXPECT_EQ(StateOf("b"), State::kAwaited);
   script_.Release();
+  ASSERT_TRUE(Eventually([&] { return directory_->counters().listings == 1; }));
+  EXPECT_EQ(StateOf("b"), State::kAwaited) << "the first began before";
   Await("b", State::kKnown);
 }
 

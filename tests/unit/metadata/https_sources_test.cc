@@ -68,7 +68,7 @@ class HttpsSourcesTest : public testing::Test {
   std::string Await(ContainerSource& source, const std::string& wanted) {
     std::string text;
     EXPECT_TRUE(Eventually([&] {
-      clock_.Advance(kStep);
+      clock_.Advance(step_);
       text = TextOf(source);
       return text == wanted;
     }));
@@ -79,7 +79,7 @@ class HttpsSourcesTest : public testing::Test {
   std::string AwaitThat(KubeApiClient& client, const Condition& holds) {
     EXPECT_TRUE(Eventually([&] {
       if (holds()) return true;
-      clock_.Advance(kStep);
+      clock_.Advance(step_);
       (void)client.List();
       return false;
     }));
@@ -92,8 +92,7 @@ class HttpsSourcesTest : public testing::Test {
     return AwaitThat(client, [&] { return server_->Text().ends_with(", " + what); });
   }
 
-  static constexpr auto kStep = 5ms;
-
+  std::chrono::milliseconds step_ = 5ms;  // by which time goes on at each look
   FakeClock clock_;
   TemporaryTree tree_;
   std::unique_ptr<StrictHttpsServer> server_;
@@ -138,12 +137,13 @@ TEST_F(HttpsSourcesTest, GoesOnWithTheTokenThatIsThereByThen) {
 
 TEST_F(HttpsSourcesTest, WaitsAsLongAsTheServerWants) {
   Serve({{.body = ListText("", "1")},
-         {.status = 429, .body = "slow down", .retry_after = "1"},
+         {.status = 429, .body = "slow down", .retry_after = "600"},
          {.body = EventText("ADDED", PodText("a", "2"))}});
+  step_ = 500ms;  // so that all 600 s pass in no time, and are yet long against the looks meanwhile
   KubeApiClient client(Api(), clock_);
   EXPECT_EQ(AwaitAsked(client, 4), "list 0, watch 1, watch 1, watch 2");
   const auto asked = server_->asked();
-  EXPECT_GE(Between(asked[1].when, asked[2].when), 1s);
+  EXPECT_GE(Between(asked[1].when, asked[2].when), 600s);
 }
 
 TEST_F(HttpsSourcesTest, TakesWhatTricklesAndGoesOnAfterACut) {
@@ -171,6 +171,7 @@ TEST_F(HttpsSourcesTest, LearnsOfAContainerWhoseIdComesSecondsLater) {
   ContainerDirectory containers({.pause = 50ms, .longest_pause = 100ms}, std::move(source), clock_);
   using State = ContainerDirectory::Answer::State;
   AwaitThat(client, [&] { return containers.Find("a").state == State::kUnknown; });
+  AwaitThat(client, [&] { return server_->IsHolding(); });
   server_->Release();
   AwaitThat(client, [&] { return containers.Find("a").state == State::kKnown; });
   EXPECT_EQ(containers.Find("a").metadata->pod->name, "a");

@@ -80,6 +80,11 @@ class StrictHttpsServer {
     const std::lock_guard lock(mutex_);
     return asked_;
   }
+  // Whether it has sent a first piece and waits for Release().
+  bool IsHolding() const {
+    const std::lock_guard lock(mutex_);
+    return is_holding_;
+  }
   void Release() {
     const std::lock_guard lock(mutex_);
     is_released_ = true;
@@ -183,6 +188,7 @@ class StrictHttpsServer {
 
   void AwaitRelease() {
     std::unique_lock lock(mutex_);
+    is_holding_ = true;
     released_.wait(lock, [this] { return is_released_ || ended_; });
   }
 
@@ -202,6 +208,7 @@ class StrictHttpsServer {
   mutable std::mutex mutex_;
   std::condition_variable released_;
   bool is_released_ = false;
+  bool is_holding_ = false;
   std::string token_ = "first";
   std::vector<std::string> mistakes_;
   std::vector<Asked> asked_;

@@ -156,7 +156,10 @@ class CheckLayersTest(script.TreeTest):
                      "std::chrono::system_clock::now() + timeout;", "Clock::now();",
                      "After(MonotonicNow(), limit);", "clock_gettime(CLOCK_MONOTONIC, &t);",
                      "gpr_now(GPR_CLOCK_REALTIME);", "absl::Now();", "std::time(nullptr);",
-                     "  const Clock clock;", "  Clock clock_{};"):
+                     "using Time = std::chrono::steady_clock;", "timespec_get(&t, TIME_UTC);",
+                     'Get("http://x", MonotonicNow());', "  const Clock clock;", "  Clock clock_{};",
+                     "inline const Clock k;", "thread_local Clock k;", "Clock const k;", "{ const Clock k; }",
+                     "Log log(Clock{});", "const Clock& k = Clock();", "std::make_unique<Clock>()"):
             with self.subTest(code):
                 self.write("src/base/base.cc", f"\n{code}\n")
                 self.assert_breach("src/base/base.cc:2", "take a Clock")
@@ -166,7 +169,9 @@ class CheckLayersTest(script.TreeTest):
                    "int f(const Clock& clock, std::chrono::steady_clock::time_point until);\n"
                    "const Clock& clock_;\n"
                    "clock_.Now();\n"
-                   "clock_.WallNow();  // no system_clock::now()\n")
+                   "clock_.WallNow();  // no system_clock::now()\n"
+                   "class Clock {};  \nstruct Clock;\nusing Clock = int;\nstd::chrono::milliseconds time(0);\n"
+                   'Say("steady_clock::now()");\n')
         self.assertEqual(check_layers.check(self.root), [])
 
     def test_lets_those_read_the_clock_that_are_listed(self):
