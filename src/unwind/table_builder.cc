@@ -11,7 +11,7 @@
 namespace pyrometer {
 namespace {
 
-constexpr uint16_t kNone = 0;
+constexpr uint16_t kNoRow = 0;
 
 uint64_t StartOf(uint64_t page) {
   return page << PYRO_UNWIND_PAGE_SHIFT;
@@ -33,7 +33,7 @@ void TableBuilder::Cover(uint64_t begin, uint64_t end, uint16_t rule) {
     end_ = begin;
   }
   const bool padding = begin - end_ < kAlignment && begin % kAlignment == 0;
-  if (begin != end_ && !padding) SwitchTo(end_, kNone);
+  if (begin != end_ && !padding) SwitchTo(end_, kNoRow);
   SwitchTo(begin, rule);
   end_ = end;
 }
@@ -45,12 +45,12 @@ void TableBuilder::SwitchTo(uint64_t address, uint16_t rule) {
   while (first_page_ + pages_.size() < page + (address != StartOf(page) ? 1 : 0)) {
     const uint64_t next = first_page_ + pages_.size();
     pages_.push_back({.first_row = static_cast<uint32_t>(row_count()), .row_count = 0});
-    if (rule_ != kNone || next == page) Append(StartOf(next), rule_);
+    if (rule_ != kNoRow || next == page) Append(StartOf(next), rule_);
   }
   rule_ = rule;
   if (address != StartOf(page)) {
     Append(address, rule);
-  } else if (rule != kNone) {
+  } else if (rule != kNoRow) {
     pages_.push_back({.first_row = static_cast<uint32_t>(row_count()), .row_count = 0});
     Append(address, rule);
   }
@@ -77,7 +77,7 @@ void TableBuilder::EndBlock() {
 }
 
 void TableBuilder::Finish(UnwindTable& table) && {
-  SwitchTo(end_, kNone);
+  SwitchTo(end_, kNoRow);
   EndBlock();
   rows_.shrink_to_fit();
   const std::string_view pages(reinterpret_cast<const char*>(pages_.data()),

@@ -14,7 +14,7 @@
 
 namespace pyrometer {
 
-constexpr uint64_t kText = 0x10000;      // one page of an object with a table
+constexpr uint64_t kCodePage = 0x10000;  // one page of an object with a table
 constexpr uint64_t kJit = 0x800000;      // anonymous
 constexpr uint64_t kPlain = 0x900000;    // an object without a table
 constexpr uint64_t kUnknown = 0xa00000;  // cannot be told now
@@ -23,11 +23,11 @@ constexpr uint64_t kStack = 0x7f0000;
 constexpr uint8_t kRbp = 6;
 constexpr uint8_t kRsp = 7;
 
-// A function of 0x100 bytes for each rule, from kText on.
+// A function of 0x100 bytes for each rule, from kCodePage on.
 class FakeView : public UnwindView {
  public:
   FakeView() {
-    table_.first_page = kText >> PYRO_UNWIND_PAGE_SHIFT;
+    table_.first_page = kCodePage >> PYRO_UNWIND_PAGE_SHIFT;
     table_.rules = {pyro_unwind_rule{}};
     table_.pages = {{0, 1}};
     table_.rows = {{.pc_low = 0, .rule = 0}};
@@ -39,7 +39,7 @@ class FakeView : public UnwindView {
     table_.rules.push_back(rule);
     table_.rows.push_back({.pc_low = static_cast<uint16_t>(number * 0x100), .rule = number});
     ++table_.pages[0].row_count;
-    return kText + number * 0x100U + 0x10;
+    return kCodePage + number * 0x100U + 0x10;
   }
 
   void Put(uint64_t address, uint64_t word) { words_[address] = word; }
@@ -54,7 +54,7 @@ class FakeView : public UnwindView {
     std::memcpy(&code[1], &distance, sizeof(distance));
   }
   // An address of the object that no rule covers.
-  static uint64_t HandWritten() { return kText + 0x40; }
+  static uint64_t HandWritten() { return kCodePage + 0x40; }
   void AddExotic(const ExoticRule& rule) { table_.exotic.push_back(rule); }
 
   int lookups() const { return lookups_; }
@@ -65,7 +65,7 @@ class FakeView : public UnwindView {
     ++questions_;
     const uint64_t page = pc.value() >> PYRO_UNWIND_PAGE_SHIFT << PYRO_UNWIND_PAGE_SHIFT;
     switch (page) {
-      case kText:
+      case kCodePage:
         return FindIn(table_, ElfAddress(pc.value()));
       case kJit:
         return {.place = Place::kAnonymous, .table = nullptr, .rule = nullptr};
