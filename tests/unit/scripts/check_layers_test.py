@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import unittest
+from unittest import mock
 
 import script
 
@@ -181,11 +182,12 @@ class CheckLayersTest(script.TreeTest):
         self.assertEqual(check_layers.check(self.root), [])
 
     def test_wants_what_is_converted_off_the_list(self):
-        self.module("server")
-        self.write("src/server/channel.cc", "steady_clock::now();")
-        self.assertEqual(check_layers.check(self.root), [])
-        self.write("src/server/channel.cc", "clock_.Now();")
-        self.assert_breach("src/server/channel.cc", "remove it from CLOCK_LEFT")
+        file = "src/base/old.cc"
+        with mock.patch.object(check_layers, "CLOCK_LEFT", frozenset({file})):
+            self.write(file, "steady_clock::now();")
+            self.assertEqual(check_layers.check(self.root), [])
+            self.write(file, "clock_.Now();")
+            self.assert_breach(file, "remove it from CLOCK_LEFT")
 
     def test_the_table_has_no_cycles(self):
         done = set()
