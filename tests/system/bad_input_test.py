@@ -2,15 +2,17 @@
 """What is wrong, hostile or missing ends in one clear line and the documented exit status, or is
 counted; never in a crash, half a file or a silent empty profile."""
 
+import contextlib
 import os
 import shutil
 import struct
 import subprocess
 
 from pyrometer_harness import (
-    PYROMETER, BpfTestCase, Running, all_at_once, count_where, describe, main, program,
-    record, refused,
+    PYROMETER, BpfTestCase, Running, count_where, describe, main, pages_when_told, program, refused,
 )
+
+PAGES = 100
 
 FAILED, WRONG_USAGE, REFUSED, NOT_EXECUTABLE, NO_COMMAND = 1, 2, 3, 126, 127
 
@@ -188,38 +190,36 @@ class Survival(BpfTestCase):
         }
 
     def test_corrupt_elf_files_among_the_mapped_ones(self):
-        commands = []
-        for number, (_, content) in enumerate(self.corrupt_files().items()):
-            path = os.path.join(self.directory, "corrupt_%d.so" % number)
-            with open(path, "wb") as file:
-                file.write(content)
-            commands.append([program("run_mapped"), path, "0.25"])
-        recording = record(self.directory, command=all_at_once(*commands))
+        with contextlib.ExitStack() as running:
+            processes = []
+            for number, content in enumerate(self.corrupt_files().values()):
+                path = os.path.join(self.directory, "corrupt_%d.so" % number)
+                with open(path, "wb") as file:
+                    file.write(content)
+                processes.append(
+                    running.enter_context(Running(program("run_mapped"), path, pages_when_told(PAGES))))
+            recording, truths = self.record_pages(processes)
         self.assertEqual(recording.status, 0, recording.stderr)
-        self.assertEqual(len(recording.truths), len(commands))
-        everything = recording.of_comm("run_mapped")
-        known = [s for s in everything if s.calls("run_mapped_code")]
-        for number, what in enumerate(self.corrupt_files()):
+        for number, (what, truth) in enumerate(zip(self.corrupt_files(), truths)):
             with self.subTest(what):
                 name = "corrupt_%d.so" % number
-                samples = [s for s in known
-                           if any(os.path.basename(m) == name for m in s.mappings)]
-                self.assertGreater(count_where(samples, every_sample), 100, describe(everything))
-                wrong = [s for s in samples if not s.user_frames()[-1].startswith(name + "+0x")]
-                self.assertEqual(count_where(wrong, every_sample), 0, describe(wrong))
+                samples = [s for s in recording.of_pid(truth.pid) if s.calls("run_mapped_code")]
+                named = [s for s in samples if s.user_frames()[-1].startswith(name + "+0x")]
+                self.assertEqual((count_where(samples, every_sample), count_where(named, every_sample)),
+                                 (PAGES, PAGES), describe(samples))
 
     def record_jit_with_map(self, write):
         """The samples of `jit` in its JIT functions when write(path) has made its perf-map."""
-        with Running(program("jit"), "0") as jit:
+        with Running(program("jit"), pages_when_told(PAGES)) as jit:
             path = "/tmp/perf-%d.map" % jit.pid
             write(path)
             try:
-                recording = self.record_working([jit], "--pid", str(jit.pid))
+                recording, (truth,) = self.record_pages([jit], "--pid", str(jit.pid))
             finally:
                 os.unlink(path)
         self.assertEqual(recording.status, 0, recording.stderr)
         samples = [s for s in recording.samples if s.calls("enter_jit")]
-        self.assertGreater(count_where(samples, every_sample), 200)
+        self.assertEqual(count_where(samples, every_sample), sum(truth.pages().values()))
         return samples
 
     EVERYTHING = "0 7fffffffffff stolen\n"
