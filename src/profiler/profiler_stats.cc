@@ -55,8 +55,9 @@ void AddTicks(const Accounting& ticks, StatList& list) {
     const auto reason = static_cast<Accounting::Lost>(i);
     list.Add(kName, "outcome", Name(reason), ticks.lost[i], HelpOf(reason));
   }
-  list.Add("ticks_undelivered_total", ticks.undelivered,
-           "ticks of a clock that were due but never delivered by the kernel (parked virtual CPUs)");
+  list.Add(
+      "ticks_undelivered_total", ticks.undelivered,
+      "ticks of a clock that were due but never delivered by the kernel (parked virtual CPUs)");
 }
 
 void AddSampler(const SamplerCounters& sampler, StatList& list) {
