@@ -10,7 +10,7 @@
 namespace pyrometer {
 namespace {
 
-constexpr std::chrono::nanoseconds kNoTime(0);
+constexpr std::chrono::nanoseconds kNothingLeft(0);
 
 Unresolved ReasonOf(ErrorCode code) {
   switch (code) {
@@ -153,7 +153,7 @@ WindowSources::Known WindowSources::Find(ObjectId object) const {
 WindowSources::Known WindowSources::Await(ObjectId object) {
   if (!IsTooLate()) Ask(object);
   const MonotonicTime begin = clock_.Now();
-  const MonotonicTime enough = After(begin, std::max(most_waiting_ - waited_, kNoTime));
+  const MonotonicTime enough = After(begin, std::max(most_waiting_ - waited_, kNothingLeft));
   const absl::MutexLock lock(&mutex_);
   MonotonicTime until = enough;
   const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
