@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kSuffixLength = 5;  // of a generated name, after its '-'
 
-std::string TextAt(const std::map<std::string, std::string>& texts, const char* key) {
+std::string LabelAt(const std::map<std::string, std::string>& texts, const char* key) {
   const auto at = texts.find(key);
   return at == texts.end() ? "" : at->second;
 }
@@ -76,12 +76,12 @@ void AddLabel(Labels& labels, std::string_view name, std::string_view value) {
 }  // namespace
 
 Workload WorkloadOf(const PodMetadata& pod) {
-  const std::string hash = TextAt(pod.labels, "pod-template-hash");
+  const std::string hash = LabelAt(pod.labels, "pod-template-hash");
   if (!pod.owner.kind.empty() && !pod.owner.name.empty()) return ManagerOf(pod.owner, hash);
   if (const std::string_view name = DeploymentOf(pod.name, hash); !name.empty()) {
     return {.kind = "Deployment", .name = std::string(name)};
   }
-  if (TextAt(pod.labels, "statefulset.kubernetes.io/pod-name") == pod.name) {
+  if (LabelAt(pod.labels, "statefulset.kubernetes.io/pod-name") == pod.name) {
     if (const std::string_view name = StatefulSetOf(pod.name); !name.empty()) {
       return {.kind = "StatefulSet", .name = std::string(name)};
     }
@@ -91,15 +91,15 @@ Workload WorkloadOf(const PodMetadata& pod) {
 
 std::string AnnotatedService(const ContainerMetadata& container) {
   const PodMetadata& pod = *container.pod;
-  return FirstOf({TextAt(pod.annotations, "pyrometer.io/service-name"),
-                  TextAt(pod.annotations, "pyroscope.io/service_name"),
-                  TextAt(container.labels, "pyrometer.io/service-name")});
+  return FirstOf({LabelAt(pod.annotations, "pyrometer.io/service-name"),
+                  LabelAt(pod.annotations, "pyroscope.io/service_name"),
+                  LabelAt(container.labels, "pyrometer.io/service-name")});
 }
 
 std::string ServiceOfContainer(const ContainerMetadata& container) {
   const PodMetadata& pod = *container.pod;
-  return FirstOf({AnnotatedService(container), TextAt(pod.labels, "app.kubernetes.io/name"),
-                  WorkloadOf(pod).name, TextAt(container.labels, "com.docker.compose.service"),
+  return FirstOf({AnnotatedService(container), LabelAt(pod.labels, "app.kubernetes.io/name"),
+                  WorkloadOf(pod).name, LabelAt(container.labels, "com.docker.compose.service"),
                   container.name});
 }
 
