@@ -69,6 +69,12 @@ TEST(Backoff, GivesTheTimeThatTheDestinationAsksFor) {
   EXPECT_LE(Between(kNow, backoff.next()), seconds(44));
 }
 
+TEST(Backoff, WaitsNoLessForADestinationThatAsksForLess) {
+  Backoff backoff(kPolicy, 16, 1);
+  backoff.Failed(backoff.period(), kNow, milliseconds(1));
+  EXPECT_GE(Between(kNow, backoff.next()), kPolicy.min_backoff);
+}
+
 TEST(Backoff, DoesNotWaitAnHourForADestinationThatAsksForIt) {
   Backoff backoff(kPolicy, 16, 1);
   backoff.Failed(backoff.period(), kNow, std::chrono::hours(1));

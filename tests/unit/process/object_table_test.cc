@@ -201,6 +201,15 @@ TEST_F(ObjectTableTest, KeepsDeletedFilesReadable) {
   EXPECT_EQ(ContentOf(table_.OpenHeld(id)), "ELF a");
 }
 
+TEST_F(ObjectTableTest, GivesOutDescriptorsThatNoChildInherits) {
+  const std::string lib = File("lib", "ELF a");
+  FakeFinder finder(lib, lib);
+  const ObjectId id = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
+  const Result<UniqueFd> given = table_.OpenHeld(id);
+  ASSERT_TRUE(given.has_value());
+  EXPECT_NE(::fcntl(given->get(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
 TEST_F(ObjectTableTest, ClosesTheFileNotUsedForLongest) {
   std::vector<ObjectId> ids;
   for (const char byte : {'a', 'b', 'c'}) {
