@@ -39,6 +39,17 @@ TEST(PeriodAdder, AddsUpOnePeriodAndNoMore) {
   EXPECT_EQ(SamplesOf(std::move(adder).Finish()), 5);
 }
 
+TEST(PeriodAdder, AccountsForTicksOfWindowsThatItMissed) {
+  PeriodAdder adder({});
+  Delivery last = Second(1, 2, true);
+  last.missed.idle = 3;
+  last.missed.lost[Accounting::kWindowDropped] = 4;
+  adder.Consume(last);
+  const Accounting accounting = std::move(adder).Finish().accounting;
+  EXPECT_EQ(accounting.idle, 3U);
+  EXPECT_EQ(accounting.lost[Accounting::kWindowDropped], 4U);
+}
+
 TEST(PeriodAdder, DoesNotWaitLongerThanAsked) {
   PeriodAdder adder({});
   adder.Consume(Second(1, 2, false));

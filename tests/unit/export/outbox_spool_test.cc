@@ -172,6 +172,26 @@ TEST_F(OutboxSpoolTest, DropsTheOldestFilesWhenTheSpoolIsFull) {
   EXPECT_THAT(sink.delivered(), testing::UnorderedElementsAre("16", "17", "18", "19", "20"));
 }
 
+TEST_F(OutboxSpoolTest, MakesNoRoomForAWindowThatIsLargerThanTheSpool) {
+  LeaveInSpool({"kept"});
+  ScriptedSink sink(RefuseAll);
+  sink.padding = 10'000;
+  OutboxOptions options = Options();
+  options.spool->max_size = 5'500;
+  options.spool_after = {};
+  const auto outbox = Make(sink, std::move(options));
+  ASSERT_TRUE(PassUntil(*outbox, seconds(1), [&] { return outbox->counters().spool_files == 1; }));
+  Offer(*outbox, "large");
+  ASSERT_TRUE(PassUntil(*outbox, seconds(1), [&] {
+    const DeliveryCounters counters = outbox->counters();
+    return counters.windows_waiting == 0 && counters.ticks.in_memory == 0;
+  }));
+  EXPECT_THAT(outbox->counters().ticks.dropped, ElementsAre(Pair("spool_full", 1)));
+  sink.Become(TakeAll);
+  ASSERT_TRUE(PassUntilNothingWaits(*outbox));
+  EXPECT_THAT(sink.delivered(), ElementsAre("kept"));
+}
+
 TEST_F(OutboxSpoolTest, DropsWhatIsTooOldWhereverTheWallClockStands) {
   for (const auto step : {hours(1), hours(-1)}) {
     LeaveInSpool({"old"});

@@ -178,6 +178,18 @@ TEST_F(ProfileDirectoryTest, TouchesNoForeignFile) {
       std::filesystem::exists(tree_.Path("profiles/" + series + "/20261122T195930.000Z.pb.gz")));
 }
 
+TEST_F(ProfileDirectoryTest, RemovesNothingToMakeRoomForForeignFiles) {
+  Open()->Deliver(MakeParcel(seconds(30)));
+  const std::string series =
+      std::filesystem::directory_iterator(tree_.Path("profiles"))->path().filename();
+  for (const std::string name : {"20991231T000000.000Z.pb.gz.bak", "20991231T000000.000Z"}) {
+    tree_.File("profiles/" + series + "/" + name, std::string(100'000, 'x'));
+  }
+  EXPECT_EQ(Open(4096)->Bytes(), 4096U);
+  EXPECT_TRUE(
+      std::filesystem::exists(tree_.Path("profiles/" + series + "/20261122T195930.000Z.pb.gz")));
+}
+
 TEST_F(ProfileDirectoryTest, MakesItsDirectoriesAgainWhenTheyAreRemoved) {
   const auto directory = Open();
   directory->Deliver(MakeParcel(seconds(30)));

@@ -2,6 +2,7 @@
 #include "process/object_table.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -172,6 +173,17 @@ TEST_F(ObjectTableTest, RefusesAPathThatLeadsToAnotherInode) {
   EXPECT_FALSE(table_.Find(id)->was_opened);
 }
 
+TEST_F(ObjectTableTest, RefusesAPathThatLeadsToTheSameInodeOfAnotherDevice) {
+  const std::string lib = File("lib", "ELF a");
+  FakeFinder finder("", lib);
+  MappedFile file = WithInode("/lib", lib);
+  ++file.minor;
+  EXPECT_FALSE(table_.Find(table_.Identify(kHost, file, finder))->was_opened);
+  --file.minor;
+  ++file.major;
+  EXPECT_FALSE(table_.Find(table_.Identify(kHost, file, finder))->was_opened);
+}
+
 TEST_F(ObjectTableTest, TriesAgainWhatCouldNotBeOpened) {
   FakeFinder nowhere("", "");
   const ObjectId gone = table_.Identify(kHost, WithBuildId("/lib", 'a'), nowhere);
@@ -267,6 +279,23 @@ TEST_F(ObjectTableTest, GivesIdsAgainLongAfterTheirLastUse) {
   EXPECT_EQ(table.Find(kept)->path, "/libc");
   EXPECT_EQ(table.Identify(kHost, WithBuildId("/libc", 'a'), libc_finder), kept);
   EXPECT_EQ(table.refused(), 0U);
+}
+
+TEST_F(ObjectTableTest, GivesNoIdAgainBeforeItsTimeThoughThereIsNoOther) {
+  FakeFinder gone("", "");
+  const auto identify = [&](uint64_t look) {
+    return table_.Identify(kHost, WithBuildId("/" + std::to_string(look), 'c'), gone);
+  };
+  absl::flat_hash_set<ObjectId> given;
+  for (uint64_t look = 0; look < ObjectTable::kQuarantine; ++look) {
+    const ObjectId id = identify(look);
+    EXPECT_TRUE(id == ObjectId(0) || given.insert(id).second) << look;
+    table_.CloseUnused({});
+  }
+  EXPECT_FALSE(given.empty());
+  EXPECT_GT(table_.refused(), 0U);
+  for (int i = 0; i < 3; ++i) table_.CloseUnused({});
+  EXPECT_TRUE(given.contains(identify(ObjectTable::kQuarantine)));
 }
 
 TEST_F(ObjectTableTest, HoldsAFileAgainThatItHadClosed) {

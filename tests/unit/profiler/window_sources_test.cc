@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstddef>
@@ -10,6 +12,7 @@
 #include <future>
 #include <latch>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/file.h"
@@ -125,6 +128,27 @@ TEST_F(WindowSourcesTest, WaitForAllSymbolsOfAWindowTogether) {
     EXPECT_EQ(patient.Symbols(kText).reason, Unresolved::kNotReady);
   }
   go_on.count_down();
+}
+
+TEST_F(WindowSourcesTest, WaitForNoSymbolsBeyondTheEndOfTheirTime) {
+  constexpr std::chrono::seconds kTime(1);
+  // So large that whoever reads it has a minute, by the machine's clock.
+  const UniqueFd large(::memfd_create("large", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(large.get(), off_t{4} << 30), 0);
+  std::latch go_on(1);
+  indexer_->before_reading = [&] { go_on.wait(); };
+  WindowSources patient(store_, clock_, std::chrono::hours(1));
+  ResolvedWindow window;
+  window.objects[kSelf] =
+      RefTo("/bin/large", ("/proc/self/fd/" + std::to_string(large.get())).c_str());
+  patient.Use(window);
+  patient.GiveUpAt(After(clock_.Now(), kTime));
+  std::future<Unresolved> asked =
+      std::async(std::launch::async, [&] { return patient.Symbols(kSelf).reason; });
+  clock_.Advance(kTime);
+  EXPECT_EQ(asked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  go_on.count_down();
+  EXPECT_EQ(asked.get(), Unresolved::kNotReady);
 }
 
 TEST_F(WindowSourcesTest, HaveInALaterWindowWhatWasLate) {

@@ -49,6 +49,20 @@ TEST_F(HandWrittenCodeTest, FollowsHandWrittenFunctionsThatCallEachOther) {
               ElementsAre(FakeView::HandWritten(), outer - 1, caller - 1, bottom - 1));
 }
 
+TEST_F(HandWrittenCodeTest, FollowsThemBeyondTheWordsThatTheKernelTries) {
+  const uint64_t caller = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8));
+  const uint64_t bottom = Bottom();
+  const uint64_t outer = FakeView::HandWritten() + 0x40;
+  view_.PutCall(outer, FakeView::HandWritten() - 0x20);
+  view_.PutCall(caller);
+  FillStack(0);
+  view_.Put(kStack + 2048, outer);
+  view_.Put(kStack + 2064, caller);
+  view_.Put(kStack + 2072, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(FakeView::HandWritten())),
+              ElementsAre(FakeView::HandWritten(), outer - 1, caller - 1, bottom - 1));
+}
+
 TEST_F(HandWrittenCodeTest, DoesNotSkipACallerOfWhichNothingIsKnownYet) {
   const uint64_t further_up = view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 16));
   const uint64_t bottom = Bottom();
