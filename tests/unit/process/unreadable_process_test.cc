@@ -56,7 +56,8 @@ class FewFiles {
 class UnreadableProcess : public ProcessHistoryTest {
  protected:
   UnreadableProcess() {
-    // The sanitizer looks at a table of virtual functions by a pipe, the first time that it is used.
+    // The sanitizer looks at a table of virtual functions by a pipe, the first time that it is
+    // used.
     const Clock& clock = clock_;
     last_ = clock.Now();
     // Everybody may look into the tree itself.
