@@ -226,7 +226,7 @@ Result<void> Agent::StartServer() {
   server_.reset();
   const ServerConfig& wanted = config_.server;
   if (wanted.listen.empty()) return {};
-  HttpServerOptions options;
+  HttpServerOptions options{.clock = clock_};
   options.listen = wanted.listen;
   options.cert_file = wanted.cert_file;
   options.key_file = wanted.key_file;

@@ -14,7 +14,6 @@ namespace pyrometer {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 bool WouldBlock(int error) {
   return error == EAGAIN || error == EINTR;
@@ -26,7 +25,7 @@ int SslSize(size_t size) {
 
 }  // namespace
 
-bool Channel::Handshake(Deadline deadline) {
+bool Channel::Handshake(MonotonicTime deadline) {
   if (!ssl_) return true;
   while (true) {
     const int result = SSL_do_handshake(ssl_.get());
@@ -35,11 +34,11 @@ bool Channel::Handshake(Deadline deadline) {
   }
 }
 
-bool Channel::AwaitInput(Deadline deadline) const {
+bool Channel::AwaitInput(MonotonicTime deadline) const {
   return (ssl_ && SSL_has_pending(ssl_.get()) == 1) || Await(POLLIN, deadline);
 }
 
-ptrdiff_t Channel::Read(char* out, size_t size, Deadline deadline) {
+ptrdiff_t Channel::Read(char* out, size_t size, MonotonicTime deadline) {
   while (true) {
     if (ssl_) {
       const int got = SSL_read(ssl_.get(), out, SslSize(size));
@@ -54,9 +53,8 @@ ptrdiff_t Channel::Read(char* out, size_t size, Deadline deadline) {
   }
 }
 
-bool Channel::Write(std::string_view bytes, Deadline deadline) {
+bool Channel::Write(std::string_view bytes, MonotonicTime deadline) {
   while (!bytes.empty()) {
-    if (steady_clock::now() >= deadline) return false;
     if (ssl_) {
       const int put = SSL_write(ssl_.get(), bytes.data(), SslSize(bytes.size()));
       if (put > 0) {
@@ -64,14 +62,16 @@ bool Channel::Write(std::string_view bytes, Deadline deadline) {
       } else if (!AwaitSsl(put, deadline)) {
         return false;
       }
-      continue;
+    } else {
+      const ptrdiff_t put = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (put > 0) {
+        bytes.remove_prefix(static_cast<size_t>(put));
+      } else if (!WouldBlock(errno) || !Await(POLLOUT, deadline)) {
+        return false;
+      }
     }
-    const ptrdiff_t put = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (put > 0) {
-      bytes.remove_prefix(static_cast<size_t>(put));
-    } else if (!WouldBlock(errno) || !Await(POLLOUT, deadline)) {
-      return false;
-    }
+    // However little it takes at a time.
+    if (!bytes.empty() && IsPast(deadline)) return false;
   }
   return true;
 }
@@ -83,10 +83,12 @@ void Channel::End() {
   shutdown(socket_.get(), SHUT_WR);
 }
 
-bool Channel::Await(short events, Deadline deadline) const {
+// Sleeps for as long as the clock says is left, and then asks the clock again: a test's may stand
+// still meanwhile, or jump.
+bool Channel::Await(short events, MonotonicTime deadline) const {
   pollfd ready{.fd = socket_.get(), .events = events, .revents = 0};
   while (true) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
+    const auto left = std::chrono::ceil<milliseconds>(Between(clock_.Now(), deadline)).count();
     if (left <= 0) return false;
     const int count = poll(&ready, 1, static_cast<int>(std::min<int64_t>(left, INT_MAX)));
     if (count > 0) return true;
@@ -94,7 +96,7 @@ bool Channel::Await(short events, Deadline deadline) const {
   }
 }
 
-bool Channel::AwaitSsl(int result, Deadline deadline) const {
+bool Channel::AwaitSsl(int result, MonotonicTime deadline) const {
   const int why = SSL_get_error(ssl_.get(), result);
   if (why == SSL_ERROR_WANT_READ) return Await(POLLIN, deadline);
   if (why == SSL_ERROR_WANT_WRITE) return Await(POLLOUT, deadline);

@@ -17,8 +17,6 @@
 namespace pyrometer {
 namespace {
 
-using std::chrono::steady_clock;
-
 // Of refusals that no endpoint words: the request did not get that far.
 std::string_view Reason(int status) {
   switch (status) {
@@ -43,12 +41,12 @@ class RequestStream : public httplib::Stream {
 
   // Waits for the first byte of a request.
   bool AwaitRequest(std::chrono::milliseconds at_most) {
-    return next_ < end_ || channel_.AwaitInput(steady_clock::now() + at_most);
+    return next_ < end_ || channel_.AwaitInput(channel_.In(at_most));
   }
 
   void BeginRequest() {
     head_left_ = limits_.head_bytes;
-    head_deadline_ = steady_clock::now() + limits_.head;
+    head_deadline_ = channel_.In(limits_.head);
     answering_ = false;
   }
 
@@ -71,7 +69,7 @@ class RequestStream : public httplib::Stream {
   ssize_t write(const char* bytes, size_t size) override {
     // cpp-httplib takes a request that was cut off for a bad one, and would say so.
     if (refused_ != 0) return static_cast<ssize_t>(size);
-    if (!std::exchange(answering_, true)) answer_deadline_ = steady_clock::now() + limits_.answer;
+    if (!std::exchange(answering_, true)) answer_deadline_ = channel_.In(limits_.answer);
     return channel_.Write({bytes, size}, answer_deadline_) ? static_cast<ssize_t>(size) : -1;
   }
 
@@ -87,7 +85,7 @@ class RequestStream : public httplib::Stream {
     const ptrdiff_t got = channel_.Read(buffer_.data(), buffer_.size(), head_deadline_);
     next_ = 0;
     end_ = got > 0 ? static_cast<size_t>(got) : 0;
-    if (got < 0 && steady_clock::now() >= head_deadline_) refused_ = 408;
+    if (got < 0 && channel_.IsPast(head_deadline_)) refused_ = 408;
     return got > 0;
   }
 
@@ -97,8 +95,8 @@ class RequestStream : public httplib::Stream {
   size_t next_ = 0;  // of the bytes read, the first not taken
   size_t end_ = 0;
   size_t head_left_ = 0;
-  Channel::Deadline head_deadline_;
-  Channel::Deadline answer_deadline_;
+  MonotonicTime head_deadline_;
+  MonotonicTime answer_deadline_;
   bool answering_ = false;
   int refused_ = 0;
 };
@@ -195,7 +193,7 @@ class Conversation : private httplib::Server {
     channel_.Write("HTTP/1.1 " + line + "\r\nConnection: close\r\nContent-Type: text/plain\r\n" +
                        "Content-Length: " + std::to_string(text.size() + 1) + "\r\n\r\n" + text +
                        "\n",
-                   steady_clock::now() + std::chrono::seconds(1));
+                   channel_.In(std::chrono::seconds(1)));
   }
 
   void End() {
@@ -203,7 +201,7 @@ class Conversation : private httplib::Server {
     if (!closing_) return;
     // A socket closed with bytes unread makes the kernel throw away the answer at the other side.
     std::array<char, 4096> unread{};
-    const auto deadline = steady_clock::now() + std::chrono::milliseconds(500);
+    const MonotonicTime deadline = channel_.In(std::chrono::milliseconds(500));
     constexpr size_t kMostUnread = size_t{256} << 10;
     for (size_t all = 0; all < kMostUnread;) {
       const ptrdiff_t got = channel_.Read(unread.data(), unread.size(), deadline);
@@ -228,7 +226,7 @@ class Conversation : private httplib::Server {
 void Converse(Channel& channel, Endpoints& endpoints, OpenConnections& connections,
               const ConversationLimits& limits) {
   OpenConnections::Entry entry(connections, channel.socket());
-  if (!channel.Handshake(steady_clock::now() + limits.handshake)) return;
+  if (!channel.Handshake(channel.In(limits.handshake))) return;
   try {
     Conversation(channel, endpoints, entry, limits).Run();
   } catch (const std::exception&) {

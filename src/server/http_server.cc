@@ -106,7 +106,7 @@ void HttpServer::Serve(UniqueFd socket) {
     if (!accepted) return;
     ssl = *std::move(accepted);
   }
-  Channel channel(std::move(socket), std::move(ssl));
+  Channel channel(std::move(socket), std::move(ssl), options_.clock);
   Converse(channel, endpoints_, connections_, options_.limits);
 }
 

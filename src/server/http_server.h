@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "pyrometer/result.h"
 #include "server/agent_view.h"
 #include "server/conversation.h"
@@ -19,6 +20,7 @@
 namespace pyrometer {
 
 struct HttpServerOptions {
+  const Clock& clock;                     // of the limits; must outlive the server
   std::string listen = "127.0.0.1:4041";  // see ParseListenAddress
   std::string cert_file{};                // both or neither
   std::string key_file{};

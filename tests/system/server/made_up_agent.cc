@@ -148,8 +148,9 @@ int Run(const std::string& page_file) {
     std::cerr << page.error().message() << "\n";
     return 1;
   }
+  const Clock clock;
   MadeUpAgent agent(*page);
-  const auto server = HttpServer::Start(agent, {.listen = "127.0.0.1:0"});
+  const auto server = HttpServer::Start(agent, {.clock = clock, .listen = "127.0.0.1:0"});
   if (!server) {
     std::cerr << server.error().message() << "\n";
     return 1;

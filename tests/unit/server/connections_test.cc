@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <future>
 #include <vector>
 
+#include "tests/shared/eventually.h"
 #include "tests/unit/server/server_fixture.h"
 
 namespace pyrometer {
 namespace {
 
+using std::chrono::hours;
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 using testing::HasSubstr;
 
 class ConnectionsTest : public ServerTest {
  protected:
-  static HttpServerOptions Impatient() {
-    HttpServerOptions options;
-    options.limits.head = milliseconds(50);
-    options.limits.idle = milliseconds(50);
-    return options;
+  // Of the limits that a test looks at. A server whose clock stands still looks at it again after
+  // so long, and nothing ends by itself.
+  static constexpr milliseconds kLimit{10};
+
+  // Moves the clock, limit by limit, until the client has something to receive.
+  void PassUntilNewsFor(const TestClient& client) {
+    const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+    while (!client.HasNews(kLimit)) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "no limit ends it";
+      clock_.Advance(kLimit);
+    }
   }
 };
 
@@ -41,7 +50,7 @@ TEST_F(ConnectionsTest, EndsWhenTheClientWantsIt) {
 }
 
 TEST_F(ConnectionsTest, EndsAfterItsLimitOfRequests) {
-  HttpServerOptions options;
+  HttpServerOptions options = Options();
   options.limits.requests = 2;
   Start(std::move(options));
   TestClient client = Connect();
@@ -51,24 +60,45 @@ TEST_F(ConnectionsTest, EndsAfterItsLimitOfRequests) {
 }
 
 TEST_F(ConnectionsTest, ARequestThatDoesNotComeInTimeIsToldSo) {
-  Start(Impatient());
+  HttpServerOptions options = Options();
+  options.limits.head = kLimit;
+  options.limits.idle = hours(24);
+  Start(std::move(options));
   TestClient slow = Connect();
+  EXPECT_EQ(slow.Get("/healthz").status, 200);
+  // From its first byte on: that may come whenever it likes, as the connection is idle until then.
+  clock_.Advance(hours(23));
   slow.Send("GET /healthz HTTP/1.1\r\nHost: loc");
+  PassUntilNewsFor(slow);
   EXPECT_EQ(slow.Receive().status, 408);
   EXPECT_TRUE(slow.Ended());
+}
+
+TEST_F(ConnectionsTest, OneThatIsSilentFromItsBeginningEnds) {
+  HttpServerOptions options = Options();
+  options.limits.head = kLimit;
+  options.limits.idle = hours(24);
+  Start(std::move(options));
   TestClient silent = Connect();
+  PassUntilNewsFor(silent);
   EXPECT_TRUE(silent.Ended());
 }
 
 TEST_F(ConnectionsTest, AnIdleOneEnds) {
-  Start(Impatient());
+  HttpServerOptions options = Options();
+  options.limits.head = hours(24);
+  options.limits.idle = kLimit;
+  Start(std::move(options));
   TestClient client = Connect();
   EXPECT_EQ(client.Get("/healthz").status, 200);
+  clock_.Advance(kLimit - milliseconds(1));
+  EXPECT_EQ(client.Get("/healthz").status, 200) << "not before its time";
+  PassUntilNewsFor(client);
   EXPECT_TRUE(client.Ended());
 }
 
 TEST_F(ConnectionsTest, AnIdleOneGivesItsThreadToAnother) {
-  HttpServerOptions options;
+  HttpServerOptions options = Options();
   options.threads = 2;
   options.max_profiles = 1;
   Start(std::move(options));
@@ -146,10 +176,11 @@ TEST_F(ConnectionsTest, ARangeIsIgnored) {
 }
 
 TEST_F(ConnectionsTest, AClientThatTakesNothingIsLeft) {
-  HttpServerOptions options;
+  HttpServerOptions options = Options();
   options.threads = 5;
   options.max_profiles = 4;
-  options.limits.answer = milliseconds(50);
+  options.limits.head = hours(24);
+  options.limits.answer = kLimit;
   agent_.profile.assign(size_t{16} << 20, 'x');  // more than the kernel takes for the client
   Start(std::move(options));
   std::vector<TestClient> deaf;
@@ -157,19 +188,22 @@ TEST_F(ConnectionsTest, AClientThatTakesNothingIsLeft) {
     deaf.push_back(Connect());
     deaf.back().Ask("/debug/pprof/profile");
   }
-  EXPECT_EQ(Get("/healthz").status, 200);
+  TestClient client = Connect();
+  client.Ask("/healthz");
+  PassUntilNewsFor(client);
+  EXPECT_EQ(client.Receive().status, 200);
 }
 
+// No limit ends them, for the clock stands still.
 TEST_F(ConnectionsTest, AStopEndsThemAll) {
   Start();
   std::vector<TestClient> clients;
   for (int i = 0; i < 4; ++i) clients.push_back(Connect());
   EXPECT_EQ(clients[0].Get("/healthz").status, 200);
   clients[1].Send("GET /hea");
-  const auto begin = steady_clock::now();
-  server_.reset();
-  // Long before any limit would end them: a hang, not a slow machine, is what this finds.
-  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(4));
+  const std::future<void> stopped = std::async(std::launch::async, [this] { server_.reset(); });
+  EXPECT_EQ(stopped.wait_for(kTestPatience), std::future_status::ready);
+  clock_.Advance(hours(24));  // in which all end, should the stop not have done it
   for (TestClient& client : clients) EXPECT_TRUE(client.Ended());
 }
 

@@ -105,7 +105,7 @@ class TokenTest : public ServerTest {
  protected:
   void SetUp() override {
     WriteToken("s3cret\n");
-    Start({.bearer_token_file = path_});
+    Start({.clock = clock_, .bearer_token_file = path_});
   }
   void WriteToken(const std::string& token) { tree_.File("token", token); }
 
@@ -150,9 +150,10 @@ TEST_F(TokenTest, ANewTokenCountsAtOnceAndALostOneLocks) {
 }
 
 TEST(HttpServer, DoesNotStartWithoutTheTokenItWants) {
+  const FakeClock clock;
   FakeAgent agent;
   const auto server = HttpServer::Start(
-      agent, {.listen = "127.0.0.1:0", .bearer_token_file = "/nonexistent/token"});
+      agent, {.clock = clock, .listen = "127.0.0.1:0", .bearer_token_file = "/nonexistent/token"});
   ASSERT_FALSE(server);
   EXPECT_THAT(server.error().message(), HasSubstr("/nonexistent/token"));
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/agent_view.h"
+#include "tests/shared/eventually.h"
 
 namespace pyrometer {
 
@@ -50,7 +51,7 @@ class FakeAgent : public AgentView {
     changed_.notify_all();
   }
 
-  // Wait for that many in all; false after ten seconds.
+  // Wait for that many in all; false after a minute.
   bool AwaitStarted(size_t count) {
     return Await([this, count] { return queries_.size() >= count; });
   }
@@ -75,7 +76,7 @@ class FakeAgent : public AgentView {
   template <typename Condition>
   bool Await(Condition condition) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(10), condition);
+    return changed_.wait_for(lock, kTestPatience, condition);
   }
 
   std::mutex mutex_;

@@ -157,7 +157,7 @@ TEST_F(PageTest, ComesWithAPolicyThatAllowsOnlyItsOwnScript) {
 TEST_F(PageTest, NeedsTheToken) {
   TemporaryTree tree;
   tree.File("token", "s3cret");
-  Start({.bearer_token_file = tree.Path("token")});
+  Start({.clock = clock_, .bearer_token_file = tree.Path("token")});
   for (const char* path : {"/", "/api/status", "/flamegraph", "/explain?pid=7"}) {
     EXPECT_EQ(Get(path).status, 401) << path;
     EXPECT_EQ(Get(path, "Authorization: Bearer s3cret\r\n").status, 200) << path;

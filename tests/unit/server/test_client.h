@@ -4,10 +4,12 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -31,11 +33,11 @@ struct Answer {
 };
 
 // A client that writes bytes as the test has them, and reads answers with a Content-Length. Gives
-// up after ten seconds.
+// up after a minute.
 class TestClient {
  public:
   explicit TestClient(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const timeval patience{.tv_sec = 10, .tv_usec = 0};
+    const timeval patience{.tv_sec = 60, .tv_usec = 0};
     setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     sockaddr_in to{};
     to.sin_family = AF_INET;
@@ -78,6 +80,12 @@ class TestClient {
   Answer Get(const std::string& target, const std::string& headers = "") {
     Ask(target, headers);
     return Receive();
+  }
+
+  // Whether there is something to receive, the end included, or will be within `time`.
+  bool HasNews(std::chrono::milliseconds time) const {
+    pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    return poll(&ready, 1, static_cast<int>(time.count())) > 0;
   }
 
   // Whether the server ended the connection, and nothing else came.

@@ -57,7 +57,8 @@ class TlsTest : public ServerTest {
     tree_.File("key.pem", identity.key);
   }
   HttpServerOptions Options() const {
-    return {.cert_file = tree_.Path("cert.pem"), .key_file = tree_.Path("key.pem")};
+    return {
+        .clock = clock_, .cert_file = tree_.Path("cert.pem"), .key_file = tree_.Path("key.pem")};
   }
 
   // The name in the server's certificate and its answer to one request; "" if there is none.
