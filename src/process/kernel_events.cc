@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/cpu_list.h"
 #include "base/system_error.h"
 
@@ -58,7 +57,7 @@ Result<bool> KernelEvents::Rescan() {
     return std::ranges::find(online, cpu.ring.cpu()) != online.end() && !cpu.ring.HasStopped();
   });
   for (auto cpu = gone; cpu != cpus_.end(); ++cpu) {
-    malformed_ += cpu->ring.Drain(merger_).malformed;
+    malformed_ += cpu->ring.Drain(merger_, options_.clock).malformed;
   }
   cpus_.erase(gone, cpus_.end());
   bool came = false;
@@ -87,8 +86,8 @@ Result<void> KernelEvents::AddCpu(unsigned number) {
 
 KernelEvents::Batch KernelEvents::Read() {
   Batch batch;
-  batch.horizon = MonotonicNow();  // before the first ring is read
-  for (Cpu& cpu : cpus_) malformed_ += cpu.ring.Drain(merger_).malformed;
+  batch.horizon = options_.clock.Now();  // before the first ring is read
+  for (Cpu& cpu : cpus_) malformed_ += cpu.ring.Drain(merger_, options_.clock).malformed;
   batch.events = merger_.Release(batch.horizon);
   batch.malformed = std::exchange(malformed_, 0);
   batch.more = merger_.has_pending();

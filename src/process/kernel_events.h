@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "base/unique_fd.h"
 #include "process/event_merger.h"
@@ -21,6 +22,7 @@ namespace pyrometer {
 class KernelEvents {
  public:
   struct Options {
+    const Clock& clock;  // CLOCK_MONOTONIC, as the records'; must outlive the events
     Procfs procfs;
     PerfRing::Options ring;
     int wake_fd = -1;  // Wait() returns when it is readable; must outlive the events

@@ -143,7 +143,7 @@ std::optional<ObjectId> ObjectTable::Ask(Wanted wanted) {
   if (ticket) {
     by_ticket_.emplace(*ticket, std::move(wanted));
   } else {
-    AskLater(std::move(wanted), MonotonicNow());
+    AskLater(std::move(wanted), options_.clock.Now());
   }
   return placeholder;
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file_identity.h"
 #include "base/unique_fd.h"
 #include "process/file_inspections.h"
@@ -57,6 +58,7 @@ class FileFinder {
 class ObjectTable {
  public:
   struct Options {
+    const Clock& clock;                          // must outlive the table
     size_t max_objects = (size_t{1} << 20) - 1;  // what fits into a frame
     size_t held_files = 1024;
     size_t max_names = size_t{1} << 18;

@@ -52,9 +52,9 @@ perf_event_attr SidebandAttributes(uint32_t wakeup_bytes) {
 
 // Such an event would wait in the merger until its time comes. The kernel's clock in records may
 // be a little ahead of clock_gettime(), but not by that much.
-bool IsFromTheFuture(const ProcessEvent& event) {
+bool IsFromTheFuture(const ProcessEvent& event, const Clock& clock) {
   constexpr uint64_t kTolerance = 1'000'000'000;
-  return When(event).value() > MonotonicNow().value() + kTolerance;
+  return When(event).value() > clock.Now().value() + kTolerance;
 }
 
 int OpenEvent(perf_event_attr& attr, unsigned cpu) {
@@ -116,24 +116,24 @@ Result<PerfRing::Pages> PerfRing::MapRing(int fd, size_t ring_bytes) {
   return Pages(static_cast<perf_event_mmap_page*>(memory), Unmap{bytes});
 }
 
-PerfRing::Tally PerfRing::Drain(EventMerger& merger) {
+PerfRing::Tally PerfRing::Drain(EventMerger& merger, const Clock& clock) {
   Tally tally;
   const uint64_t head = __atomic_load_n(&pages_->data_head, __ATOMIC_ACQUIRE);
   uint64_t tail = pages_->data_tail;  // only we write it
-  if (head - tail + kLongestRecord > ring_bytes_) merger.Add(LostEvent{MonotonicNow(), 0});
+  if (head - tail + kLongestRecord > ring_bytes_) merger.Add(LostEvent{clock.Now(), 0});
   while (tail < head) {
     perf_event_header header;
     std::memcpy(&header, Bytes(tail, sizeof(header)).data(), sizeof(header));
     if (header.size < sizeof(header) || header.size > head - tail) {
       // The ring makes no sense: skip all of it, as if the kernel had lost it.
       ++tally.malformed;
-      merger.Add(LostEvent{MonotonicNow(), 1});
+      merger.Add(LostEvent{clock.Now(), 1});
       tail = head;
       break;
     }
     ++tally.records;
     Result<std::optional<ProcessEvent>> event = ParsePerfRecord(Bytes(tail, header.size));
-    if (!event || (event->has_value() && IsFromTheFuture(**event))) {
+    if (!event || (event->has_value() && IsFromTheFuture(**event, clock))) {
       ++tally.malformed;
     } else if (event->has_value()) {
       merger.Add(**std::move(event));

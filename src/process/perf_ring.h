@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/event_reading.h"
 #include "base/unique_fd.h"
 #include "process/event_merger.h"
@@ -34,8 +35,8 @@ class PerfRing {
   // without build ids before Linux 5.12. Errors: kPermission, kUnsupported, kNotFound: no such CPU.
   static Result<PerfRing> Open(unsigned cpu, const Options& options);
 
-  // Moves every record that is there into `merger`.
-  Tally Drain(EventMerger& merger);
+  // Moves every record that is there into `merger`. `clock`: CLOCK_MONOTONIC, as the records'.
+  Tally Drain(EventMerger& merger, const Clock& clock);
 
   // Discards everything unread.
   void Discard();

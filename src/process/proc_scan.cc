@@ -34,9 +34,9 @@ Result<std::vector<Pid>> ListProcesses(const Procfs& procfs) {
   return pids;
 }
 
-Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid) {
+Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid, const Clock& clock) {
   ScannedProcess process;
-  process.read_at = MonotonicNow();
+  process.read_at = clock.Now();
   ASSIGN_OR_RETURN(ProcStat stat, directory.Stat());
   ASSIGN_OR_RETURN(process.threads, directory.Threads());
   // A leader that is a zombie or dead has had its exit record, though others may run on.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "process/proc_maps.h"
 #include "process/process_directory.h"
@@ -28,7 +29,7 @@ struct ScannedProcess {
 
 // Errors: kNotFound if it vanished meanwhile or is a zombie; any other: it lives and cannot be read
 // now.
-Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid);
+Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid, const Clock& clock);
 
 // Every process of `procfs`, ascending. Errors: those of the listing.
 Result<std::vector<Pid>> ListProcesses(const Procfs& procfs);

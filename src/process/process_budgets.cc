@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/printable.h"
 #include "process/process_history.h"
 
@@ -83,7 +82,7 @@ void ProcessHistory::NoteOverBudget(Process& process, bool has_room) {
 bool ProcessHistory::NoteRecord(Process& process) {
   ++process.share->records;
   if (processes_.shares().IsLarge(*process.share) && MayBecomeAnother(process) &&
-      process.share->questions.Take(MonotonicNow())) {
+      process.share->questions.Take(options_.clock.Now())) {
     LearnUser(process);
   }
   return processes_.MakeRoom(*process.share);
@@ -126,7 +125,7 @@ void ProcessHistory::UseNewRoom() {
   processes_.ForEachLiving([&](Process& process) {
     if (process.program().over_share) waiting.push_back(&process);
   });
-  const MonotonicTime now = MonotonicNow();
+  const MonotonicTime now = options_.clock.Now();
   int read = 0;
   for (Process* const process : waiting) {
     if (!processes_.MakeRoom(*process->share) || !MayRecheck(*process, now)) continue;

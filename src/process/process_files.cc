@@ -106,7 +106,7 @@ std::optional<ObjectInfo> ProcessHistory::Object(ObjectId id) const {
 }
 
 void ProcessHistory::TakeIdentified() {
-  const MonotonicTime now = MonotonicNow();
+  const MonotonicTime now = options_.clock.Now();
   absl::flat_hash_map<ObjectId, ObjectId> found;
   for (const auto& [placeholder, object] : objects_.TakeIdentified(now)) {
     found[placeholder] = object;
@@ -183,7 +183,7 @@ void ProcessHistory::Reopen(absl::flat_hash_set<ObjectId>& missing,
       if (objects_.IsFull()) missing.clear();
     }
   });
-  const MonotonicTime again = After(MonotonicNow(), kTryAgain);
+  const MonotonicTime again = After(options_.clock.Now(), kTryAgain);
   for (const ObjectId id : missing) unreachable_[id] = again;
 }
 

@@ -8,7 +8,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/clock.h"
 #include "base/direct_foreign_files.h"
 #include "base/text.h"
 
@@ -46,7 +45,7 @@ ProcessHistory::ProcessHistory(Options options, std::shared_ptr<ObjectInspector>
           options_.inspections,
           options_.files == nullptr ? std::make_shared<DirectForeignFiles>() : options_.files,
           std::move(inspector)),
-      objects_({.held_files = options_.held_files}, inspections_),
+      objects_({.clock = options_.clock, .held_files = options_.held_files}, inspections_),
       processes_(options_.remembered) {}
 
 std::vector<CodeMapping> ProcessHistory::ToCode(const ProcMaps& maps, const RootIdentity& root,

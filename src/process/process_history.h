@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/foreign_files.h"
 #include "base/latency_histogram.h"
 #include "base/procfs.h"
@@ -41,7 +42,8 @@ namespace pyrometer {
 class ProcessHistory final : public ProcessKnowledge {
  public:
   struct Options {
-    Procfs procfs;
+    const Clock& clock;  // that of the events; must outlive the history
+    Procfs procfs{};
     std::chrono::nanoseconds keep = std::chrono::seconds(20);
     size_t held_files = 1024;
     UserShares::Limits remembered = {};

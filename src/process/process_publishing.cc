@@ -51,7 +51,7 @@ void ProcessHistory::Publish(Pid pid) {
   Program& program = process->program();
   if (process->kernel_thread || !program.exec || program.over_budget || program.space.empty()) {
     Withdraw(pid);
-    program.space.NoteTold(MonotonicNow());
+    program.space.NoteTold(options_.clock.Now());
     program.changed_since.reset();
     return;
   }
@@ -60,7 +60,7 @@ void ProcessHistory::Publish(Pid pid) {
                              .slack = program.drifts < kHabit ? 0 : program.drift_pages};
   const bool is_known = sink_.Publish(process->key, *program.exec, exec_pages,
                                       ToPublish(now.mappings, program, page_size_));
-  const MonotonicTime told = MonotonicNow();
+  const MonotonicTime told = options_.clock.Now();
   program.space.NoteTold(told);  // either way nothing leads to what was mapped before
   if (!is_known) return;         // and it is published again when it is missed
   if (program.changed_since) publish_latency_.Add(Between(*program.changed_since, told));
@@ -98,7 +98,7 @@ bool ProcessHistory::MayPublish(Pid pid, MonotonicTime now) {
 }
 
 void ProcessHistory::PutOff() {
-  const MonotonicTime now = MonotonicNow();
+  const MonotonicTime now = options_.clock.Now();
   absl::erase_if(changed_, [&](Pid pid) {
     if (MayPublish(pid, now)) return false;
     put_off_.insert(pid);
@@ -109,7 +109,7 @@ void ProcessHistory::PutOff() {
 
 bool ProcessHistory::PublishDue() {
   if (put_off_.empty()) return false;
-  const MonotonicTime now = MonotonicNow();
+  const MonotonicTime now = options_.clock.Now();
   absl::erase_if(put_off_, [&](Pid pid) {
     if (!MayPublish(pid, now)) return false;
     changed_.insert(pid);

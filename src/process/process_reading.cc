@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/clock.h"
 #include "process/process_history.h"
 
 namespace pyrometer {
@@ -67,8 +66,8 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
 Process* ProcessHistory::Adopt(Pid pid) {
   if (!MayAdopt(pid)) return nullptr;
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
-  const Result<ScannedProcess> scanned =
-      directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
+  const Result<ScannedProcess> scanned = directory ? ScanProcess(*directory, pid, options_.clock)
+                                                   : Result<ScannedProcess>(directory.error());
   if (!scanned) {
     NoteUnreadable(scanned.error());
     return nullptr;
@@ -93,7 +92,7 @@ void ProcessHistory::NoteUnreadable(const Error& error) {
 void ProcessHistory::Recheck(const ProcessKey& key) {
   Process* const process = processes_.Living(key.pid);
   if (process == nullptr || !process->StartedAt(key.start_time)) return;
-  const MonotonicTime begin = MonotonicNow();
+  const MonotonicTime begin = options_.clock.Now();
   if (!MayRecheck(*process, begin)) return;
   inspections_.BeginBurst();
   TakeIdentified();

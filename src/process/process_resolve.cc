@@ -76,7 +76,7 @@ void ProcessHistory::NoteOverwritten(Window& window) {
   }
   if (overwritten.empty()) return;
   counters_.files_overwritten += overwritten.size();
-  const MonotonicTime now = MonotonicNow();
+  const MonotonicTime now = options_.clock.Now();
   processes_.ForEachLiving([&](Process& process) {
     const std::vector<ObjectMapping> mappings = process.program().space.Current().mappings;
     const bool maps_one = std::ranges::any_of(
@@ -173,7 +173,7 @@ void ProcessHistory::ShareObjects(ResolvedWindow& resolved) {
       if (object.file == nullptr) missing.insert(frame.object());
     }
   }
-  const MonotonicTime now = MonotonicNow();
+  const MonotonicTime now = options_.clock.Now();
   absl::erase_if(unreachable_, [&](const auto& u) { return u.second <= now; });
   absl::erase_if(missing, [this](ObjectId object) { return unreachable_.contains(object); });
   // Each is shared as soon as it is open again, before the next one takes its place.

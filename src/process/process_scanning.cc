@@ -17,7 +17,7 @@ Result<void> ProcessHistory::Scan(std::span<const TaskRecord> tasks) {
 
 Result<void> ProcessHistory::BeginScan(std::span<const TaskRecord> tasks, ScanPatience patience) {
   ScanProgress scan;
-  scan.begin = MonotonicNow();
+  scan.begin = options_.clock.Now();
   scan.patience = patience;
   const std::optional<std::vector<CommEvent>> execs = std::exchange(execs_, std::nullopt);
   Result<std::vector<Pid>> pids = ListProcesses(options_.procfs);
@@ -53,7 +53,7 @@ uint64_t ProcessHistory::RecordsOfUser(Pid pid) {
 
 bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
   if (!scan_) return false;
-  const MonotonicTime enough = After(MonotonicNow(), most);
+  const MonotonicTime enough = After(options_.clock.Now(), most);
   processes_.set_clock(BootClock::Now());
   if (scan_->patience) {
     inspections_.BeginBurst(*scan_->patience);
@@ -67,7 +67,7 @@ bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
       break;
     }
     ScanNext();
-  } while (MonotonicNow() < enough);
+  } while (options_.clock.Now() < enough);
   if (scan_ && scan_->patience) scan_->patience = inspections_.left();
   PublishChanged();
   return scan_.has_value();
@@ -81,8 +81,8 @@ void ProcessHistory::ScanNext() {
     return;
   }
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
-  const Result<ScannedProcess> process =
-      directory ? ScanProcess(*directory, pid) : Result<ScannedProcess>(directory.error());
+  const Result<ScannedProcess> process = directory ? ScanProcess(*directory, pid, options_.clock)
+                                                   : Result<ScannedProcess>(directory.error());
   if (process) {
     AddScanned(*process, *directory);
   } else if (!IsGone(process.error())) {

@@ -15,7 +15,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/system_error.h"
 #include "process/kernel_events.h"
 #include "process/process_history.h"
@@ -59,11 +58,13 @@ class ProcessTracker::State {
   State(const Options& options, KernelEvents events, UniqueFd stop,
         std::shared_ptr<ObjectInspector> inspector, AddressSpaceSink& sink, TaskSnapshot snapshot)
       : snapshot_(std::move(snapshot)),
+        clock_(options.clock),
         sink_(sink),
         log_(options.log),
         stop_(std::move(stop)),
         events_(std::move(events)),
-        history_({.procfs = options.procfs,
+        history_({.clock = options.clock,
+                  .procfs = options.procfs,
                   .keep = options.keep,
                   .held_files = HeldFilesBudget(options.held_files),
                   .observer = options.observer,
@@ -124,8 +125,6 @@ class ProcessTracker::State {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   // Nothing if it failed: then exec ids stay unknown, which costs hot unwinding and no correctness.
   std::optional<std::vector<TaskRecord>> TakeSnapshot() {
     WithHistory([](ProcessHistory& history) { history.ExpectTasks(); });
@@ -148,7 +147,7 @@ class ProcessTracker::State {
                          ProcessHistory::ScanPatience patience = std::nullopt) {
     const absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(history_.BeginScan(tasks, patience));
-    resync_.Begin(MonotonicNow());
+    resync_.Begin(clock_.Now());
     return {};
   }
 
@@ -160,7 +159,7 @@ class ProcessTracker::State {
       const absl::MutexLock lock(&mutex_);
       more = history_.ContinueScan(kScanSlice);
     }
-    if (!more) resync_.End(MonotonicNow());
+    if (!more) resync_.End(clock_.Now());
     return more;
   }
 
@@ -197,16 +196,16 @@ class ProcessTracker::State {
 
   void Run(const std::stop_token& stop) {
     ::pthread_setname_np(::pthread_self(), "process-tracker");
-    Clock::time_point rescan = Clock::now() + kRescanInterval;
-    Clock::time_point happened = Clock::now();
+    MonotonicTime rescan = After(clock_.Now(), kRescanInterval);
+    MonotonicTime happened = clock_.Now();
     while (!stop.stop_requested()) {
       const bool rung = Wait(happened, rescan);
-      if (Pump() || rung) happened = Clock::now();  // what rings may not be in its ring yet
+      if (Pump() || rung) happened = clock_.Now();  // what rings may not be in its ring yet
       MakeRoom();
       ContinueScan();
-      if (Clock::now() < rescan) continue;
+      if (clock_.Now() < rescan) continue;
       KeepUp();
-      rescan = Clock::now() + kRescanInterval;
+      rescan = After(clock_.Now(), kRescanInterval);
     }
   }
 
@@ -220,17 +219,17 @@ class ProcessTracker::State {
   // When something has just happened, for what else comes with it; later for the next thing that
   // happens, at most until `limit`, since a wakeup costs some 70 us of CPU: true if it has. Without
   // the lock: KernelEvents allows it, and who resolves a window must not wait for it.
-  bool Wait(Clock::time_point happened, Clock::time_point limit) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    const Clock::time_point now = Clock::now();
+  bool Wait(MonotonicTime happened, MonotonicTime limit) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const MonotonicTime now = clock_.Now();
     if (resync_.is_under_way()) {
       events_.Wait(kScanPause);
       return false;
     }
-    if (now - happened < kCalm) {
+    if (Between(happened, now) < kCalm) {
       events_.Wait(kBusyInterval);
       return false;
     }
-    const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(limit - now);
+    const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(Between(now, limit));
     return events_.WaitForAny(std::max(timeout, kBusyInterval));
   }
 
@@ -245,7 +244,7 @@ class ProcessTracker::State {
       if (!rescanned) ++cpu_rescans_failed_;
       const bool lost = history_.TakeLost();
       const bool missed = lost || rescanned.value_or(false);
-      if (missed && resync_.NoteLost(MonotonicNow())) ++resyncs_put_off_;
+      if (missed && resync_.NoteLost(clock_.Now())) ++resyncs_put_off_;
       history_.PublishMissed();
       notices = history_.TakeNotices();
     }
@@ -253,7 +252,7 @@ class ProcessTracker::State {
       if (log_ != nullptr) log_->Warn(what, why);
     }
     if (!rescanned) Tell("following the events of CPUs that come and go", rescanned.error());
-    if (resync_.IsDue(MonotonicNow())) {
+    if (resync_.IsDue(clock_.Now())) {
       Resync();
     } else if (snapshot_is_due_ && !resync_.is_under_way()) {
       RetrySnapshot();
@@ -275,6 +274,7 @@ class ProcessTracker::State {
   }
 
   const TaskSnapshot snapshot_;
+  const Clock& clock_;
   AddressSpaceSink& sink_;
   Log* const log_;  // null: nobody wants to know
   const UniqueFd stop_;
@@ -302,9 +302,11 @@ Result<std::unique_ptr<ProcessTracker>> ProcessTracker::Start(
     TaskSnapshot snapshot) {
   UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop) return SystemError(errno, "eventfd");
-  ASSIGN_OR_RETURN(
-      KernelEvents events,
-      KernelEvents::Open({options.procfs, {options.ring_bytes, kWakeupBytes}, stop.get()}));
+  ASSIGN_OR_RETURN(KernelEvents events,
+                   KernelEvents::Open({.clock = options.clock,
+                                       .procfs = options.procfs,
+                                       .ring = {options.ring_bytes, kWakeupBytes},
+                                       .wake_fd = stop.get()}));
   auto state = std::make_unique<State>(options, std::move(events), std::move(stop),
                                        std::move(inspector), sink, std::move(snapshot));
   RETURN_IF_ERROR(state->Begin());

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/procfs.h"
@@ -35,7 +36,8 @@ namespace pyrometer {
 class ProcessTracker final : public ProcessKnowledge {
  public:
   struct Options {
-    Procfs procfs;
+    const Clock& clock;  // CLOCK_MONOTONIC, as the events'; must outlive the tracker
+    Procfs procfs{};
     // Event buffer per CPU, rounded up to a power of two of pages; smaller if the kernel refuses.
     size_t ring_bytes = size_t{512} << 10;
     // How long ended processes and replaced mappings stay known: two windows.

@@ -65,7 +65,8 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
     machine->log_.Failed("keeping unwind tables out of memory", spill.error());
   }
   const MappingTarget& tasks = machine->sampler_->mappings();
-  const ProcessTracker::Options tracking{.procfs = options.procfs,
+  const ProcessTracker::Options tracking{.clock = machine->clock_,
+                                         .procfs = options.procfs,
                                          .ring_bytes = memory.event_ring_bytes,
                                          .keep = 2 * options.longest_window,
                                          .log = &machine->log_,

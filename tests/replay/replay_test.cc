@@ -153,7 +153,9 @@ class Replay : public testing::Test {
     const auto indexer = std::make_shared<InProcessIndexer>();
     FileWorkers workers;
     Nowhere sink;
-    ProcessHistory history({.procfs = {.root = (root_ / "proc").string(), .sys = "/nonexistent"},
+    const Clock clock;
+    ProcessHistory history({.clock = clock,
+                            .procfs = {.root = (root_ / "proc").string(), .sys = "/nonexistent"},
                             .inspections = {.patience = std::chrono::minutes(1),
                                             .patience_in_all = std::chrono::minutes(1),
                                             .limit = std::chrono::minutes(1)}},
@@ -162,7 +164,6 @@ class Replay : public testing::Test {
     RecordedWindows windows(std::move(recorded.window));
     FakeTableTarget tables;
     FakeCold cold;
-    const Clock clock;
     Log log(clock);
     Adder first;
     Adder second;

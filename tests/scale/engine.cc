@@ -101,7 +101,8 @@ std::optional<ObjectMapping> KernelSide::Find(Pid pid, Address address) const {
 Engine::Engine(const Procfs& procfs, SimulatedClock& clock, uint32_t processes)
     : clock_(clock),
       kernel_(clock, processes),
-      history_({.procfs = procfs}, std::make_shared<IndexedHeaders>(indexer_), kernel_),
+      history_({.clock = clock_, .procfs = procfs}, std::make_shared<IndexedHeaders>(indexer_),
+               kernel_),
       store_({.indexer = indexer_, .workers = workers_}, kTableBytes),
       tables_({.processes = history_,
                .indexer = indexer_,

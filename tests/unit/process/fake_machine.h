@@ -25,8 +25,8 @@
 #include "base/file.h"
 #include "base/procfs.h"
 #include "process/address_space_sink.h"
-#include "process/file_inspections.h"
 #include "process/object_inspector.h"
+#include "tests/unit/process/patient_inspections.h"
 
 namespace pyrometer {
 
@@ -149,11 +149,6 @@ class FakeMachine {
  private:
   std::string directory_;
 };
-
-// Waits for every answer: tests of other things are not to depend on how busy the machine is.
-inline constexpr FileInspections::Options kPatient{.patience = std::chrono::minutes(1),
-                                                   .patience_in_all = std::chrono::minutes(1),
-                                                   .limit = std::chrono::minutes(1)};
 
 inline std::string ContentOf(const Result<UniqueFd>& fd) {
   if (!fd) return fd.error().message();

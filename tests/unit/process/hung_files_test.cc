@@ -29,6 +29,7 @@ class HungFilesTest : public ProcessHistoryTest {
     hung_history_.reset();
     hung_history_ = std::make_unique<ProcessHistory>(
         ProcessHistory::Options{
+            .clock = clock_,
             .procfs = machine_.procfs(),
             .files = files_,
             .inspections = {.patience = milliseconds(50),
@@ -47,7 +48,7 @@ class HungFilesTest : public ProcessHistoryTest {
   ProcessHistory& history() { return *hung_history_; }
 
   void ScanAll() {
-    const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};
+    const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), clock_.Now()};
     ASSERT_TRUE(history().Scan(std::span(&task, 1)).has_value());
   }
   void Happens(ProcessEvent event) { history().Apply(std::span(&event, 1)); }
@@ -57,6 +58,7 @@ class HungFilesTest : public ProcessHistoryTest {
     while (!condition()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       std::this_thread::sleep_for(milliseconds(1));
+      clock_.Advance(std::chrono::seconds(1));  // for what is to be asked again
       history().Apply({});
     }
     return true;
@@ -166,7 +168,10 @@ TEST_F(HungFilesTest, AsksAgainAfterItWasLate) {
 
 // In a burst no file is waited for at all.
 TEST_F(HungFilesTest, IsWaitedForInAScanOnlyIfThatMayTakeItsTime) {
-  ProcessHistory hasty({.procfs = machine_.procfs(),
+  HangOn("/lib/b");
+  ProcessHistory hasty({.clock = clock_,
+                        .procfs = machine_.procfs(),
+                        .files = files_,
                         .inspections = {.patience = milliseconds(0),
                                         .patience_in_all = milliseconds(0),
                                         .limit = kAmple}},

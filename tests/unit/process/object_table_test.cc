@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/direct_foreign_files.h"
+#include "tests/shared/fake_clock.h"
 #include "tests/unit/process/fake_machine.h"
 
 namespace pyrometer {
@@ -59,7 +60,8 @@ class ObjectTableTest : public testing::Test {
   FakeMachine machine_;
   std::shared_ptr<FakeInspector> inspector_ = std::make_shared<FakeInspector>();
   FileInspections inspections_{kPatient, std::make_shared<DirectForeignFiles>(), inspector_};
-  ObjectTable table_{{.max_objects = 6, .held_files = 2}, inspections_};
+  FakeClock clock_;
+  ObjectTable table_{{.clock = clock_, .max_objects = 6, .held_files = 2}, inspections_};
 };
 
 TEST_F(ObjectTableTest, OpensAFileOnceForAllItsMappings) {
@@ -229,7 +231,7 @@ TEST_F(ObjectTableTest, ClosesAFileThatIsNotInUse) {
 }
 
 TEST_F(ObjectTableTest, GivesIdsAgainLongAfterTheirLastUse) {
-  ObjectTable table({.max_objects = 400, .held_files = 2}, inspections_);
+  ObjectTable table({.clock = clock_, .max_objects = 400, .held_files = 2}, inspections_);
   const std::string libc = File("libc", "ELF a");
   FakeFinder libc_finder(libc, libc);
   const ObjectId kept = table.Identify(kHost, WithBuildId("/libc", 'a'), libc_finder);
@@ -269,7 +271,7 @@ TEST_F(ObjectTableTest, HoldsAFileAgainThatItHadClosed) {
 }
 
 TEST_F(ObjectTableTest, OpensAFileAgainRatherThanRememberAllItsNames) {
-  ObjectTable table({.max_names = 2}, inspections_);
+  ObjectTable table({.clock = clock_, .max_names = 2}, inspections_);
   const std::string lib = File("lib", "ELF a");
   FakeFinder finder(lib, lib);
   const ObjectId id = table.Identify(kHost, WithBuildId("/1/lib", 'a'), finder);

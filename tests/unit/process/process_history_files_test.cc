@@ -290,7 +290,7 @@ TEST_F(ProcessHistoryTest, KernelSymbolsComeWithTheWindowInWhichTheyChanged) {
 class OneHeldFile : public ProcessHistoryTest {
  protected:
   void SetUp() override {
-    const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};
+    const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), clock_.Now()};
     ASSERT_TRUE(forgetful_.Scan(std::span(&task, 1)).has_value());
     MapSecond();
   }
@@ -313,7 +313,9 @@ class OneHeldFile : public ProcessHistoryTest {
   }
 
   ProcessHistory forgetful_{
-      {.procfs = machine_.procfs(), .held_files = 1, .inspections = kPatient}, inspector_, sink_};
+      {.clock = clock_, .procfs = machine_.procfs(), .held_files = 1, .inspections = kPatient},
+      inspector_,
+      sink_};
 };
 
 TEST_F(OneHeldFile, OthersAreOpenedAgainForAWindow) {
@@ -331,7 +333,10 @@ TEST_F(OneHeldFile, WhatCannotBeReachedIsNotLookedForInEveryWindow) {
   std::filesystem::rename(process, process + "-hidden");
   EXPECT_THAT(ContentsOf(Both()), ElementsAre("gone", "ELF b"));
   std::filesystem::rename(process + "-hidden", process);
+  clock_.Advance(std::chrono::seconds(59));
   EXPECT_THAT(ContentsOf(Both()), ElementsAre("gone", "ELF b"));
+  clock_.Advance(std::chrono::seconds(1));
+  EXPECT_THAT(ContentsOf(Both()), ElementsAre("ELF a", "ELF b"));
 }
 
 TEST_F(OneHeldFile, AProcessWithManyMappingsOfAFileIsOneAttemptToReachIt) {

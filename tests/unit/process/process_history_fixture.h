@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "process/process_history.h"
+#include "tests/shared/fake_clock.h"
 #include "tests/unit/process/fake_machine.h"
 #include "tests/unit/process/one_frame_window.h"
 
@@ -26,7 +26,8 @@ class ProcessHistoryTest : public testing::Test {
 
   explicit ProcessHistoryTest(ProcessObserver* observer = nullptr,
                               const UserShares::Limits& remembered = {})
-      : history_({.procfs = machine_.procfs(),
+      : history_({.clock = clock_,
+                  .procfs = machine_.procfs(),
                   .remembered = remembered,
                   .observer = observer,
                   .inspections = kPatient},
@@ -38,13 +39,16 @@ class ProcessHistoryTest : public testing::Test {
   }
 
   void Scan() {
-    const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), MonotonicNow()};
+    const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), clock_.Now()};
     ASSERT_TRUE(history_.Scan(std::span(&task, 1)).has_value());
   }
 
-  // Events happen in this order, after everything before.
+  // Events happen in this order, after everything before, and no time passes but for them.
   MonotonicTime Now() {
-    return last_ = MonotonicTime(std::max(MonotonicNow().value(), last_.value() + 1));
+    clock_.Advance(std::chrono::nanoseconds(1));
+    last_ = clock_.Now();
+    clock_.Advance(std::chrono::nanoseconds(1));
+    return last_;
   }
   void Apply(ProcessEvent event) { history_.Apply(std::span(&event, 1)); }
   void Fork(uint32_t parent, uint32_t pid) {
@@ -103,6 +107,7 @@ class ProcessHistoryTest : public testing::Test {
     return starts;
   }
 
+  FakeClock clock_;
   FakeMachine machine_;
   std::shared_ptr<FakeInspector> inspector_ = std::make_shared<FakeInspector>();
   RecordingSink sink_;

@@ -26,8 +26,10 @@
 #include "base/procfs.h"
 #include "process/process_directory.h"
 #include "process/process_tracker.h"
+#include "tests/shared/eventually.h"
 #include "tests/unit/process/header_inspector.h"
 #include "tests/unit/process/one_frame_window.h"
+#include "tests/unit/process/patient_inspections.h"
 #include "tests/unit/process/timing_sink.h"
 
 extern char** environ;
@@ -35,7 +37,7 @@ extern char** environ;
 namespace pyrometer {
 
 inline bool WaitFor(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(100));  // not to starve the tracker
@@ -86,7 +88,7 @@ class ProcessLiveTest : public testing::Test {
  protected:
   void SetUp() override {
     Result<std::unique_ptr<ProcessTracker>> tracker =
-        ProcessTracker::Start({}, inspector_, sink_, AllInProgramOne);
+        ProcessTracker::Start(Patient(), inspector_, sink_, AllInProgramOne);
     if (!tracker) {
       const char* required = std::getenv("PYROMETER_REQUIRE_BPF");
       if (required != nullptr && std::string_view(required) == "1") {
@@ -102,6 +104,8 @@ class ProcessLiveTest : public testing::Test {
   void TearDown() override {
     if (!directory_.empty()) std::filesystem::remove_all(directory_);
   }
+
+  ProcessTracker::Options Patient() const { return {.clock = clock_, .inspections = kPatient}; }
 
   static Pid Spawn(const std::string& path, std::vector<std::string> arguments) {
     std::vector<char*> argv{const_cast<char*>(path.c_str())};
@@ -144,6 +148,7 @@ class ProcessLiveTest : public testing::Test {
     });
   }
 
+  const Clock clock_;
   std::shared_ptr<HeaderInspector> inspector_ = std::make_shared<HeaderInspector>();
   TimingSink sink_;
   std::unique_ptr<ProcessTracker> tracker_;

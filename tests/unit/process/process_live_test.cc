@@ -10,10 +10,8 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -148,7 +146,7 @@ TEST_F(ProcessLiveTest, FollowsAForkedChildThatDoesNotExec) {
 }
 
 TEST_F(ProcessLiveTest, LooksAtProcAgainWhenItsRingsOverflowed) {
-  ProcessTracker::Options options;
+  ProcessTracker::Options options = Patient();
   options.ring_bytes = size_t{64} << 10;
   tracker_ = *ProcessTracker::Start(options, inspector_, sink_, AllInProgramOne);
   Pid last;
@@ -176,7 +174,7 @@ class RoomlessSink : public TimingSink {
     std::unique_lock lock(mutex_);
     if (has_room_) return false;
     awaited_ = true;
-    gave_up_ = !changed_.wait_for(lock, std::chrono::seconds(20), [this] { return has_room_; });
+    gave_up_ = !changed_.wait_for(lock, kTestPatience, [this] { return has_room_; });
     has_room_ = true;
     return true;
   }
@@ -213,7 +211,7 @@ class RoomlessSink : public TimingSink {
 
 TEST_F(ProcessLiveTest, AnswersWhileItWaitsForRoomInTheKernel) {
   RoomlessSink sink;
-  tracker_ = *ProcessTracker::Start({}, inspector_, sink, AllInProgramOne);
+  tracker_ = *ProcessTracker::Start(Patient(), inspector_, sink, AllInProgramOne);
   EXPECT_TRUE(WaitFor([&] { return sink.awaited(); }));
   const uint64_t publishes = tracker_->counters().publishes;
   EXPECT_TRUE(sink.MakeRoomFor(Self())) << "who asked had to wait as long";
@@ -252,57 +250,16 @@ TEST_F(ProcessLiveTest, ARingOfOnePageRingsForTheNextRecordUntilItIsFull) {
   ::sched_setaffinity(0, sizeof(before), &before);
 }
 
-// Not a bound: figures for the module's README.
-TEST_F(ProcessLiveTest, ReportsItsLatencyAndItsCost) {
-  if (IsEmulated()) GTEST_SKIP() << "an emulated machine's figures say nothing";
-  std::vector<double> latencies;
-  const auto cpu = [] {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-  };
-  const ProcessCounters counted = tracker_->counters();
-  const MonotonicTime begin = MonotonicNow();
-  const double cpu_before = cpu();
-  // In a process of its own, so that spawning is not counted as ours.
-  const std::string loop = "i=0; while [ $i -lt 600 ]; do /bin/true; i=$((i+1)); sleep 0.001; done";
-  const Pid shell = Spawn("/bin/sh", {"-c", loop});
-  Reap(shell);
-  const double used = cpu() - cpu_before;
-  const ProcessCounters after = tracker_->counters();
-  const double seconds = static_cast<double>(MonotonicNow().value() - begin.value()) / 1e9;
-  const double processes = static_cast<double>(after.exec_records - counted.exec_records);
-  std::printf(
-      "%.0f processes/s: %.1f us of cpu each, %.2f %% of a core; %.1f events, %.1f publishes "
-      "each\n",
-      processes / seconds, used / processes * 1e6, used / seconds * 100,
-      static_cast<double>(after.mmap_records - counted.mmap_records) / processes,
-      static_cast<double>(after.publishes - counted.publishes) / processes);
-  for (int i = 0; i < 100; ++i) {
-    const MonotonicTime start = MonotonicNow();
-    const Pid pid = Spawn("/bin/sleep", {"60"});
-    ASSERT_TRUE(WaitFor([&] { return Maps(pid, "/usr/bin/sleep"); }));
-    latencies.push_back(static_cast<double>(sink_.Of(pid).first.value() - start.value()) / 1e3);
-    Kill(pid);
-  }
-  std::ranges::sort(latencies);
-  std::printf("spawn to publish: median %.0f us, p90 %.0f us, worst %.0f us\n", latencies[50],
-              latencies[90], latencies.back());
-  EXPECT_GT(processes, 1000);
-}
-
 TEST_F(ProcessLiveTest, TriesASnapshotAgainThatFailed) {
   tracker_.reset();
   std::atomic<int> calls = 0;
   std::ostringstream told;
-  const Clock clock{};
-  Log log(clock, Log::kQuiet,
+  Log log(clock_, Log::kQuiet,
           std::make_shared<spdlog::logger>("told",
                                            std::make_shared<spdlog::sinks::ostream_sink_mt>(told)));
   TimingSink sink;
-  auto tracker = ProcessTracker::Start({.procfs = {}, .log = &log}, inspector_, sink,
-                                       [&]() -> Result<std::vector<TaskRecord>> {
+  auto tracker = ProcessTracker::Start({.clock = clock_, .log = &log, .inspections = kPatient},
+                                       inspector_, sink, [&]() -> Result<std::vector<TaskRecord>> {
                                          if (++calls < 3) return Fail(ErrorCode::kIo, "not now");
                                          return AllInProgramOne();
                                        });

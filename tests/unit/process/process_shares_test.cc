@@ -39,7 +39,7 @@ class ProcessShares : public ProcessHistoryTest {
     machine_.SetUser(pid, user);
   }
   void ScanBoth() {
-    const MonotonicTime now = MonotonicNow();
+    const MonotonicTime now = clock_.Now();
     const std::vector<TaskRecord> tasks = {{Pid(100), Tid(100), StartTime(5), ExecId(3), now},
                                            {Pid(300), Tid(300), StartTime(7), ExecId(4), now}};
     ASSERT_TRUE(history_.Scan(tasks).has_value());
