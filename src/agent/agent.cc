@@ -153,7 +153,8 @@ Result<void> Agent::OpenProfiler() {
       ProcessLabels::Limits{.sets = kMostLabelSets},
       ProcessLabels::Sources{.containers = containers_.get(), .environments = environments_.get()});
   labels_->SetRules(std::move(rules));
-  ASSIGN_OR_RETURN(profiler_, Profiler::Open({.procfs = procfs_,
+  ASSIGN_OR_RETURN(profiler_, Profiler::Open({.clock = clock_,
+                                              .procfs = procfs_,
                                               .frequency = config_.frequency,
                                               .kernel_stacks = config_.kernel_stacks,
                                               .filter = targets_.filter,
@@ -441,10 +442,9 @@ void Agent::PublishFacts() {
 void Agent::Finish(MonotonicTime since) {
   service_manager_.Stopping();
   // Whatever takes longer takes it from what comes after.
-  const auto begin = std::chrono::steady_clock::now() - Between(since, clock_.Now());
   const MonotonicTime end = After(since, kTimeToFinish + kTimeToSend);
   server_.reset();
-  const bool complete = profiler_->Stop(begin + kTimeToFinish);
+  const bool complete = profiler_->Stop(After(since, kTimeToFinish));
   // What is not named by now gets the names that can be had without reading files, and is consumed
   // before this returns.
   profiler_.reset();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/await_until.h"
 
 namespace pyrometer {
 namespace {
@@ -151,7 +152,8 @@ ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
     processes_.Recheck(sample.process);
     mappings = processes_.MappingsAt(sample.process, sample.exec, sample.when);
   }
-  ColdStack stack = UnwindColdSample(sample, mappings ? &*mappings : nullptr, tables_);
+  ColdStack stack = UnwindColdSample(sample, mappings ? &*mappings : nullptr, tables_,
+                                     {.now = [this] { return clock_.Now(); }});
   // The kernel side tells only where it stopped. With the rows for all frames, the next sample of
   // this code is unwound there.
   for (const Frame frame : stack.frames) {
@@ -160,14 +162,14 @@ ColdStack ColdUnwinder::UnwindOne(const ColdSample& sample) {
   return stack;
 }
 
-void ColdUnwinder::Finish(std::chrono::steady_clock::time_point until) {
+void ColdUnwinder::Finish(MonotonicTime until) {
   {
     const absl::MutexLock lock(&mutex_);
     finishing_ = hurried_ = true;
     source_.Wake();
-    const auto left = std::max(until - std::chrono::steady_clock::now(),
-                               std::chrono::steady_clock::duration::zero());
-    if (mutex_.AwaitWithTimeout(absl::Condition(&finished_), absl::FromChrono(left))) return;
+    AwaitUntil(mutex_, clock_, until,
+               [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return finished_; });
+    if (finished_) return;
   }
   const absl::MutexLock source_lock(&source_mutex_);
   std::vector<ColdSample> rest = source_.Take();

@@ -9,9 +9,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "process/process_knowledge.h"
 #include "profiler/cold_view.h"
 #include "pyrometer/cold_sample.h"
+#include "pyrometer/ids.h"
 #include "pyrometer/sample.h"
 #include "sampler/faces.h"
 
@@ -40,9 +42,19 @@ class ColdUnwinder {
   };
 
   // All must outlive this.
-  ColdUnwinder(ColdSource& source, ProcessKnowledge& processes, UnwindTableSource& tables,
-               TableTarget& kernel_tables)
-      : source_(source), processes_(processes), tables_(tables), kernel_tables_(kernel_tables) {}
+  struct Parts {
+    ColdSource& source;
+    ProcessKnowledge& processes;
+    UnwindTableSource& tables;
+    TableTarget& kernel_tables;
+    const Clock& clock;
+  };
+  explicit ColdUnwinder(const Parts& parts)
+      : source_(parts.source),
+        processes_(parts.processes),
+        tables_(parts.tables),
+        kernel_tables_(parts.kernel_tables),
+        clock_(parts.clock) {}
 
   // Unwinds what comes, and waits, until stopped. A stop takes effect between two samples.
   void Run(const std::stop_token& stop);
@@ -57,7 +69,7 @@ class ColdUnwinder {
   // Waits until everything shipped before the call is unwound. Samples not unwound by `until` are
   // given up: they keep their kernel stack and their leaf, marked kNotReady. After that nothing
   // more is unwound. REQUIRES: a thread is in Run(), and ticks have ended.
-  void Finish(std::chrono::steady_clock::time_point until);
+  void Finish(MonotonicTime until);
 
   Counters counters() const;
 
@@ -87,6 +99,7 @@ class ColdUnwinder {
   ProcessKnowledge& processes_;
   UnwindTableSource& tables_;
   TableTarget& kernel_tables_;
+  const Clock& clock_;
   absl::Mutex source_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // while source_ is read
   mutable absl::Mutex mutex_;
   std::deque<ColdSample> taken_ ABSL_GUARDED_BY(mutex_);  // not yet unwound

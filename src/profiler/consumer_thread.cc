@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "base/await_until.h"
+
 namespace pyrometer {
 
 ConsumerThread::ConsumerThread(WindowConsumer& consumer, size_t capacity)
@@ -18,26 +20,27 @@ void ConsumerThread::Run() {
   ::pthread_setname_np(::pthread_self(), "consumer");
   while (const std::optional<Delivery> delivery = line_.Pop()) {
     consumer_.Consume(*delivery);
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     ++consumed_;
   }
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   ended_ = true;
-  changed_.notify_all();
 }
 
-bool ConsumerThread::AwaitEnd(std::chrono::steady_clock::time_point until) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, until, [this] { return ended_; });
+bool ConsumerThread::AwaitEnd(const Clock& clock, MonotonicTime until) {
+  const absl::MutexLock lock(&mutex_);
+  AwaitUntil(mutex_, clock, until,
+             [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; });
+  return ended_;
 }
 
 void ConsumerThread::AwaitEnd() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return ended_; });
+  const absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&ended_));
 }
 
 ConsumerCounters ConsumerThread::counters() const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return {.consumed = consumed_, .dropped = line_.dropped(), .waiting = line_.size()};
 }
 

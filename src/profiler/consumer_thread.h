@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "profiler/window_consumer.h"
 #include "profiler/window_line.h"
+#include "pyrometer/ids.h"
 
 namespace pyrometer {
 
@@ -36,9 +37,9 @@ class ConsumerThread {
   // No more windows will be offered. What is in the queue is still consumed.
   void Close() { line_.Close(); }
 
-  // Waits until everything has been consumed; false if that takes longer than `until`.
+  // Waits until everything has been consumed; false if that takes longer than `until` by `clock`.
   // REQUIRES: Close() was called.
-  bool AwaitEnd(std::chrono::steady_clock::time_point until);
+  bool AwaitEnd(const Clock& clock, MonotonicTime until);
   void AwaitEnd();
 
   ConsumerCounters counters() const;
@@ -48,10 +49,9 @@ class ConsumerThread {
 
   WindowConsumer& consumer_;
   WindowLine<Delivery> line_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  uint64_t consumed_ = 0;
-  bool ended_ = false;
+  mutable absl::Mutex mutex_;
+  uint64_t consumed_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::jthread thread_;
 };
 

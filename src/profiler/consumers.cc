@@ -78,11 +78,11 @@ void Consumers::Offer(uint64_t number, const std::shared_ptr<const NamedWindow>&
   }
 }
 
-bool Consumers::Close(std::chrono::steady_clock::time_point until) {
+bool Consumers::Close(MonotonicTime until) {
   const std::vector<std::shared_ptr<ConsumerThread>> threads = Threads();
   for (const auto& thread : threads) thread->Close();
   bool all = true;
-  for (const auto& thread : threads) all = thread->AwaitEnd(until) && all;
+  for (const auto& thread : threads) all = thread->AwaitEnd(clock_, until) && all;
   return all;
 }
 

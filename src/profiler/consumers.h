@@ -10,9 +10,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "profiler/consumer_thread.h"
 #include "profiler/schedule.h"
 #include "profiler/window_consumer.h"
+#include "pyrometer/ids.h"
 #include "pyrometer/profile.h"
 
 namespace pyrometer {
@@ -24,7 +26,9 @@ class Consumers {
   // Beyond that the oldest is dropped.
   static constexpr size_t kWaitingWindows = 16;
 
-  explicit Consumers(std::chrono::nanoseconds longest_window) : schedule_(longest_window) {}
+  // `clock` must outlive this.
+  Consumers(std::chrono::nanoseconds longest_window, const Clock& clock)
+      : clock_(clock), schedule_(longest_window) {}
 
   // `consumer` must outlive its attachment. It gets the windows from number `first` on.
   ConsumerId Attach(WindowConsumer& consumer, const WindowPeriod& period, const Moment& now,
@@ -48,7 +52,7 @@ class Consumers {
              std::span<const ConsumerId> ended, std::span<const MissedWindow> missed);
 
   // No more windows will be offered. True if all consumers have emptied their queues by `until`.
-  bool Close(std::chrono::steady_clock::time_point until);
+  bool Close(MonotonicTime until);
   // The same, however long that takes.
   void Close();
 
@@ -62,6 +66,7 @@ class Consumers {
 
   std::vector<std::shared_ptr<ConsumerThread>> Threads() const;
 
+  const Clock& clock_;
   mutable absl::Mutex mutex_;
   Schedule schedule_ ABSL_GUARDED_BY(mutex_);
   ConsumerId last_id_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -57,7 +57,7 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
   std::shared_ptr<ForeignFiles> files = options.files;
   if (files == nullptr) files = std::make_shared<DirectForeignFiles>();
   std::unique_ptr<KernelMachine> machine(
-      new KernelMachine(options.procfs, std::move(files), std::move(sampler)));
+      new KernelMachine(options, std::move(files), std::move(sampler)));
   Result<std::shared_ptr<SpillFile>> spill = SpillFile::Open({});
   if (spill) {
     machine->spill_ = *std::move(spill);
@@ -65,7 +65,7 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
     machine->log_.Failed("keeping unwind tables out of memory", spill.error());
   }
   const MappingTarget& tasks = machine->sampler_->mappings();
-  const ProcessTracker::Options tracking{.clock = machine->clock_,
+  const ProcessTracker::Options tracking{.clock = options.clock,
                                          .procfs = options.procfs,
                                          .ring_bytes = memory.event_ring_bytes,
                                          .keep = 2 * options.longest_window,

@@ -48,16 +48,17 @@ class KernelMachine {
     MappingTarget& target_;
   };
 
-  KernelMachine(Procfs procfs, std::shared_ptr<ForeignFiles> files,
+  KernelMachine(const Profiler::Options& options, std::shared_ptr<ForeignFiles> files,
                 std::unique_ptr<Sampler> sampler)
-      : procfs_(std::move(procfs)),
+      : procfs_(options.procfs),
+        clock_(options.clock),
         log_(clock_),
         sampler_(std::move(sampler)),
         files_(std::move(files)),
         mappings_(sampler_->mappings()) {}
 
   Procfs procfs_;
-  Clock clock_;
+  const Clock& clock_;
   Log log_;
   std::unique_ptr<Sampler> sampler_;
   const std::shared_ptr<Indexer> indexer_ = std::make_shared<InProcessIndexer>();

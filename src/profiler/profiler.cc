@@ -9,6 +9,9 @@
 #include <stop_token>
 #include <utility>
 
+#include "absl/time/time.h"
+#include "base/await_until.h"
+
 namespace pyrometer {
 namespace {
 
@@ -54,8 +57,12 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
                 machine_.cold.Wake();
               }),
       loader_(machine_.tables, tables_, machine_.clock),
-      cold_(machine_.cold, machine_.processes, tables_, machine_.tables),
-      consumers_(longest_window),
+      cold_({.source = machine_.cold,
+             .processes = machine_.processes,
+             .tables = tables_,
+             .kernel_tables = machine_.tables,
+             .clock = machine_.clock}),
+      consumers_(longest_window, machine_.clock),
       taken_(kWaitingWindows),
       loop_({.source = machine_.windows,
              .cold = cold_,
@@ -63,7 +70,7 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
              .out = taken_,
              .clock = machine_.clock,
              .log = machine_.log}),
-      namer_(store_, std::move(symbols), NamingOptions(machine_)) {
+      namer_(store_, std::move(symbols), NamingOptions(machine_), machine_.clock) {
   loader_.LoadAll(kLoadingTimeAtStart);
   loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
   unwinding_thread_ = std::jthread([this](const std::stop_token& stop) { cold_.Run(stop); });
@@ -73,7 +80,7 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
 
 // Consumers may ask for things until they have returned.
 Profiler::~Profiler() {
-  Stop(std::chrono::steady_clock::now());
+  Stop(machine_.clock.Now());
   naming_thread_.join();
   consumers_.Close();
 }
@@ -87,7 +94,7 @@ Result<void> Profiler::Start() {
   return started;
 }
 
-bool Profiler::Stop(std::chrono::steady_clock::time_point until) {
+bool Profiler::Stop(MonotonicTime until) {
   namer_.GiveUpAt(until);
   Do([this, until] {
     if (std::exchange(sampling_, false)) loop_.Finish(until);
@@ -96,9 +103,13 @@ bool Profiler::Stop(std::chrono::steady_clock::time_point until) {
   store_.StopUnwindTables();
   loading_thread_.request_stop();
   unwinding_thread_.request_stop();
-  std::unique_lock lock(mutex_);
-  const bool named = changed_.wait_until(lock, until, [this] { return named_; });
-  lock.unlock();
+  bool named = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    AwaitUntil(mutex_, machine_.clock, until,
+               [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return named_; });
+    named = named_;
+  }
   return named && consumers_.Close(until);
 }
 
@@ -145,26 +156,29 @@ Result<void> Profiler::WantCgroup(uint64_t cgroup) {
 
 void Profiler::RunSampling(const std::stop_token& stop) {
   ::pthread_setname_np(::pthread_self(), "sampling");
-  std::unique_lock lock(mutex_);
+  // Takes the mutex, so that the condition is looked at again.
+  const std::stop_callback look(stop, [this] { const absl::MutexLock lock(&mutex_); });
+  absl::Duration pause;
   while (!stop.stop_requested()) {
-    if (!tasks_.empty()) {
-      const std::function<void()> task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
+    if (const std::function<void()> task = TakeTask(stop, pause)) {
       task();
-      lock.lock();
-      continue;
+      pause = absl::ZeroDuration();
+    } else {
+      pause = sampling_ ? absl::FromChrono(loop_.Step()) : absl::InfiniteDuration();
     }
-    const auto has_task = [this] { return !tasks_.empty(); };
-    if (!sampling_) {
-      changed_.wait(lock, stop, has_task);
-      continue;
-    }
-    lock.unlock();
-    const std::chrono::nanoseconds time = loop_.Step();
-    lock.lock();
-    changed_.wait_for(lock, stop, time, has_task);
   }
+}
+
+std::function<void()> Profiler::TakeTask(const std::stop_token& stop, absl::Duration pause) {
+  const absl::MutexLock lock(&mutex_);
+  const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !tasks_.empty() || stop.stop_requested();
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&is_over), pause);
+  if (tasks_.empty() || stop.stop_requested()) return nullptr;
+  std::function<void()> task = std::move(tasks_.front());
+  tasks_.pop_front();
+  return task;
 }
 
 // On the sampling thread, between two steps; returns when it is done.
@@ -172,12 +186,11 @@ void Profiler::Do(std::function<void()> task) {
   // Shared: it is still in use when we may go on.
   const auto done = std::make_shared<std::promise<void>>();
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     tasks_.emplace_back([done, task = std::move(task)] {
       task();
       done->set_value();
     });
-    changed_.notify_all();
   }
   done->get_future().wait();
 }
@@ -195,13 +208,12 @@ void Profiler::RunNaming() {
                        taken->missed);
     }
   }
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   named_ = true;
-  changed_.notify_all();
 }
 
 void Profiler::Note(std::span<const MissedWindow> missed) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   for (const MissedWindow& one : missed) {
     not_named_ += one.accounting.lost[Accounting::kWindowDropped];
   }
@@ -209,7 +221,7 @@ void Profiler::Note(std::span<const MissedWindow> missed) {
 
 Accounting Profiler::accounting() const {
   Accounting all = machine_.windows.accounting();
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   all.exported -= std::min(all.exported, not_named_);
   all.lost[Accounting::kWindowDropped] += not_named_;
   return all;

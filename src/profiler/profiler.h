@@ -2,16 +2,17 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file_workers.h"
 #include "base/foreign_files.h"
@@ -51,6 +52,7 @@ class ProcessObserver;
 class Profiler {
  public:
   struct Options {
+    const Clock& clock;  // must outlive the profiler
     Procfs procfs{};
     SampledEvent event{};
     Hertz frequency{99};  // of a clock
@@ -99,10 +101,11 @@ class Profiler {
   // Begins ticks.
   Result<void> Start();
 
-  // Ends ticks and hands the rest to the consumers. False if not all of it was done by `until`:
+  // Ends ticks and hands the rest to the consumers. False if not all of it was done by `until`, by
+  // the machine's clock:
   // samples not unwound by then are marked kNotReady, and frames whose symbols were not read get
   // made-up names. Windows still queued for consumers are consumed before the destructor returns.
-  bool Stop(std::chrono::steady_clock::time_point until);
+  bool Stop(MonotonicTime until);
 
   // From now on `consumer` gets every window that begins, on a thread of its own. It must outlive
   // the profiler, or be detached.
@@ -149,6 +152,8 @@ class Profiler {
 
  private:
   void RunSampling(const std::stop_token& stop);
+  // The next one, as soon as there is one; null if there is none for so long, or at a stop.
+  std::function<void()> TakeTask(const std::stop_token& stop, absl::Duration pause);
   void RunNaming();
   void Note(std::span<const MissedWindow> missed);
   void Do(std::function<void()> task);
@@ -165,12 +170,11 @@ class Profiler {
   SamplingLoop loop_;
   WindowNamer namer_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<std::function<void()>> tasks_;  // for the sampling thread; guarded by mutex_
-  bool sampling_ = false;                    // between Start and Stop; owned by that thread
-  bool named_ = false;                       // every window taken; guarded by mutex_
-  uint64_t not_named_ = 0;                   // samples of dropped windows; guarded by mutex_
+  bool sampling_ = false;  // between Start and Stop; owned by the sampling thread
+  mutable absl::Mutex mutex_;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);  // for the sampling thread
+  bool named_ ABSL_GUARDED_BY(mutex_) = false;                       // every window taken
+  uint64_t not_named_ ABSL_GUARDED_BY(mutex_) = 0;                   // samples of dropped windows
 
   std::jthread loading_thread_;
   std::jthread unwinding_thread_;

@@ -123,12 +123,12 @@ void SamplingLoop::HandOut(Window window, std::vector<ConsumerId> ended) {
   parts_.out.Push({.number = number_++, .window = std::move(window), .ended = std::move(ended)});
 }
 
-void SamplingLoop::Finish(std::chrono::steady_clock::time_point until) {
+void SamplingLoop::Finish(MonotonicTime until) {
   parts_.source.Stop();
-  const auto now = std::chrono::steady_clock::now();
-  parts_.cold.Finish(now + (until - now) / 2);
+  const MonotonicTime now = parts_.clock.Now();
+  parts_.cold.Finish(now < until ? After(now, Between(now, until) / 2) : until);
   bool taken = TakeLastWindow();
-  while (!taken && std::chrono::steady_clock::now() < until) {
+  while (!taken && parts_.clock.Now() < until) {
     SleepFor(std::chrono::milliseconds(10), {});
     taken = TakeLastWindow();
   }

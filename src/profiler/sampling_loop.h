@@ -76,7 +76,7 @@ class SamplingLoop {
   // Ends ticks and takes the last window, which ends all periods. Stops trying at `until`; a drain
   // under way may take longer. Half of the time is for cold samples, so that some is left for
   // names.
-  void Finish(std::chrono::steady_clock::time_point until);
+  void Finish(MonotonicTime until);
 
   Counters counters() const;
 

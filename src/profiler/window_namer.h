@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
 #include "profiler/window_sources.h"
+#include "pyrometer/ids.h"
 #include "pyrometer/profile.h"
 #include "symbolize/kernel_symbols.h"
 #include "symbolize/symbolizer.h"
@@ -21,9 +22,10 @@ namespace pyrometer {
 // because reading symbol tables can take a second for a large program on a busy machine.
 class WindowNamer {
  public:
-  // `symbols` must outlive this. `kernel` is empty if the kernel hides its symbols.
-  WindowNamer(ArtifactStore& symbols, KernelSymbols kernel, const Symbolizer::Options& options)
-      : sources_(symbols), symbolizer_(sources_, sources_, std::move(kernel), options) {}
+  // `symbols` and `clock` must outlive this. `kernel` is empty if the kernel hides its symbols.
+  WindowNamer(ArtifactStore& symbols, KernelSymbols kernel, const Symbolizer::Options& options,
+              const Clock& clock)
+      : sources_(symbols, clock), symbolizer_(sources_, sources_, std::move(kernel), options) {}
 
   // REQUIRES: called on one thread, with windows in the order in which they were taken.
   std::shared_ptr<const NamedWindow> Name(ResolvedWindow resolved);
@@ -33,7 +35,7 @@ class WindowNamer {
   void Skip(const ResolvedWindow& resolved);
 
   // From `when` on no more files are read; unknown names are then made up. Any thread.
-  void GiveUpAt(std::chrono::steady_clock::time_point when) { sources_.GiveUpAt(when); }
+  void GiveUpAt(MonotonicTime when) { sources_.GiveUpAt(when); }
 
   // As of the last window named. Any thread.
   SymbolizerCounts counts() const;

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/time.h"
+#include "base/await_until.h"
 #include "base/file_identity.h"
 
 namespace pyrometer {
 namespace {
+
+constexpr std::chrono::nanoseconds kNoTime(0);
 
 Unresolved ReasonOf(ErrorCode code) {
   switch (code) {
@@ -53,14 +55,14 @@ void WindowSources::Forget(ObjectId object) {
   known_.erase(known);
 }
 
-void WindowSources::GiveUpAt(Time when) {
+void WindowSources::GiveUpAt(MonotonicTime when) {
   const absl::MutexLock lock(&mutex_);
   give_up_at_ = when;
 }
 
 bool WindowSources::IsTooLate() const {
   const absl::MutexLock lock(&mutex_);
-  return std::chrono::steady_clock::now() >= give_up_at_;
+  return clock_.Now() >= give_up_at_;
 }
 
 std::optional<ObjectDescription> WindowSources::Describe(ObjectId object) {
@@ -150,15 +152,18 @@ WindowSources::Known WindowSources::Find(ObjectId object) const {
 // Nothing, if there is no answer in the time that this window has left.
 WindowSources::Known WindowSources::Await(ObjectId object) {
   if (!IsTooLate()) Ask(object);
-  const Time begin = std::chrono::steady_clock::now();
+  const MonotonicTime begin = clock_.Now();
+  const MonotonicTime enough = After(begin, std::max(most_waiting_ - waited_, kNoTime));
   const absl::MutexLock lock(&mutex_);
-  const auto is_over = [this, object]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return Find(object).has_value() || std::chrono::steady_clock::now() >= give_up_at_;
+  MonotonicTime until = enough;
+  const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return Find(object).has_value() || give_up_at_ < until;
   };
-  const auto left =
-      std::min<std::chrono::nanoseconds>(most_waiting_ - waited_, give_up_at_ - begin);
-  mutex_.AwaitWithTimeout(absl::Condition(&is_over), absl::FromChrono(left));
-  waited_ += std::chrono::steady_clock::now() - begin;
+  do {
+    until = std::min(until, give_up_at_);  // of which it may be told while it waits
+    AwaitUntil(mutex_, clock_, until, is_over);
+  } while (give_up_at_ < until);
+  waited_ += Between(begin, clock_.Now());
   return Find(object);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -10,9 +11,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "base/lifeline.h"
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
+#include "pyrometer/ids.h"
 #include "symbolize/symbol_sources.h"
 #include "symbolize/symbol_table.h"
 
@@ -29,9 +32,10 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   // So many tables are read at a time, until they are asked for.
   static constexpr size_t kMostAhead = 16;
 
-  // `store` must outlive this.
-  explicit WindowSources(ArtifactStore& store, std::chrono::nanoseconds most_waiting = kMostWaiting)
-      : store_(store), most_waiting_(most_waiting) {}
+  // `store` and `clock` must outlive this.
+  WindowSources(ArtifactStore& store, const Clock& clock,
+                std::chrono::nanoseconds most_waiting = kMostWaiting)
+      : store_(store), clock_(clock), most_waiting_(most_waiting) {}
 
   // Takes over what `resolved` carries, except its samples.
   void Use(ResolvedWindow& resolved);
@@ -39,7 +43,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   void Clear();
 
   // From `when` on nothing more is opened or read. Any thread.
-  void GiveUpAt(std::chrono::steady_clock::time_point when);
+  void GiveUpAt(MonotonicTime when);
 
   std::optional<ObjectDescription> Describe(ObjectId object) override;
   SymbolAnswer Symbols(ObjectId object) override;
@@ -47,7 +51,6 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   bool HasEnded(ProcessKey process) override { return ended_.contains(process); }
 
  private:
-  using Time = std::chrono::steady_clock::time_point;
   // Of an object that was asked for: the answer, nothing while there is none.
   using Known = std::optional<Result<ArtifactStore::ContentRef>>;
 
@@ -61,6 +64,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   Known Find(ObjectId object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ArtifactStore& store_;
+  const Clock& clock_;
   const std::chrono::nanoseconds most_waiting_;
   std::chrono::nanoseconds waited_{};  // for this window
   decltype(ResolvedWindow::objects) objects_;
@@ -70,7 +74,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<ObjectId, Known> known_ ABSL_GUARDED_BY(mutex_);
   size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
-  Time give_up_at_ ABSL_GUARDED_BY(mutex_) = Time::max();
+  MonotonicTime give_up_at_ ABSL_GUARDED_BY(mutex_){UINT64_MAX};
   Lifeline<WindowSources> lifeline_{*this};
 };
 

@@ -125,7 +125,8 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
   recording->only_pids_ =
       !filter.pids.empty() && filter.comms.empty() && filter.cgroups.empty() && !command;
   if (command) filter.pids.push_back(command->pid());
-  ASSIGN_OR_RETURN(recording->profiler_, Profiler::Open({.procfs = procfs,
+  ASSIGN_OR_RETURN(recording->profiler_, Profiler::Open({.clock = recording->clock_,
+                                                         .procfs = procfs,
                                                          .event = config.event,
                                                          .frequency = config.frequency,
                                                          .kernel_stacks = config.kernel_stacks,
@@ -172,7 +173,7 @@ Result<void> Recording::Run(const StopSignals& signals, std::optional<ChildComma
   // A signal that ends the recording ends the command; from a terminal it got the same signal.
   if (interrupted_ && command) command->Terminate();
   if (interrupted_) signals.Take();
-  complete_ = profiler_->Stop(std::chrono::steady_clock::now() + kTimeToFinish);
+  complete_ = profiler_->Stop(After(clock_.Now(), kTimeToFinish));
   return {};
 }
 

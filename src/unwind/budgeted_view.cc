@@ -4,14 +4,14 @@
 namespace pyrometer {
 
 BudgetedView::BudgetedView(UnwindView& view, const UnwindBudget& budget)
-    : view_(view), budget_(budget), start_(budget.now()) {}
+    : view_(view), budget_(budget), start_(budget.now ? budget.now() : MonotonicTime()) {}
 
 bool BudgetedView::Spend(size_t steps) {
   if (exhausted_) return false;
   exhausted_ = steps > budget_.most_steps - steps_;
   if (exhausted_) return false;
   steps_ += steps;
-  if (steps_ < next_look_) return true;
+  if (!budget_.now || steps_ < next_look_) return true;
   next_look_ = steps_ + kStepsPerLook;
   const std::chrono::nanoseconds taken(budget_.now().value() - start_.value());
   exhausted_ = taken > budget_.most_time;

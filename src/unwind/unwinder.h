@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.h"
 #include "pyrometer/abi/sampler.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/sample.h"
@@ -85,9 +84,10 @@ struct UnwindBudget {
   // A step is a call of the view or an expression. Every frame takes at least one, and so does
   // every word that may be a return address. A stack of 512 frames takes about 1,500.
   uint32_t most_steps = 20'000;
-  // By `now`, so that a file that is slow to read counts. Looked at every 64 steps.
+  // By `now`, so that a file that is slow to read counts. Looked at every 64 steps. Without `now`
+  // it may take any time.
   std::chrono::nanoseconds most_time = std::chrono::milliseconds(100);
-  std::function<MonotonicTime()> now = MonotonicNow;
+  std::function<MonotonicTime()> now = nullptr;
 };
 
 // Unwinds one stack with the code that runs in the kernel (bpf/unwinder.bpf.h), and evaluates what

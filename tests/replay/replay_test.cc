@@ -182,7 +182,7 @@ class Replay : public testing::Test {
     profiler.Attach(first, {.length = std::chrono::seconds(5)});
     profiler.Attach(second, {.length = std::chrono::seconds(10), .aligned = true});
     EXPECT_TRUE(profiler.Start().has_value());
-    EXPECT_TRUE(profiler.Stop(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
+    EXPECT_TRUE(profiler.Stop(After(clock.Now(), std::chrono::seconds(60))));
     EXPECT_EQ(history.counters().unknown_process_samples, 0U);
     return {first.Finish(), second.Finish()};
   }

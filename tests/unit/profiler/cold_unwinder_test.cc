@@ -47,7 +47,12 @@ class ColdUnwinderTest : public testing::Test {
   FakeProcesses processes_;
   FakeTables tables_;
   FakeTableTarget kernel_tables_;
-  ColdUnwinder unwinder_{source_, processes_, tables_, kernel_tables_};
+  FakeClock clock_;
+  ColdUnwinder unwinder_{{.source = source_,
+                          .processes = processes_,
+                          .tables = tables_,
+                          .kernel_tables = kernel_tables_,
+                          .clock = clock_}};
 };
 
 TEST_F(ColdUnwinderTest, AddsWhatItUnwoundToTheNextWindowOnce) {
@@ -163,7 +168,11 @@ TEST_F(ColdUnwinderTest, GivesUpAtTheDeadlineWhatATableNeverCameFor) {
   tables_.pending = {kProgram};
   source_.Ship(SampleAt(0x400100));
   std::jthread thread([this](const std::stop_token& stop) { unwinder_.Run(stop); });
-  unwinder_.Finish(std::chrono::steady_clock::now() + std::chrono::milliseconds(20));
+  const MonotonicTime until = After(clock_.Now(), std::chrono::milliseconds(20));
+  const std::future<void> finished =
+      std::async(std::launch::async, [&] { unwinder_.Finish(until); });
+  clock_.Advance(std::chrono::milliseconds(20));
+  finished.wait();
   EXPECT_EQ(Move().samples.size(), 1U);
   EXPECT_EQ(unwinder_.counters().given_up, 1U);
 }
@@ -193,7 +202,7 @@ TEST_F(ColdUnwinderTest, FinishesWithAllThatWasShippedHoweverMuchWaits) {
   const size_t many = ColdUnwinder::kMaxDone + 2;
   for (size_t i = 0; i < many; ++i) source_.Ship(SampleAt(0x400100));
   const std::jthread thread([this](const std::stop_token& stop) { unwinder_.Run(stop); });
-  unwinder_.Finish(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+  unwinder_.Finish(After(clock_.Now(), std::chrono::seconds(20)));
   EXPECT_EQ(Move().samples.size(), many);
   EXPECT_EQ(unwinder_.counters().given_up, 0U);
 }
@@ -209,7 +218,7 @@ TEST_F(ColdUnwinderTest, GivesUpAtTheDeadlineAndSaysSo) {
   std::jthread thread([this](const std::stop_token& stop) { unwinder_.Run(stop); });
   stuck.get_future().wait();
   source_.Ship(SampleAt(0x400200));
-  unwinder_.Finish(std::chrono::steady_clock::now());
+  unwinder_.Finish(clock_.Now());
   const Window window = Move();
   ASSERT_EQ(window.samples.size(), 2U);
   for (const Stack& stack : window.stacks) {

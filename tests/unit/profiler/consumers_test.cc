@@ -29,7 +29,7 @@ class ConsumersTest : public testing::Test {
   FakeClock clock_;
   FakeConsumer quick_;
   FakeConsumer slow_;
-  Consumers consumers_{seconds(10)};
+  Consumers consumers_{seconds(10), clock_};
   uint64_t number_ = 0;
 };
 
@@ -101,9 +101,9 @@ TEST_F(ConsumersTest, CloseWithoutWaitingForOneThatHangs) {
   Attach(slow_);
   slow_.Hold();
   Offer(1);
-  EXPECT_FALSE(consumers_.Close(std::chrono::steady_clock::now()));
+  EXPECT_FALSE(consumers_.Close(clock_.Now()));
   slow_.Release();
-  EXPECT_TRUE(consumers_.Close(std::chrono::steady_clock::now() + seconds(20)));
+  EXPECT_TRUE(consumers_.Close(After(clock_.Now(), seconds(20))));
   EXPECT_EQ(slow_.Await(1).size(), 1U);
 }
 

@@ -20,6 +20,7 @@
 #include "profiler/cold_view.h"
 #include "profiler/window_consumer.h"
 #include "sampler/faces.h"
+#include "tests/shared/eventually.h"
 #include "tests/shared/fake_clock.h"
 
 namespace pyrometer {
@@ -81,6 +82,7 @@ class FakeWindows : public WindowSource {
     ++drains;
     if (fail_drains > 0) {
       --fail_drains;
+      if (on_failed_drain) on_failed_drain();
       return Fail(ErrorCode::kIo, "no memory");
     }
     Window window = WindowOf(std::exchange(waiting_, 0));
@@ -119,6 +121,7 @@ class FakeWindows : public WindowSource {
   std::chrono::nanoseconds until_full{std::chrono::hours(1)};
   Hertz frequency{99};
   SamplingChange prepared;
+  std::function<void()> on_failed_drain;
   std::vector<uint64_t> denied;
 
  private:
@@ -303,13 +306,13 @@ class FakeConsumer : public WindowConsumer {
   // What has come; waits until it is `count` windows, or too long.
   std::vector<Got> Await(size_t count) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return got_.size() >= count; });
+    changed_.wait_for(lock, kTestPatience, [&] { return got_.size() >= count; });
     return got_;
   }
   // Until it is at its `count`th window, perhaps held up there.
   bool AwaitBegun(size_t count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return begun_ >= count; });
+    return changed_.wait_for(lock, kTestPatience, [&] { return begun_ >= count; });
   }
 
  private:

@@ -4,8 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/logger.h>
 #include <spdlog/sinks/null_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <future>
 #include <utility>
@@ -20,10 +20,6 @@ namespace {
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::SizeIs;
-
-std::chrono::steady_clock::time_point InTime() {
-  return std::chrono::steady_clock::now() + seconds(20);
-}
 
 class ProfilerTest : public testing::Test {
  protected:
@@ -40,15 +36,18 @@ class ProfilerTest : public testing::Test {
             .sampler_counters = [] { return SamplerCounters(); },
             .kernel_symbols = std::nullopt};
   }
+  // A moment that does not come, since the clock stands still: what hangs does so for ever.
+  MonotonicTime InTime() const { return After(clock_.Now(), seconds(20)); }
   static uint64_t Sum(const std::vector<FakeConsumer::Got>& got) {
     uint64_t samples = 0;
     for (const FakeConsumer::Got& one : got) samples += one.samples;
     return samples;
   }
 
-  Clock clock_;  // the real one: its threads really wait
-  Log log_{clock_, seconds(30),
-           spdlog::null_logger_mt(testing::UnitTest::GetInstance()->current_test_info()->name())};
+  FakeClock clock_;
+  Log log_{
+      clock_, seconds(30),
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>())};
   FakeWindows windows_;
   FakeTableTarget tables_;
   FakeCold cold_;
@@ -105,11 +104,16 @@ TEST_F(ProfilerTest, EndsInTimeThoughAConsumerHangs) {
   first_.Hold();
   ASSERT_TRUE(profiler->Start().has_value());
   windows_.Tick(3);
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(profiler->Stop(begin + std::chrono::milliseconds(300)));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
+  constexpr std::chrono::milliseconds kTime(50);
+  std::future<bool> complete =
+      std::async(std::launch::async,
+                 [&profiler, until = After(clock_.Now(), kTime)] { return profiler->Stop(until); });
   EXPECT_EQ(Sum(second_.Await(1)), 3U);
+  ASSERT_TRUE(first_.AwaitBegun(1));
+  clock_.Advance(kTime);
+  EXPECT_EQ(complete.wait_for(kTestPatience), std::future_status::ready);
   first_.Release();
+  EXPECT_FALSE(complete.get());
   profiler.reset();
   EXPECT_EQ(Sum(first_.Await(1)), 3U);
 }

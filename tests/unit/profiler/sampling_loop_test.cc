@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/logger.h>
 #include <spdlog/sinks/null_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <thread>
 
@@ -38,7 +38,7 @@ class SamplingLoopTest : public testing::Test {
 
   void Finish() {
     const std::jthread unwinding([this](const std::stop_token& stop) { cold_.Run(stop); });
-    loop_.Finish(std::chrono::steady_clock::now() + seconds(20));
+    loop_.Finish(After(clock_.Now(), seconds(20)));
   }
 
   // The samples of each window that was taken.
@@ -49,16 +49,21 @@ class SamplingLoopTest : public testing::Test {
   }
 
   FakeClock clock_;
-  Log log_{clock_, seconds(30),
-           spdlog::null_logger_mt(testing::UnitTest::GetInstance()->current_test_info()->name())};
+  Log log_{
+      clock_, seconds(30),
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>())};
   FakeWindows source_;
   FakeProcesses processes_;
   FakeCold cold_source_;
   FakeTables tables_;
   FakeTableTarget kernel_tables_;
-  ColdUnwinder cold_{cold_source_, processes_, tables_, kernel_tables_};
+  ColdUnwinder cold_{{.source = cold_source_,
+                      .processes = processes_,
+                      .tables = tables_,
+                      .kernel_tables = kernel_tables_,
+                      .clock = clock_}};
   FakeConsumer consumer_;
-  Consumers consumers_{seconds(10)};
+  Consumers consumers_{seconds(10), clock_};
   WindowLine<TakenWindow> line_{3};
   SamplingLoop loop_{{.source = source_,
                       .cold = cold_,
@@ -204,8 +209,11 @@ TEST_F(SamplingLoopTest, HandsOutALastWindowThoughTheKernelDoesNotGiveItsMaps) {
   sample.comm = "cold";
   cold_source_.Ship(sample);
   source_.fail_drains = 1'000'000;
+  source_.on_failed_drain = [this] { clock_.Advance(milliseconds(50)); };
+  const int drains = source_.drains;
   const std::jthread unwinding([this](const std::stop_token& stop) { cold_.Run(stop); });
-  loop_.Finish(std::chrono::steady_clock::now() + milliseconds(200));
+  loop_.Finish(After(clock_.Now(), milliseconds(200)));
+  EXPECT_EQ(source_.drains - drains, 4) << "it is tried for as long as there is time";
   line_.Pop();
   const std::optional<TakenWindow> last = line_.Pop();
   EXPECT_THAT(last->ended, ElementsAre(1));

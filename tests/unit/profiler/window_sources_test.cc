@@ -7,16 +7,20 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <future>
 #include <latch>
 #include <memory>
 #include <utility>
 
 #include "base/file.h"
 #include "indexer/in_process_indexer.h"
+#include "tests/shared/fake_clock.h"
 
 namespace pyrometer {
 namespace {
 
+// Small: whatever the clock of the sources says, its symbols must be read in 5 s.
+constexpr const char* kProgram = "/bin/sh";
 constexpr ObjectId kSelf{7};
 constexpr ObjectId kGone{8};
 constexpr ObjectId kText{9};  // no ELF file
@@ -38,7 +42,7 @@ std::shared_ptr<const ObjectInfo> WithBuildId(ObjectInfo info) {
 
 ResolvedWindow WindowOfObjects() {
   ResolvedWindow window;
-  window.objects[kSelf] = RefTo("/bin/self", "/proc/self/exe");
+  window.objects[kSelf] = RefTo("/bin/self", kProgram);
   window.objects[kGone] = RefTo("/bin/gone", nullptr);
   window.objects[kText] = RefTo("/etc/passwd", "/etc/passwd");
   return window;
@@ -64,7 +68,8 @@ class WindowSourcesTest : public testing::Test {
   std::shared_ptr<SlowIndexer> indexer_ = std::make_shared<SlowIndexer>();
   FileWorkers workers_;
   ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
-  WindowSources sources_{store_, std::chrono::seconds(60)};
+  FakeClock clock_;  // no window ever waits for too long, unless it is moved
+  WindowSources sources_{store_, clock_};
 };
 
 TEST_F(WindowSourcesTest, AnswerFromTheWindowAlone) {
@@ -87,7 +92,7 @@ TEST_F(WindowSourcesTest, KnowNothingBetweenWindows) {
 }
 
 TEST_F(WindowSourcesTest, ReadNothingOnceItIsTooLate) {
-  sources_.GiveUpAt(std::chrono::steady_clock::now());
+  sources_.GiveUpAt(clock_.Now());
   Use(sources_);
   EXPECT_EQ(sources_.Describe(kSelf)->path, "/bin/self");
   EXPECT_EQ(sources_.Symbols(kSelf).reason, Unresolved::kNotReady);
@@ -98,9 +103,26 @@ TEST_F(WindowSourcesTest, GoOnWithoutSymbolsThatTakeLongerThanAWindowMayWait) {
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
   {
-    WindowSources impatient(store_, std::chrono::nanoseconds(0));
+    WindowSources impatient(store_, clock_, std::chrono::nanoseconds(0));
     Use(impatient);
     EXPECT_EQ(impatient.Symbols(kSelf).reason, Unresolved::kNotReady);
+  }
+  go_on.count_down();
+}
+
+TEST_F(WindowSourcesTest, WaitForAllSymbolsOfAWindowTogether) {
+  std::latch go_on(1);
+  indexer_->before_reading = [&] { go_on.wait(); };
+  constexpr std::chrono::milliseconds kMost(10);
+  {
+    WindowSources patient(store_, clock_, kMost);
+    Use(patient);
+    std::future<Unresolved> first =
+        std::async(std::launch::async, [&] { return patient.Symbols(kSelf).reason; });
+    while (first.wait_for(kMost) != std::future_status::ready) clock_.Advance(kMost);
+    EXPECT_EQ(first.get(), Unresolved::kNotReady);
+    // By a clock that stands still it would wait for ever, had it time of its own.
+    EXPECT_EQ(patient.Symbols(kText).reason, Unresolved::kNotReady);
   }
   go_on.count_down();
 }
@@ -109,10 +131,10 @@ TEST_F(WindowSourcesTest, HaveInALaterWindowWhatWasLate) {
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
   Use(sources_);
-  sources_.GiveUpAt(std::chrono::steady_clock::now());
+  sources_.GiveUpAt(clock_.Now());
   EXPECT_EQ(sources_.Symbols(kSelf).reason, Unresolved::kNotReady);
   go_on.count_down();
-  sources_.GiveUpAt(std::chrono::steady_clock::time_point::max());
+  sources_.GiveUpAt(MonotonicTime(UINT64_MAX));
   Use(sources_);
   EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
 }
@@ -126,7 +148,7 @@ TEST_F(WindowSourcesTest, HaveSymbolsThatWereReadWhileTheFileWasHeld) {
       if (has_build_id) window.objects[kSelf].info = WithBuildId(*window.objects[kSelf].info);
       sources_.Use(window);
     };
-    use("/proc/self/exe");
+    use(kProgram);
     EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
     use(nullptr);
     EXPECT_EQ(sources_.Symbols(kSelf).table != nullptr, has_build_id)
@@ -151,11 +173,11 @@ TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {
 
 TEST_F(WindowSourcesTest, ReadSymbolsAgainThatWereDropped) {
   ArtifactStore small({.indexer = indexer_, .workers = workers_}, 1);
-  WindowSources sources(small, std::chrono::seconds(60));
+  WindowSources sources(small, clock_);
   ResolvedWindow window;
   constexpr ObjectId kOther{11};
-  window.objects[kSelf] = RefTo("/bin/self", "/proc/self/exe");
-  window.objects[kOther] = RefTo("/bin/other", "/proc/self/exe");
+  window.objects[kSelf] = RefTo("/bin/self", kProgram);
+  window.objects[kOther] = RefTo("/bin/other", kProgram);
   sources.Use(window);
   for (const ObjectId object : {kSelf, kOther, kSelf}) {
     EXPECT_NE(sources.Symbols(object).table, nullptr);
