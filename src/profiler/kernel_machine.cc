@@ -53,7 +53,8 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
                      .filter = options.filter,
                      .procfs = options.procfs,
                      .sizes = memory.maps,
-                     .table_budget = options.table_budget.value_or(memory.table_budget)}));
+                     .table_budget = options.table_budget.value_or(memory.table_budget)},
+                    options.clock));
   std::shared_ptr<ForeignFiles> files = options.files;
   if (files == nullptr) files = std::make_shared<DirectForeignFiles>();
   std::unique_ptr<KernelMachine> machine(

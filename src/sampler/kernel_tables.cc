@@ -3,12 +3,10 @@
 
 #include <utility>
 
-#include "base/clock.h"
-
 namespace pyrometer {
 
-Result<std::unique_ptr<KernelTables>> KernelTables::Open(const sampler_bpf& skeleton,
-                                                         size_t budget) {
+Result<std::unique_ptr<KernelTables>> KernelTables::Open(const sampler_bpf& skeleton, size_t budget,
+                                                         const Clock& clock) {
   const auto& maps = skeleton.maps;
   using Tables = MappedArray<pyro_object_table>;
   ASSIGN_OR_RETURN(Tables tables, Tables::Map(maps.object_tables, PYRO_MAX_TABLES));
@@ -19,23 +17,25 @@ Result<std::unique_ptr<KernelTables>> KernelTables::Open(const sampler_bpf& skel
   ASSIGN_OR_RETURN(Wakeup wakeup, Wakeup::Open());
   return std::unique_ptr<KernelTables>(
       new KernelTables({std::move(tables), std::move(pages), std::move(rules)}, skeleton, budget,
-                       std::move(wakeup)));
+                       std::move(wakeup), clock));
 }
 
-KernelTables::KernelTables(Memory memory, const sampler_bpf& skeleton, size_t budget, Wakeup wakeup)
+KernelTables::KernelTables(Memory memory, const sampler_bpf& skeleton, size_t budget, Wakeup wakeup,
+                           const Clock& clock)
     : memory_(std::move(memory)),
       chunks_(bpf_map__fd(skeleton.maps.chunks)),
       upload_({memory_.tables.entries(), memory_.pages.entries(), memory_.rules.entries(),
                skeleton.bss->table_generation},
               chunks_, budget / sizeof(pyro_unwind_chunk)),
-      wakeup_(std::move(wakeup)) {}
+      wakeup_(std::move(wakeup)),
+      clock_(clock) {}
 
 std::vector<ObjectId> KernelTables::TakeWanted() {
-  return upload_.TakeWanted(MonotonicNow());
+  return upload_.TakeWanted(clock_.Now());
 }
 
 bool KernelTables::Load(ObjectId object, const UnwindTable& table) {
-  return upload_.Load(object, table, MonotonicNow());
+  return upload_.Load(object, table, clock_.Now());
 }
 
 }  // namespace pyrometer

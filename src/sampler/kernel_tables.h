@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "sampler/chunk_maps.h"
 #include "sampler/faces.h"
 #include "sampler/mapped_array.h"
@@ -19,8 +20,9 @@ namespace pyrometer {
 // for TableUpload.
 class KernelTables : public TableTarget {
  public:
-  // `budget` limits the kernel memory for rows, in bytes.
-  static Result<std::unique_ptr<KernelTables>> Open(const sampler_bpf& skeleton, size_t budget);
+  // `budget` limits the kernel memory for rows, in bytes. `clock` must outlive this.
+  static Result<std::unique_ptr<KernelTables>> Open(const sampler_bpf& skeleton, size_t budget,
+                                                    const Clock& clock);
 
   std::vector<ObjectId> TakeWanted() override;
   bool Load(ObjectId object, const UnwindTable& table) override;
@@ -38,12 +40,14 @@ class KernelTables : public TableTarget {
     MappedArray<pyro_table_page> pages;
     MappedArray<pyro_unwind_rule> rules;
   };
-  KernelTables(Memory memory, const sampler_bpf& skeleton, size_t budget, Wakeup wakeup);
+  KernelTables(Memory memory, const sampler_bpf& skeleton, size_t budget, Wakeup wakeup,
+               const Clock& clock);
 
   Memory memory_;
   ChunkMaps chunks_;
   TableUpload upload_;
   Wakeup wakeup_;
+  const Clock& clock_;
 };
 
 }  // namespace pyrometer

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/unique_fd.h"
 #include "sampler/grace_period.h"
@@ -16,38 +15,41 @@
 namespace pyrometer {
 
 Result<std::unique_ptr<ProcessMappings>> ProcessMappings::Open(sampler_bpf& skeleton,
-                                                               KernelTables& tables) {
+                                                               KernelTables& tables,
+                                                               const Clock& clock) {
   using Pool = MappedArray<pyro_mapping>;
   bpf_map* const map = skeleton.maps.mapping_pool;
   ASSIGN_OR_RETURN(Pool pool, Pool::Map(map, size_t{PYRO_POOL_PART} * bpf_map__max_entries(map)));
-  return std::unique_ptr<ProcessMappings>(new ProcessMappings(skeleton, std::move(pool), tables));
+  return std::unique_ptr<ProcessMappings>(
+      new ProcessMappings(skeleton, std::move(pool), tables, clock));
 }
 
 ProcessMappings::ProcessMappings(sampler_bpf& skeleton, MappedArray<pyro_mapping> pool,
-                                 KernelTables& tables)
+                                 KernelTables& tables, const Clock& clock)
     : skeleton_(skeleton),
       tables_(tables),
       pool_(std::move(pool)),
       upload_(pool_.entries(), bpf_map__fd(skeleton.maps.processes), tables.upload(),
-              [&skeleton] { return WaitForRunningPrograms(skeleton); }) {}
+              [&skeleton] { return WaitForRunningPrograms(skeleton); }),
+      clock_(clock) {}
 
 bool ProcessMappings::Publish(const ProcessKey& process, ExecId exec, const ExecPages& exec_pages,
                               std::span<const PublishedMapping> mappings) {
-  const bool is_known = upload_.Publish(process, exec, exec_pages, mappings, MonotonicNow());
+  const bool is_known = upload_.Publish(process, exec, exec_pages, mappings, clock_.Now());
   if (tables_.upload().HasNew()) tables_.Wake();
   return is_known;
 }
 
 void ProcessMappings::Withdraw(Pid pid) {
-  upload_.Withdraw(pid, MonotonicNow());
+  upload_.Withdraw(pid, clock_.Now());
 }
 
 void ProcessMappings::ReleaseWithdrawn() {
-  upload_.ReleaseWithdrawn(MonotonicNow());
+  upload_.ReleaseWithdrawn(clock_.Now());
 }
 
 std::vector<Pid> ProcessMappings::TakeMissed() {
-  return upload_.TakeMissed(MonotonicNow());
+  return upload_.TakeMissed(clock_.Now());
 }
 
 Result<std::vector<pyro_task_record>> ProcessMappings::ListTasks() const {

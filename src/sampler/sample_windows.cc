@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.h"
 #include "sampler/grace_period.h"
 #include "sampler/sample_rate.h"
 
@@ -27,14 +26,14 @@ std::array<WindowMaps, 2> HalvesOf(const sampler_bpf& skeleton) {
 
 // Of a few readings the one that was disturbed least: a thread may be kept from its CPU between the
 // two clocks, and they would disagree by as much.
-SampleWindows::Moment SampleWindows::Moment::Now() {
+SampleWindows::Moment SampleWindows::Now() const {
   constexpr std::chrono::microseconds kUndisturbed(100);
   constexpr int kAttempts = 4;
   Moment best;
   auto shortest = std::chrono::nanoseconds::max();
   for (int i = 0; i < kAttempts && shortest > kUndisturbed; ++i) {
-    const Moment now{.monotonic = MonotonicNow(), .wall = std::chrono::system_clock::now()};
-    const std::chrono::nanoseconds took = Between(now.monotonic, MonotonicNow());
+    const Moment now{.monotonic = clock_.Now(), .wall = clock_.WallNow()};
+    const std::chrono::nanoseconds took = Between(now.monotonic, clock_.Now());
     if (took < shortest) best = now;
     shortest = std::min(shortest, took);
   }
@@ -52,6 +51,7 @@ Result<std::unique_ptr<SampleWindows>> SampleWindows::Open(sampler_bpf& skeleton
 SampleWindows::SampleWindows(sampler_bpf& skeleton, const Options& options,
                              MappedArray<std::byte> journals)
     : skeleton_(skeleton),
+      clock_(options.clock),
       procfs_(options.procfs),
       halves_(HalvesOf(skeleton)),
       capacity_{options.sizes.small_stacks, options.sizes.medium_stacks, options.sizes.large_stacks,
@@ -77,7 +77,7 @@ Result<void> SampleWindows::SetFilter(const SampleFilter& filter) {
 }
 
 Result<void> SampleWindows::Start() {
-  window_begin_ = Moment::Now();
+  window_begin_ = Now();
   return events_.FollowCpus();
 }
 
@@ -140,7 +140,7 @@ void SampleWindows::Swap() {
   ++skeleton_.bss->journal_window[full ^ PYRO_ACTIVE_HALF];
   // A tick that has begun may be some microseconds later. Where no more come, the window ends with
   // the last of them, however late it is drained.
-  window_end_ = stopped_.value_or(Moment::Now());
+  window_end_ = stopped_.value_or(Now());
   std::atomic_ref<uint32_t>(skeleton_.bss->active)
       .store((full ^ PYRO_ACTIVE_HALF) | filters_.bits());
   filters_.Commit();

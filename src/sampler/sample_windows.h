@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "pyrometer/sampling.h"
 #include "sampler/denied_cgroups.h"
@@ -32,12 +33,14 @@ namespace pyrometer {
 class SampleWindows : public WindowSource {
  public:
   struct Options {
+    const Clock& clock;
     SampledEvent event{};
     Hertz frequency{99};  // of a clock
     Procfs procfs{};
     MapSizes sizes{};
   };
-  // `skeleton` is loaded and must outlive this. Samples everything until given a filter.
+  // `skeleton` is loaded; it and the clock must outlive this. Samples everything until given a
+  // filter.
   static Result<std::unique_ptr<SampleWindows>> Open(sampler_bpf& skeleton, const Options& options);
 
   // As Prepare(), but takes effect at once. REQUIRES: not started yet.
@@ -47,7 +50,7 @@ class SampleWindows : public WindowSource {
   Result<void> FollowCpus() override { return events_.FollowCpus(); }
   void Stop() override {
     events_.Stop();
-    stopped_ = Moment::Now();
+    stopped_ = Now();
   }
   bool NearlyFull() const override;
   std::chrono::nanoseconds TimeUntilNearlyFull() const override;
@@ -81,11 +84,11 @@ class SampleWindows : public WindowSource {
   struct Moment {
     MonotonicTime monotonic;
     std::chrono::system_clock::time_point wall;
-    static Moment Now();
   };
 
   SampleWindows(sampler_bpf& skeleton, const Options& options, MappedArray<std::byte> journals);
 
+  Moment Now() const;
   void Swap();
   Result<void> Collect();
   Result<void> Book(const Quieting& quieting);
@@ -93,6 +96,7 @@ class SampleWindows : public WindowSource {
   uint32_t active() const;
 
   sampler_bpf& skeleton_;
+  const Clock& clock_;
   const Procfs procfs_;
   const std::array<WindowMaps, 2> halves_;
   const std::array<uint32_t, PYRO_STACK_CLASSES + 1> capacity_;  // in the order of `used`

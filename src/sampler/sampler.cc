@@ -86,7 +86,7 @@ struct Sampler::State {
 Sampler::Sampler(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Sampler::~Sampler() = default;
 
-Result<std::unique_ptr<Sampler>> Sampler::Load(const Options& options) {
+Result<std::unique_ptr<Sampler>> Sampler::Load(const Options& options, const Clock& clock) {
   const LoadLog log;
   auto state = std::make_unique<State>();
   state->skeleton.reset(sampler_bpf__open());
@@ -96,12 +96,13 @@ Result<std::unique_ptr<Sampler>> Sampler::Load(const Options& options) {
   if (const int error = sampler_bpf__load(&skeleton); error != 0) {
     return log.Explain(-error, "loading the BPF programs");
   }
-  ASSIGN_OR_RETURN(state->tables, KernelTables::Open(skeleton, options.table_budget));
-  ASSIGN_OR_RETURN(state->mappings, ProcessMappings::Open(skeleton, *state->tables));
+  ASSIGN_OR_RETURN(state->tables, KernelTables::Open(skeleton, options.table_budget, clock));
+  ASSIGN_OR_RETURN(state->mappings, ProcessMappings::Open(skeleton, *state->tables, clock));
   ASSIGN_OR_RETURN(state->cold, ColdRing::Open(bpf_map__fd(skeleton.maps.cold_samples)));
   // Before the filter: no fork of a wanted process goes unnoticed.
   ASSIGN_OR_RETURN(state->fork_link, Attach(skeleton.progs.pyro_fork));
-  ASSIGN_OR_RETURN(state->windows, SampleWindows::Open(skeleton, {.event = options.event,
+  ASSIGN_OR_RETURN(state->windows, SampleWindows::Open(skeleton, {.clock = clock,
+                                                                  .event = options.event,
                                                                   .frequency = options.frequency,
                                                                   .procfs = options.procfs,
                                                                   .sizes = options.sizes}));

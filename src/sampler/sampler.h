@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -37,8 +38,9 @@ class Sampler {
 
   // Loads and verifies the programs. From then on the filter follows forks; ticks have not begun.
   // Errors: kPermission, kUnsupported (no BTF, kernel too old), each with what to do about it;
-  // kExhausted if the filter is too large.
-  static Result<std::unique_ptr<Sampler>> Load(const Options& options);
+  // kExhausted if the filter is too large. `clock`: CLOCK_MONOTONIC, as the samples'; must outlive
+  // the sampler.
+  static Result<std::unique_ptr<Sampler>> Load(const Options& options, const Clock& clock);
   ~Sampler();
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;

@@ -98,7 +98,8 @@ Result<void> Run(const std::string& mount, std::chrono::milliseconds time) {
   }
   Sampler::Options options{.frequency = {1999}};
   options.filter.comms = {"nobody at all"};
-  ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler, Sampler::Load(options));
+  const Clock clock;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler, Sampler::Load(options, clock));
   WindowSource& windows = sampler->windows();
   RETURN_IF_ERROR(windows.Start());
   fmt::print("{:>5} {:>14} {:>12} {:>16}\n", "depth", "none denied ns", "denied ns",

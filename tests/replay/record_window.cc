@@ -15,7 +15,8 @@ Result<RecordedWindow> Record(Pid pid) {
   Sampler::Options options{.frequency = {499}};
   options.filter.pids = {pid};
   options.sizes.cold_bytes = 4096;  // too little for a sample: none is left for us to unwind
-  ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler, Sampler::Load(options));
+  const Clock clock;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Sampler> sampler, Sampler::Load(options, clock));
   ASSIGN_OR_RETURN(const std::vector<pyro_task_record> tasks, sampler->mappings().ListTasks());
   RETURN_IF_ERROR(sampler->windows().Start());
   std::this_thread::sleep_for(std::chrono::seconds(2));

@@ -43,7 +43,7 @@ class CpuHotplug : public ProcessLiveTest {
 };
 
 TEST_F(CpuHotplug, SamplingGoesOn) {
-  Result<std::unique_ptr<Sampler>> sampler = Sampler::Load({.frequency = {99}});
+  Result<std::unique_ptr<Sampler>> sampler = Sampler::Load({.frequency = {99}}, clock_);
   ASSERT_TRUE(sampler && (*sampler)->windows().Start());
   GoAndComeBack();
   // One look may see that the clock went on until the CPU went.

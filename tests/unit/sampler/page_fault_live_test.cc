@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A counted event: page faults, of which we know how many there are.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,38 +11,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/unit/sampler/fresh_memory.h"
 #include "tests/unit/sampler/sampler_live.h"
 
 namespace pyrometer {
 namespace {
 
 constexpr size_t kPages = 2000;
-
-// Writes to each page, the first time that anybody does: one fault each.
-[[gnu::noinline]] void Touch(volatile char* memory, size_t pages, size_t page_bytes) {
-  for (size_t i = 0; i < pages; ++i) memory[i * page_bytes] = 1;
-}
-
-// Not huge pages, of which one fault brings many.
-class FreshMemory {
- public:
-  explicit FreshMemory(size_t pages) : pages_(pages) {
-    memory_ = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory_ == MAP_FAILED || madvise(memory_, bytes(), MADV_NOHUGEPAGE) != 0) std::abort();
-  }
-  ~FreshMemory() { munmap(memory_, bytes()); }
-  FreshMemory(const FreshMemory&) = delete;
-  FreshMemory& operator=(const FreshMemory&) = delete;
-
-  void TouchAll() { Touch(static_cast<char*>(memory_), pages_, page_bytes_); }
-
- private:
-  size_t bytes() const { return pages_ * page_bytes_; }
-
-  const size_t pages_;
-  const size_t page_bytes_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  void* memory_;
-};
 
 Sampler::Options PageFaults(uint64_t period = 1) {
   Sampler::Options options;
@@ -59,7 +33,7 @@ uint64_t Switches() {
 
 class PageFaultLive : public SamplerLive {
  protected:
-  // The samples of Touch() in a window of which every tick is in the books.
+  // The samples of FreshMemory::Touch() in a window of which every tick is in the books.
   uint64_t SamplesOfTouch(const Window& window) {
     EXPECT_EQ(window.accounting.exported, TicksIn(window));
     EXPECT_EQ(window.accounting.TotalLost(), 0U);
@@ -68,7 +42,7 @@ class PageFaultLive : public SamplerLive {
       EXPECT_EQ(sample.event, EventKind::kPageFaults);
       const Stack& stack = window.stacks[sample.stack];
       const auto user = window.FramesOf(stack).subspan(stack.kernel_frames);
-      if (user.empty() || !LiesIn(user[0], &Touch)) continue;
+      if (user.empty() || !LiesIn(user[0], &FreshMemory::Touch)) continue;
       EXPECT_EQ(stack.kernel_frames, 0) << "the fault is the program's own";
       samples += sample.count;
     }

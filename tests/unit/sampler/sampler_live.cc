@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -44,6 +47,64 @@ void Child::End() {
   waitpid(pid_, nullptr, 0);
 }
 
+void Child::AwaitStop() const {
+  int status = 0;
+  waitpid(pid_, &status, WUNTRACED);
+  EXPECT_TRUE(WIFSTOPPED(status));
+}
+
+void Child::Finish() {
+  if (std::exchange(ended_, true)) return;
+  kill(pid_, SIGCONT);
+  waitpid(pid_, nullptr, 0);
+}
+
+void NotJudged(const std::string& reason) {
+  std::printf("not judged: %s\n", reason.c_str());
+}
+
+PinnedTo::PinnedTo(size_t cpu) {
+  EXPECT_EQ(sched_getaffinity(0, sizeof(before_), &before_), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0) << "CPU " << cpu;
+}
+
+PinnedTo::~PinnedTo() {
+  sched_setaffinity(0, sizeof(before_), &before_);
+}
+
+CpuTicks CpuTicks::Of(const std::string& name) {
+  std::ifstream stat("/proc/stat");
+  std::string line;
+  while (std::getline(stat, line)) {
+    std::istringstream words(line);
+    std::string first;
+    words >> first;
+    if (first != name) continue;
+    uint64_t user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0;
+    words >> user >> nice >> system >> idle >> iowait >> irq >> softirq;
+    return {.idle = idle + iowait, .interrupts = irq + softirq};
+  }
+  ADD_FAILURE() << "/proc/stat has no " << name;
+  return {};
+}
+
+void ExpectDue(uint64_t ticks, uint64_t cpus, Hertz frequency, const Reading& first,
+               const Reading& last) {
+  using Seconds = std::chrono::duration<double>;
+  // The kernel counts by a clock that nothing corrects; ours may be made to go so much slower or
+  // faster (adjtimex(2)).
+  constexpr double kSlew = 500e-6;
+  const auto due = [&](Seconds time) {
+    return time.count() * static_cast<double>(cpus) * frequency.value;
+  };
+  const auto parts = static_cast<double>(2 * cpus);
+  EXPECT_GE(static_cast<double>(ticks), due(last.begin - first.end) * (1 - kSlew) - parts);
+  EXPECT_LE(static_cast<double>(ticks), due(last.end - first.begin) * (1 + kSlew) + parts);
+}
+
 bool WaitFor(const std::function<bool()>& condition) {
   const auto deadline = steady_clock::now() + seconds(120);
   while (steady_clock::now() < deadline) {
@@ -54,7 +115,8 @@ bool WaitFor(const std::function<bool()>& condition) {
 }
 
 std::unique_ptr<Sampler> LoadOrFail(const Sampler::Options& options) {
-  Result<std::unique_ptr<Sampler>> sampler = Sampler::Load(options);
+  static const Clock clock;
+  Result<std::unique_ptr<Sampler>> sampler = Sampler::Load(options, clock);
   if (sampler) return *std::move(sampler);
   ADD_FAILURE() << sampler.error().message();
   return nullptr;

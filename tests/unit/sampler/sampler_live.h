@@ -5,12 +5,14 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -37,11 +39,52 @@ class Child {
 
   Pid pid() const { return Pid(static_cast<uint32_t>(pid_)); }
   void End();
+  // Waits until it has stopped itself by SIGSTOP.
+  void AwaitStop() const;
+  // Lets it go on after that, and waits for its end.
+  void Finish();
 
  private:
   const pid_t pid_;
   bool ended_ = false;
 };
+
+// Says that the machine gave no occasion to judge what a test is about, such as an idle CPU. That
+// is no fault of the product, so the test returns; skipped it would fail where BPF must be tested.
+void NotJudged(const std::string& reason);
+
+// Keeps this thread on one CPU for as long as this lives.
+class PinnedTo {
+ public:
+  explicit PinnedTo(size_t cpu);
+  ~PinnedTo();
+  PinnedTo(const PinnedTo&) = delete;
+  PinnedTo& operator=(const PinnedTo&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
+// CPU time of one CPU, or of all of them, in the kernel's ticks since it booted.
+struct CpuTicks {
+  // REQUIRES: `name` is a line's in /proc/stat, "cpu" or "cpu1".
+  static CpuTicks Of(const std::string& name);
+
+  uint64_t idle = 0;
+  uint64_t interrupts = 0;  // softirqs included
+};
+
+// A moment that lies between two readings of the clock, for this thread may be kept from a CPU
+// between any two steps.
+struct Reading {
+  std::chrono::steady_clock::time_point begin;
+  std::chrono::steady_clock::time_point end;
+};
+
+// Expects `ticks` to be those that came due on `cpus` CPUs, each of that frequency, between two
+// moments. Of the first and of the last period of each CPU a part may count or not.
+void ExpectDue(uint64_t ticks, uint64_t cpus, Hertz frequency, const Reading& first,
+               const Reading& last);
 
 // False if `condition` does not come true in time; an emulated CPU takes a while.
 bool WaitFor(const std::function<bool()>& condition);
