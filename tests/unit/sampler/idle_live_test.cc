@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -58,7 +57,10 @@ void BringUpLoopback() {
 
 // From CPU 0 to a port of which nobody reads: received, and dropped.
 [[noreturn]] void SendForever() {
-  const PinnedTo first(0);
+  cpu_set_t first;
+  CPU_ZERO(&first);
+  CPU_SET(0, &first);
+  sched_setaffinity(0, sizeof(first), &first);
   const UniqueFd receiver(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const UniqueFd sender(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -114,9 +116,6 @@ TEST_F(SamplerLive, TakesSoftirqsOverTheIdleTaskForCpuTime) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two CPUs";
   const SteeredToCpu1 steered;
   if (!steered.works()) GTEST_SKIP() << "this kernel does not steer packets (CONFIG_RPS)";
-  // What we do ourselves is to leave CPU 1 idle.
-  const PinnedTo first(0);
-  const CpuTicks before = CpuTicks::Of("cpu1");
   BringUpLoopback();
   const Child sender([] { SendForever(); });
   const std::unique_ptr<Sampler> sampler = LoadOrFail(WithoutColdSamples({.frequency = {1999}}));
@@ -124,37 +123,31 @@ TEST_F(SamplerLive, TakesSoftirqsOverTheIdleTaskForCpuTime) {
   const KernelFunctions functions;
   uint64_t over_idle = 0;
   uint64_t in_softirqs = 0;
-  uint64_t idle = 0;
   const auto look_at = [&](const Window& window, const Sample& sample) {
     const Stack& stack = window.stacks[sample.stack];
-    ASSERT_TRUE(sample.comm.starts_with("swapper/")) << sample.comm;
+    EXPECT_TRUE(sample.comm.starts_with("swapper/")) << sample.comm;
     EXPECT_EQ(sample.thread, sample.comm);
     EXPECT_EQ(sample.process.start_time, StartTime(0));
     EXPECT_TRUE(stack.end == StackEnd::kNoUserStack);
     ASSERT_GT(stack.kernel_frames, 0U);
+    over_idle += sample.count;
     const auto frames = window.FramesOf(stack);
     EXPECT_FALSE(functions.IsIn(frames.front(), kIdling));
-    if (sample.comm != "swapper/1") return;  // nothing is sent there
-    over_idle += sample.count;
     const bool serves = std::ranges::any_of(
         frames, [&](Frame frame) { return functions.IsIn(frame, kServingSoftirqs); });
     in_softirqs += serves ? sample.count : 0;
   };
-  const bool are_seen = WaitFor([&] {
+  EXPECT_TRUE(WaitFor([&] {
     const Result<Window> window = sampler->windows().Drain();
     if (!window) return false;
-    idle += window->accounting.idle;
     for (const Sample& sample : window->samples) {
       if (sample.process.pid == Pid(0)) look_at(*window, sample);
     }
-    return (functions.known() ? in_softirqs : over_idle) >= 20 && idle > 0;
-  });
-  // In one second CPU 1 receives for more than 20 ticks.
-  const auto second = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
-  if (!are_seen && CpuTicks::Of("cpu1").idle - before.idle < second) {
-    return NotJudged("CPU 1 is never idle here");
+    return over_idle >= 20 && window->accounting.idle > 0;
+  }));
+  if (functions.known()) {
+    EXPECT_GT(in_softirqs, over_idle / 2);
   }
-  EXPECT_TRUE(are_seen);
   RecordProperty("over_idle", static_cast<int>(over_idle));
   RecordProperty("in_softirqs", static_cast<int>(in_softirqs));
 }
@@ -163,8 +156,6 @@ TEST_F(SamplerLive, TakesTheIdleTaskItselfForIdle) {
   const std::unique_ptr<Sampler> sampler = LoadOrFail(WithoutColdSamples({.frequency = {999}}));
   ASSERT_TRUE(sampler && sampler->windows().Start());
   const KernelFunctions functions;
-  const PinnedTo first(0);  // others are left idle
-  const CpuTicks before = CpuTicks::Of("cpu");
   uint64_t over_idle = 0;
   uint64_t idle = 0;
   const bool rests = WaitFor([&] {
@@ -177,13 +168,9 @@ TEST_F(SamplerLive, TakesTheIdleTaskItselfForIdle) {
       const auto frames = window->FramesOf(window->stacks[sample.stack]);
       EXPECT_FALSE(!frames.empty() && functions.IsIn(frames.front(), kIdling));
     }
-    return idle >= 1000;
+    return idle >= 200;
   });
-  if (!rests) return NotJudged("no CPU is ever idle here");
-  const CpuTicks after = CpuTicks::Of("cpu");
-  if (10 * (after.interrupts - before.interrupts) > after.idle - before.idle) {
-    return NotJudged("interrupts take more than a tenth of the time of idle CPUs here");
-  }
+  if (!rests) GTEST_SKIP() << "no CPU is ever idle here";
   EXPECT_LT(over_idle, idle / 4);
 }
 

@@ -9,9 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -57,38 +54,6 @@ void Child::Finish() {
   if (std::exchange(ended_, true)) return;
   kill(pid_, SIGCONT);
   waitpid(pid_, nullptr, 0);
-}
-
-void NotJudged(const std::string& reason) {
-  std::printf("not judged: %s\n", reason.c_str());
-}
-
-PinnedTo::PinnedTo(size_t cpu) {
-  EXPECT_EQ(sched_getaffinity(0, sizeof(before_), &before_), 0);
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0) << "CPU " << cpu;
-}
-
-PinnedTo::~PinnedTo() {
-  sched_setaffinity(0, sizeof(before_), &before_);
-}
-
-CpuTicks CpuTicks::Of(const std::string& name) {
-  std::ifstream stat("/proc/stat");
-  std::string line;
-  while (std::getline(stat, line)) {
-    std::istringstream words(line);
-    std::string first;
-    words >> first;
-    if (first != name) continue;
-    uint64_t user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0;
-    words >> user >> nice >> system >> idle >> iowait >> irq >> softirq;
-    return {.idle = idle + iowait, .interrupts = irq + softirq};
-  }
-  ADD_FAILURE() << "/proc/stat has no " << name;
-  return {};
 }
 
 void ExpectDue(uint64_t ticks, uint64_t cpus, Hertz frequency, const Reading& first,

@@ -5,14 +5,12 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -47,31 +45,6 @@ class Child {
  private:
   const pid_t pid_;
   bool ended_ = false;
-};
-
-// Says that the machine gave no occasion to judge what a test is about, such as an idle CPU. That
-// is no fault of the product, so the test returns; skipped it would fail where BPF must be tested.
-void NotJudged(const std::string& reason);
-
-// Keeps this thread on one CPU for as long as this lives.
-class PinnedTo {
- public:
-  explicit PinnedTo(size_t cpu);
-  ~PinnedTo();
-  PinnedTo(const PinnedTo&) = delete;
-  PinnedTo& operator=(const PinnedTo&) = delete;
-
- private:
-  cpu_set_t before_;
-};
-
-// CPU time of one CPU, or of all of them, in the kernel's ticks since it booted.
-struct CpuTicks {
-  // REQUIRES: `name` is a line's in /proc/stat, "cpu" or "cpu1".
-  static CpuTicks Of(const std::string& name);
-
-  uint64_t idle = 0;
-  uint64_t interrupts = 0;  // softirqs included
 };
 
 // A moment that lies between two readings of the clock, for this thread may be kept from a CPU
