@@ -9,10 +9,10 @@ import struct
 import subprocess
 
 from pyrometer_harness import (
-    PYROMETER, BpfTestCase, Running, count_where, describe, main, pages_when_told, program, refused,
+    PYROMETER, BpfTestCase, Running, count_where, describe, in_time, main, pages_when_told, program, refused,
 )
 
-PAGES = 100
+PAGES = 50
 
 FAILED, WRONG_USAGE, REFUSED, NOT_EXECUTABLE, NO_COMMAND = 1, 2, 3, 126, 127
 
@@ -203,10 +203,11 @@ class Survival(BpfTestCase):
         for number, (what, truth) in enumerate(zip(self.corrupt_files(), truths)):
             with self.subTest(what):
                 name = "corrupt_%d.so" % number
-                samples = [s for s in recording.of_pid(truth.pid) if s.calls("run_mapped_code")]
-                named = [s for s in samples if s.user_frames()[-1].startswith(name + "+0x")]
-                self.assertEqual((count_where(samples, every_sample), count_where(named, every_sample)),
-                                 (PAGES, PAGES), describe(samples))
+                samples = recording.of_pid(truth.pid)
+                named = [s for s in samples if s.user_frames()[-1:] and s.user_frames()[-1].startswith(name + "+0x")]
+                # Of one that says that its tables came late, its leaf may be all that can be told.
+                short = [s for s in in_time(named) if not s.calls("run_mapped_code")]
+                self.assertEqual((count_where(named, every_sample), describe(short)), (PAGES, ""), describe(samples))
 
     def record_jit_with_map(self, write):
         """The samples of `jit` in its JIT functions when write(path) has made its perf-map."""
