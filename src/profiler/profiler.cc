@@ -9,7 +9,6 @@
 #include <stop_token>
 #include <utility>
 
-#include "absl/time/time.h"
 #include "base/await_until.h"
 
 namespace pyrometer {
@@ -156,29 +155,26 @@ Result<void> Profiler::WantCgroup(uint64_t cgroup) {
 
 void Profiler::RunSampling(const std::stop_token& stop) {
   ::pthread_setname_np(::pthread_self(), "sampling");
-  // Takes the mutex, so that the condition is looked at again.
-  const std::stop_callback look(stop, [this] { const absl::MutexLock lock(&mutex_); });
-  absl::Duration pause;
+  std::unique_lock lock(tasks_mutex_);
   while (!stop.stop_requested()) {
-    if (const std::function<void()> task = TakeTask(stop, pause)) {
+    if (!tasks_.empty()) {
+      const std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
       task();
-      pause = absl::ZeroDuration();
-    } else {
-      pause = sampling_ ? absl::FromChrono(loop_.Step()) : absl::InfiniteDuration();
+      lock.lock();
+      continue;
     }
+    const auto has_task = [this] { return !tasks_.empty(); };
+    if (!sampling_) {
+      tasks_changed_.wait(lock, stop, has_task);
+      continue;
+    }
+    lock.unlock();
+    const std::chrono::nanoseconds time = loop_.Step();
+    lock.lock();
+    tasks_changed_.wait_for(lock, stop, time, has_task);
   }
-}
-
-std::function<void()> Profiler::TakeTask(const std::stop_token& stop, absl::Duration pause) {
-  const absl::MutexLock lock(&mutex_);
-  const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !tasks_.empty() || stop.stop_requested();
-  };
-  mutex_.AwaitWithTimeout(absl::Condition(&is_over), pause);
-  if (tasks_.empty() || stop.stop_requested()) return nullptr;
-  std::function<void()> task = std::move(tasks_.front());
-  tasks_.pop_front();
-  return task;
 }
 
 // On the sampling thread, between two steps; returns when it is done.
@@ -186,11 +182,12 @@ void Profiler::Do(std::function<void()> task) {
   // Shared: it is still in use when we may go on.
   const auto done = std::make_shared<std::promise<void>>();
   {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(tasks_mutex_);
     tasks_.emplace_back([done, task = std::move(task)] {
       task();
       done->set_value();
     });
+    tasks_changed_.notify_all();
   }
   done->get_future().wait();
 }

@@ -2,17 +2,18 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/file_workers.h"
 #include "base/foreign_files.h"
@@ -152,8 +153,6 @@ class Profiler {
 
  private:
   void RunSampling(const std::stop_token& stop);
-  // The next one, as soon as there is one; null if there is none for so long, or at a stop.
-  std::function<void()> TakeTask(const std::stop_token& stop, absl::Duration pause);
   void RunNaming();
   void Note(std::span<const MissedWindow> missed);
   void Do(std::function<void()> task);
@@ -171,10 +170,14 @@ class Profiler {
   WindowNamer namer_;
 
   bool sampling_ = false;  // between Start and Stop; owned by the sampling thread
+  // Not an absl::Mutex: that sleeps by the wall clock, and the sampling thread would until the old
+  // time is reached again after somebody has set it back.
+  std::mutex tasks_mutex_;
+  std::condition_variable_any tasks_changed_;
+  std::deque<std::function<void()>> tasks_;  // for the sampling thread; guarded by tasks_mutex_
   mutable absl::Mutex mutex_;
-  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);  // for the sampling thread
-  bool named_ ABSL_GUARDED_BY(mutex_) = false;                       // every window taken
-  uint64_t not_named_ ABSL_GUARDED_BY(mutex_) = 0;                   // samples of dropped windows
+  bool named_ ABSL_GUARDED_BY(mutex_) = false;      // every window taken
+  uint64_t not_named_ ABSL_GUARDED_BY(mutex_) = 0;  // samples of dropped windows
 
   std::jthread loading_thread_;
   std::jthread unwinding_thread_;

@@ -137,7 +137,7 @@ void PerfEvents::Resume(Hertz frequency) {
     failures_ += works ? 0 : 1;
     it = works ? std::next(it) : events_.erase(it);
   }
-  frequency_ = frequency;
+  if (!event_.counted()) frequency_ = frequency;
   period_ = period;
 }
 

@@ -45,7 +45,7 @@ class PerfEvents {
 
   // No tick happens between Pause and Resume, and that time does not count as due.
   void Pause();
-  // REQUIRES: a clock, or the frequency of the constructor.
+  // `frequency` is a clock's; a counted event has none, and goes on as before.
   void Resume(Hertz frequency);
 
   const SampledEvent& event() const { return event_; }

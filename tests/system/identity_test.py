@@ -89,13 +89,15 @@ class ShortLived(BpfTestCase):
 
     COUNT = 250
 
-    def assert_all_named(self, samples, name):
-        """All carry the program's name and nothing but resolved frames, and each page has its stack.
+    def assert_all_named(self, recording, name):
+        """All carry the program's name and nothing but resolved frames, and each page has its stack; one that
+        is missing was counted as lost.
 
         A frame of the dynamic linker or libc is resolved if it has a name or reads
         `libc.so.6+0x...`: these files come without a symbol table. The program's own have one.
         """
         own = program(name)
+        samples = recording.of_comm(name)
 
         def resolved(sample):
             return not any(
@@ -108,10 +110,9 @@ class ShortLived(BpfTestCase):
         self.assertEqual(count_where(bad, every_sample), 0, describe(bad))
         working = [s for s in samples if s.calls("short_work")]
         whole = [s for s in working if s.is_chain(["from_root", "loop", "short_work"])]
-        expected = self.COUNT * PAGES
-        self.assertEqual((count_where(working, every_sample), count_where(whole, every_sample)),
-                         (expected, expected), describe(s for s in working if s not in whole))
-        self.assertEqual(len({s.labels["pid"] for s in working}), self.COUNT)
+        self.assertEqual(describe(s for s in working if s not in whole), "")
+        missing = self.COUNT * PAGES - count_where(whole, every_sample)
+        self.assert_between(missing, (0, recording.accounting.lost), "missing samples")
 
     def command(self, name, parallel, amount):
         return [program("spawn_loop"), str(self.COUNT), str(parallel), program(name), amount]
@@ -120,7 +121,7 @@ class ShortLived(BpfTestCase):
         for name in ("short_lived", "short_lived_static"):
             with self.subTest(name):
                 recording = record(self.directory, command=self.command(name, 1, pages(PAGES)), event=PAGE_FAULTS)
-                self.assert_all_named(recording.of_comm(name), name)
+                self.assert_all_named(recording, name)
 
     def test_have_all_their_ticks(self):
         recording = record(self.directory, command=self.command("short_lived", 1, "5"))
@@ -133,7 +134,7 @@ class ShortLived(BpfTestCase):
         command = self.command("short_lived", 2, pages(PAGES))
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         recording = recorder.interrupt().finish()
-        self.assert_all_named(recording.of_comm("short_lived"), "short_lived")
+        self.assert_all_named(recording, "short_lived")
 
 
 if __name__ == "__main__":
