@@ -20,12 +20,13 @@
 
 #include "base/file.h"
 #include "export/grpc_receipt.h"
+#include "export/not_arrived.h"
 
 namespace pyrometer {
 namespace {
 
 constexpr size_t kPemBytes = 4 << 20;
-constexpr int kAnswerBytes = 1 << 20;
+constexpr int kMessageBytes = 1 << 20;
 constexpr int kFirstReconnectMs = 500;
 constexpr int kLongestReconnectMs = 10'000;
 
@@ -68,7 +69,7 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(
 grpc::ChannelArguments ArgumentsOf(const GrpcClient::Options& options) {
   grpc::ChannelArguments arguments;
   arguments.SetUserAgentPrefix("pyrometer/" PYROMETER_VERSION);
-  arguments.SetMaxReceiveMessageSize(kAnswerBytes);
+  arguments.SetMaxReceiveMessageSize(kMessageBytes);
   // A service config from DNS could ask for retries.
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
@@ -119,10 +120,6 @@ Result<void> CheckMetadata(const ClientOptions& options) {
 // A deadline so long from now, which the library counts by a clock of its own.
 gpr_timespec In(std::chrono::nanoseconds time) {
   return gpr_time_from_nanos(time.count(), GPR_TIMESPAN);
-}
-
-Receipt NotArrived(const char* reason, std::string message) {
-  return {.outcome = Outcome::kNotArrived, .reason = reason, .message = std::move(message)};
 }
 
 // What was said in one call.

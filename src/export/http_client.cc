@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/printable.h"
+#include "export/not_arrived.h"
 
 namespace pyrometer {
 namespace {
@@ -100,10 +101,6 @@ Failure FailureOf(CURLcode code) {
     default:
       return {Stage::kRequest, "bad_answer"};
   }
-}
-
-Receipt NotArrived(const char* reason, std::string message) {
-  return {.outcome = Outcome::kNotArrived, .reason = reason, .message = std::move(message)};
 }
 
 }  // namespace
