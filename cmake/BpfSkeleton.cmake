@@ -20,10 +20,12 @@ function(pyrometer_bpf_skeleton name)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.bpf.o)
   set(linked ${CMAKE_CURRENT_BINARY_DIR}/${name}.linked.bpf.o)
   set(skeleton ${CMAKE_CURRENT_BINARY_DIR}/${name}.skel.h)
+  # BTF names source files: by the same paths wherever the checkout is, so that each makes the same skeleton.
   add_custom_command(
     OUTPUT ${object}
     COMMAND ${BPF_CLANG} -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror
             -Wno-unused-parameter -D__TARGET_ARCH_${arch}
+            -ffile-prefix-map=${PROJECT_SOURCE_DIR}=/pyrometer
             -I${PROJECT_SOURCE_DIR}/include -isystem /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
             -MMD -MF ${object}.d -c ${source} -o ${object}
     DEPENDS ${source} ${ARG_DEPENDS}
