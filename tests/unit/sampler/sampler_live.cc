@@ -50,9 +50,13 @@ void Child::AwaitStop() const {
   EXPECT_TRUE(WIFSTOPPED(status));
 }
 
+void Child::Continue() const {
+  kill(pid_, SIGCONT);
+}
+
 void Child::Finish() {
   if (std::exchange(ended_, true)) return;
-  kill(pid_, SIGCONT);
+  Continue();
   waitpid(pid_, nullptr, 0);
 }
 

@@ -39,7 +39,9 @@ class Child {
   void End();
   // Waits until it has stopped itself by SIGSTOP.
   void AwaitStop() const;
-  // Lets it go on after that, and waits for its end.
+  // Lets it go on after that.
+  void Continue() const;
+  // The same, and waits for its end.
   void Finish();
 
  private:

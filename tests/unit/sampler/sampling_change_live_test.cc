@@ -151,6 +151,47 @@ TEST_F(SamplingChangeLive, FollowsChildrenOfWhatIsWantedNowAndForgetsThoseOfBefo
   ExpectNothingLost();
 }
 
+TEST_F(SamplingChangeLive, WantsWhatIsForkedBetweenAChangeAndItsWindow) {
+  const Child other;
+  const Child parent([] {
+    raise(SIGSTOP);
+    Fork([] { SpinFor(kForever); });
+    raise(SIGSTOP);
+  });
+  parent.AwaitStop();
+  Sampler::Options options{.frequency = {499}};
+  options.filter.pids = {other.pid()};
+  StartWith(options);
+  SampleFilter next;
+  next.pids = {parent.pid()};
+  ASSERT_TRUE(windows().Prepare({.frequency = {}, .filter = next}));
+  parent.Continue();
+  parent.AwaitStop();
+  EXPECT_TRUE(IsOnly(Drain(), other));
+  // The parent stands still: these are of its child.
+  EXPECT_FALSE(DrainAfter(10).samples.empty());
+  ExpectNothingLost();
+}
+
+TEST_F(SamplingChangeLive, WantsAProcessAfterOneOfItsThreadsHasEnded) {
+  const Child child([] {
+    raise(SIGSTOP);
+    std::thread([] {}).join();
+    SpinFor(kForever);
+  });
+  child.AwaitStop();
+  Sampler::Options options{.frequency = {499}};
+  options.filter.pids = {child.pid()};
+  StartWith(options);
+  child.Continue();
+  // Joined is not yet ended for the kernel: what it takes for the end of all, it does before the
+  // second of these.
+  EXPECT_TRUE(IsOnly(DrainAfter(10), child));
+  EXPECT_FALSE(DrainAfter(10).samples.empty());
+  EXPECT_TRUE(windows().AnyWantedPid());
+  ExpectNothingLost();
+}
+
 TEST_F(SamplingChangeLive, ReadsTheKernelsTypesOnlyOnce) {
   StartWith({.frequency = {99}});
   SampleFilter filter;
