@@ -190,12 +190,8 @@ class Agent(agent_harness.AgentTestCase):
         for line in ("__meta_process_otel_service_name &quot;checkout&quot;", "__meta_process_executable"):
             self.assertIn(line, re.sub(" +", " ", page.decode()))
 
-    def await_what_was_sampled(self, agent, sink):
-        """Returns when all ticks of up to now have come to this sink, in windows of a second each.
-
-        They come late where a table is being made for their stacks.
-        """
-        wait_for(lambda: agent.metrics()["pyrometer_cold_samples_waiting"] == 0, "stacks", pause=0.01)
+    def await_window(self, agent):
+        """Returns when the window of now, of a second, is over."""
         now = time.time()
 
         def last_window():
@@ -203,6 +199,15 @@ class Agent(agent_harness.AgentTestCase):
 
         wait_for(lambda: datetime.datetime.fromisoformat(last_window()).timestamp() > now + 1, "the window of now",
                  pause=0.1)  # fmt: skip
+
+    def await_what_was_sampled(self, agent, sink):
+        """Returns when all ticks of up to now have come to this sink.
+
+        They come late where a table is being made for their stacks: in a window after their own.
+        """
+        self.await_window(agent)
+        wait_for(lambda: agent.metrics()["pyrometer_cold_samples_waiting"] == 0, "stacks", pause=0.01)
+        self.await_window(agent)
         waiting = 'pyrometer_sink_samples_in_memory{sink="%s"}' % sink
         wait_for(lambda: agent.metrics()[waiting] == 0, "its delivery", pause=0.01)
 
