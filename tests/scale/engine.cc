@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/direct_foreign_files.h"
+#include "tests/shared/eventually.h"
 
 namespace pyrometer::scale {
 namespace {
@@ -138,6 +139,14 @@ std::shared_ptr<const NamedWindow> Engine::Name(Window window) {
   ++spent_.windows;
   spent_.on_windows += CpuSeconds() - before;
   return named;
+}
+
+void Engine::AwaitFiles() const {
+  const auto rest = [this] {
+    const FileWorkCounters jobs = workers_.counters();
+    return jobs.done + jobs.late + jobs.refused == jobs.posted;
+  };
+  if (!Eventually(rest)) throw std::runtime_error("files are being read without end");
 }
 
 Engine::Held Engine::held() const {

@@ -101,6 +101,9 @@ class Engine {
   // Everything up to `when`, which becomes the present.
   void Pump(MonotonicTime when);
   std::shared_ptr<const NamedWindow> Name(Window window);
+  // Waits until no file is being read, as then only what is kept is open: how many are read at this
+  // very moment is up to the machine.
+  void AwaitFiles() const;
 
   // CPU time since the last call.
   struct Spent {

@@ -160,7 +160,10 @@ bool Run(const Scale& scale) {
   Held last;
   for (uint32_t day = 1; day <= scale.days; ++day) {
     last = {};
-    life.RunDay([&] { KeepMost(Measure(engine, empty), last); });
+    life.RunDay([&] {
+      engine.AwaitFiles();
+      KeepMost(Measure(engine, empty), last);
+    });
     if (day <= 2) second = last;
     Print(day, last, engine.TakeSpent());
   }
