@@ -10,7 +10,9 @@
 #   SOURCES that have a name in their unnamed namespace that another has, too.
 
 add_library(pyrometer_flags INTERFACE)
+# -Wno-maybe-uninitialized: optimizing, g++ 12 suspects what absl's tables and std::optional hold.
 target_compile_options(pyrometer_flags INTERFACE
+  -Wno-maybe-uninitialized
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wcast-align
   $<$<BOOL:${PYROMETER_WERROR}>:-Werror>)
 if(PYROMETER_SANITIZE)
