@@ -130,6 +130,9 @@ def judge_accounts(recorded, most_latency):
     print("published after %.1f ms in the median, %.1f ms at 99 %%, %.0f ms at most" % (*latency,))
     print("%.1f %% of a core, %.1f us a tick, %.1f s to end" % (
         cost.sampling_percent(), cost.tick_ns / 1e3, cost.ending), flush=True)  # fmt: skip
+    # What is mapped by others, for the first time, is a reason for more memory in the kernel.
+    print("%d unwind tables in the kernel at the end, of %d contents, in %d chunks of 256 KiB" % (
+        *(stats["kernel_table" + what] for what in ("s", "_contents", "_chunks")),))  # fmt: skip
     if accounting.ticks() != cost.ticks:
         yield "of %d ticks %d are accounted for" % (cost.ticks, accounting.ticks())
     if churn.lost_percent(accounting) > MOST_LOST_PERCENT:
