@@ -24,7 +24,7 @@ struct pyro_cursor {
   __u8 has_callee_registers; /* `registers` are those of the function called from here */
   __u8 hand_written;         /* a leaf's caller of its kind: without any rule, and no leaf */
   __u8 leaving; /* a function further in has PYRO_RULE_LEAVING: a null may be anything */
-  __u8 pad[1];
+  __u8 unsure;  /* a step was at PYRO_PLACE_UNREAD: a caller may be missing */
 };
 
 #endif

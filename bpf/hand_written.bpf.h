@@ -27,7 +27,8 @@ static __always_inline bool pyro_leads_on(struct pyro_walk *walk,
   return_address = pyro_strip(return_address);
   const int place = pyro_find_rule(walk, return_address - 1, &next);
   if (place == PYRO_PLACE_ANONYMOUS) return true;
-  return place == PYRO_PLACE_OBJECT && pyro_follows_call(walk, return_address);
+  return (place == PYRO_PLACE_OBJECT || place == PYRO_PLACE_UNREAD) &&
+         pyro_follows_call(walk, return_address);
 }
 
 /* How many words above the stack pointer are searched for the return address of hand-written code.
@@ -61,12 +62,12 @@ static __always_inline int pyro_try_caller(struct pyro_walk *walk, __u64 slot, _
   if (address < PYRO_MIN_USER_ADDRESS || address >= PYRO_MAX_USER_ADDRESS)
     return PYRO_CANDIDATE_NONE;
   const int place = pyro_find_rule(walk, address - 1, &found);
-  if (place != PYRO_PLACE_UNKNOWN && (place != PYRO_PLACE_OBJECT || !found))
-    return PYRO_CANDIDATE_NONE;
+  const bool unknown = place == PYRO_PLACE_UNKNOWN || place == PYRO_PLACE_UNREAD;
+  if (!unknown && (place != PYRO_PLACE_OBJECT || !found)) return PYRO_CANDIDATE_NONE;
   if (pyro_read_code(walk, code, sizeof(code), address - sizeof(code))) return PYRO_CANDIDATE_NONE;
   if (!pyro_is_call(code)) return PYRO_CANDIDATE_NONE;
   /* Its rows are not loaded: it may well be the caller. */
-  if (place == PYRO_PLACE_UNKNOWN || !found) return PYRO_CANDIDATE_UNSURE;
+  if (unknown || !found) return PYRO_CANDIDATE_UNSURE;
   /* A copy, as there is another look-up before its last use; the BPF stack has no room for it. */
   walk->caller = *found;
   const struct pyro_unwind_rule *rule = &walk->caller;

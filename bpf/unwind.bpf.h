@@ -98,6 +98,7 @@ static __always_inline int pyro_search_table(__u32 index, __u64 address,
   const __u32 state = table->state;
   if (state == PYRO_TABLE_ABSENT) return PYRO_PLACE_UNKNOWN;
   if (state == PYRO_TABLE_EMPTY) return PYRO_PLACE_OBJECT;
+  if (state == PYRO_TABLE_UNREAD) return PYRO_PLACE_UNREAD;
   const struct pyro_unwind_rule *none =
       state == PYRO_TABLE_SPARSE ? 0 : &rules->rules[PYRO_RULE_INDEX_NONE];
   *rule = none;

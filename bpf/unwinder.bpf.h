@@ -45,8 +45,11 @@
 
 /* What pyro_find_rule says of an address. */
 enum pyro_place {
-  PYRO_PLACE_NOWHERE,   /* no executable memory: no return address leads there */
-  PYRO_PLACE_UNKNOWN,   /* cannot be told now */
+  PYRO_PLACE_NOWHERE, /* no executable memory: no return address leads there */
+  PYRO_PLACE_UNKNOWN, /* cannot be told now */
+  PYRO_PLACE_UNREAD,  /* a file's code, and what rules it has cannot be told for some time: only the
+                       * frame pointer is there to follow. It may be that of a function further
+                       * up; so a stack with such a frame is never complete */
   PYRO_PLACE_ANONYMOUS, /* executable and no file: JIT code, without call frame information */
   PYRO_PLACE_OBJECT,    /* a file's code; its rule is given. No rule: compiled with frame pointers.
                          * PYRO_RULE_NONE: code without any, in a file that has rules elsewhere */
@@ -140,6 +143,7 @@ static __always_inline void pyro_start(struct pyro_cursor *cursor, __u64 pc, boo
   cursor->has_callee_registers = 0;
   cursor->hand_written = 0;
   cursor->leaving = 0;
+  cursor->unsure = 0;
 }
 
 /* How the stack ends if the cursor's frame has a null return address or frame pointer. That marks
@@ -308,18 +312,11 @@ static __always_inline int pyro_step_signal(struct pyro_walk *walk)
 
 #include "hand_written.bpf.h"
 
-/* Pushes the cursor's frame and moves the cursor to its caller. Returns PYRO_WALK_ON or another
- * value of its enum, or enum pyro_stack_end if the stack ended. */
-static __always_inline int pyro_step(struct pyro_walk *walk)
+/* The step from a frame that has been pushed. */
+static __always_inline int pyro_step_from(struct pyro_walk *walk, int place,
+                                          const struct pyro_unwind_rule *rule)
 {
   struct pyro_cursor *cursor = &walk->cursor;
-  const struct pyro_unwind_rule *rule = 0;
-  const int place = pyro_find_rule(walk, cursor->pc, &rule);
-
-  if (place == PYRO_PLACE_UNKNOWN) return PYRO_WALK_UNKNOWN;
-  if (place == PYRO_PLACE_NOWHERE && walk->user_frames > 0) return cursor->if_nowhere;
-  if (walk->user_frames >= PYRO_MAX_USER_FRAMES) return PYRO_END_TRUNCATED;
-  pyro_push_frame(walk);
   if (place == PYRO_PLACE_ANONYMOUS) return pyro_step_by_frame_pointer(walk, PYRO_END_JIT);
   if (place == PYRO_PLACE_NOWHERE || !rule)
     return pyro_step_by_frame_pointer(walk, PYRO_END_NO_UNWIND_INFO);
@@ -336,6 +333,23 @@ static __always_inline int pyro_step(struct pyro_walk *walk)
     default:
       return pyro_step_by_rule(walk, rule);
   }
+}
+
+/* Pushes the cursor's frame and moves the cursor to its caller. Returns PYRO_WALK_ON or another
+ * value of its enum, or enum pyro_stack_end if the stack ended. */
+static __always_inline int pyro_step(struct pyro_walk *walk)
+{
+  struct pyro_cursor *cursor = &walk->cursor;
+  const struct pyro_unwind_rule *rule = 0;
+  const int place = pyro_find_rule(walk, cursor->pc, &rule);
+
+  if (place == PYRO_PLACE_UNKNOWN) return PYRO_WALK_UNKNOWN;
+  if (place == PYRO_PLACE_NOWHERE && walk->user_frames > 0) return cursor->if_nowhere;
+  if (walk->user_frames >= PYRO_MAX_USER_FRAMES) return PYRO_END_TRUNCATED;
+  pyro_push_frame(walk);
+  if (place == PYRO_PLACE_UNREAD) cursor->unsure = 1;
+  const int end = pyro_step_from(walk, place, rule);
+  return end == PYRO_END_COMPLETE && cursor->unsure ? PYRO_END_NOT_READY : end;
 }
 
 #endif

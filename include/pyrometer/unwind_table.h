@@ -98,6 +98,10 @@ struct UnwindTable {
   // in x265, of which a fifth is covered.
   bool sparse = false;
 
+  // True if it is empty because the object's file could not be read now: what it would hold is not
+  // known.
+  bool unread = false;
+
   // Of the object's executable segments, in bytes.
   uint64_t text = 0;
   uint64_t covered_text = 0;

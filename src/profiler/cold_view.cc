@@ -31,7 +31,10 @@ UnwindView::Found ColdView::Find(Address pc) {
     pending_ = mapping->object;
     return {.place = Place::kUnknown, .table = nullptr, .rule = nullptr};
   }
-  if (table->empty()) return {.place = Place::kNoTable, .table = nullptr, .rule = nullptr};
+  if (table->empty()) {
+    const Place place = table->unread ? Place::kUnread : Place::kNoTable;
+    return {.place = place, .table = nullptr, .rule = nullptr};
+  }
   if (held_.empty() || held_.back() != table) held_.push_back(std::move(table));
   return FindIn(*held_.back(), mapping->ToElfAddress(pc));
 }

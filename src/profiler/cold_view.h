@@ -19,15 +19,12 @@ class UnwindTableSource {
  public:
   virtual ~UnwindTableSource() = default;
   // Null if it is not there yet: then it is being made. Empty if there is no call frame
-  // information. Never waits for a file.
+  // information, and unread if the object's file could not be read. Never waits for a file.
   virtual std::shared_ptr<const UnwindTable> Of(ObjectId object) = 0;
   // True if Of() would most likely return a table.
   virtual bool Has(ObjectId object) const = 0;
   // True while the object's table is being made.
   virtual bool IsPending(ObjectId object) const = 0;
-  // True if the last Of() gave an empty table only because the object's file could not be read
-  // then.
-  virtual bool HasFailed(ObjectId object) = 0;
   // Reads bytes of the object's text; false if they are not available in time. May keep its file
   // open until CloseFile().
   virtual bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) = 0;

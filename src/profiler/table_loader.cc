@@ -74,9 +74,9 @@ void TableLoader::LoadFirst() {
     pending_.push_back(object);
     return;
   }
-  // An empty one all the same: it lets the kernel side follow frame pointers meanwhile.
+  // One that was not read all the same: it lets the kernel side follow frame pointers meanwhile.
   const bool is_needed = target_.Load(object, *table);
-  if (is_needed && table->empty() && tables_.HasFailed(object)) {
+  if (is_needed && table->unread) {
     retries_.push_back({.when = After(clock_.Now(), kRetry), .object = object});
   }
   const absl::MutexLock lock(&mutex_);

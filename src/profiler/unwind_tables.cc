@@ -26,6 +26,12 @@ std::shared_ptr<const UnwindTable> EmptyTable() {
   return std::make_shared<const UnwindTable>();
 }
 
+std::shared_ptr<const UnwindTable> UnreadTable() {
+  UnwindTable table;
+  table.unread = true;
+  return std::make_shared<const UnwindTable>(std::move(table));
+}
+
 // Of the kernel's bytes, which may be believed and never hang.
 Result<UnwindTable> VdsoTable() {
   ASSIGN_OR_RETURN(const ElfFile vdso, OpenVdso());
@@ -50,14 +56,14 @@ std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
       if (known->second.own != nullptr || known->second.is_pending()) return known->second.own;
       if (auto table = parts_.store.UnwindTableOf(known->second.content)) return table;
     }
-    if (failed_.Contains(object, parts_.clock.Now())) return EmptyTable();
+    if (failed_.Contains(object, parts_.clock.Now())) return UnreadTable();
     known_[object] = {};
     ++counters_.pending;
   }
   Begin(object);
   const absl::MutexLock lock(&mutex_);
   const auto known = known_.find(object);
-  if (known == known_.end()) return EmptyTable();  // it has failed
+  if (known == known_.end()) return UnreadTable();  // it has failed
   if (known->second.content == nullptr) return known->second.own;
   return parts_.store.UnwindTableOf(known->second.content);
 }
@@ -72,11 +78,6 @@ bool UnwindTables::IsPending(ObjectId object) const {
   const absl::MutexLock lock(&mutex_);
   const auto known = known_.find(object);
   return known != known_.end() && known->second.is_pending();
-}
-
-bool UnwindTables::HasFailed(ObjectId object) {
-  const absl::MutexLock lock(&mutex_);
-  return failed_.Contains(object, parts_.clock.Now());
 }
 
 void UnwindTables::Begin(ObjectId object) {

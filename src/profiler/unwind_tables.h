@@ -62,7 +62,6 @@ class UnwindTables : public UnwindTableSource {
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override;
   bool Has(ObjectId object) const override;
   bool IsPending(ObjectId object) const override;
-  bool HasFailed(ObjectId object) override;
   bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override {
     return code_.Read(object, address, out);
   }

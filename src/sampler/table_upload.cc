@@ -172,7 +172,7 @@ bool TableUpload::Need(ObjectId id, ElfAddress address) {
 bool TableUpload::Begin(ObjectId id, Object& object, const UnwindTable& table, MonotonicTime now) {
   if (table.empty()) {
     object.state = State::kEmpty;
-    memory_.SetState(object.slot, PYRO_TABLE_EMPTY);
+    memory_.SetState(object.slot, table.unread ? PYRO_TABLE_UNREAD : PYRO_TABLE_EMPTY);
     return false;
   }
   std::shared_ptr<Table> found = Find(table);

@@ -60,6 +60,8 @@ int pyro_find_rule(pyro_walk* walk, __u64 pc, const pyro_unwind_rule** rule) {
       return PYRO_PLACE_UNKNOWN;
     case UnwindView::Place::kAnonymous:
       return PYRO_PLACE_ANONYMOUS;
+    case UnwindView::Place::kUnread:
+      return PYRO_PLACE_UNREAD;
     case UnwindView::Place::kNoTable:
       return PYRO_PLACE_OBJECT;
     case UnwindView::Place::kTable:
@@ -219,7 +221,8 @@ class HandWrittenCode {
   Candidate Judge(uint64_t pc, uint64_t word) const {
     if (word < PYRO_MIN_USER_ADDRESS || word >= PYRO_MAX_USER_ADDRESS) return Candidate::kNone;
     const UnwindView::Found found = leaf_.view->Find(Address(word - 1));
-    const bool unknown = found.place == UnwindView::Place::kUnknown;
+    const bool unknown =
+        found.place == UnwindView::Place::kUnknown || found.place == UnwindView::Place::kUnread;
     if (!unknown && (found.place != UnwindView::Place::kTable || found.table->sparse)) {
       return Candidate::kNone;
     }

@@ -37,6 +37,7 @@ class UnwindView {
     kNowhere,    // no executable mapping: no return address leads there
     kUnknown,    // executable, but whether there is call frame information cannot be told
     kAnonymous,  // executable and no file: JIT code
+    kUnread,     // a file of which that cannot be told for some time: see PYRO_PLACE_UNREAD
     kNoTable,    // a file without call frame information
     kTable,
   };

@@ -105,8 +105,8 @@ UnwindTable NextTable(Input& input) {
   return table;
 }
 
-// Mappings of 64 KiB: two objects with a table each, one without, JIT code, unknown. The stack
-// repeats the words that the input ends in.
+// Mappings of 64 KiB: two objects with a table each, one without, JIT code, unknown, unread. The
+// stack repeats the words that the input ends in.
 class HostileView : public UnwindView {
  public:
   explicit HostileView(Input& input) : tables_{NextTable(input), NextTable(input)} {
@@ -132,6 +132,8 @@ class HostileView : public UnwindView {
         return {.place = Place::kAnonymous, .table = nullptr, .rule = nullptr};
       case 5:
         return {.place = Place::kUnknown, .table = nullptr, .rule = nullptr};
+      case 6:
+        return {.place = Place::kUnread, .table = nullptr, .rule = nullptr};
       default:
         return {.place = Place::kNowhere, .table = nullptr, .rule = nullptr};
     }

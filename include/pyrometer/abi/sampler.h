@@ -80,7 +80,8 @@ enum pyro_stack_end {
   PYRO_END_BAD_RETURN_ADDRESS, /* not in executable memory */
   PYRO_END_BAD_CFA,            /* the call frame information leads nowhere */
   PYRO_END_UNSUPPORTED,        /* the rule needs a register that is no longer known */
-  PYRO_END_NOT_READY,    /* mappings or table not known yet, and too many such samples at a time */
+  PYRO_END_NOT_READY,    /* mappings or table not known yet, and too many such samples at a time; or
+                          * a table could not be made for a time, and frames may be missing */
   PYRO_END_NO_REGISTERS, /* the user registers were not available */
   PYRO_STACK_ENDS
 };

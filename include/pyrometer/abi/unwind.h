@@ -86,6 +86,7 @@ enum pyro_table_state {
   PYRO_TABLE_SPARSE, /* loaded; covers so little of the object that the rest is taken for compiled
                       * code, which must have frame pointers */
   PYRO_TABLE_LOADED, /* loaded; what it does not cover was written by hand */
+  PYRO_TABLE_UNREAD, /* the object's file could not be read, and is tried again much later */
 };
 
 struct pyro_object_table {

@@ -50,7 +50,6 @@ class MadeTables : public UnwindTableSource {
 
   bool Has(ObjectId object) const override { return tables.contains(object); }
   bool IsPending(ObjectId object) const override { return object == pending; }
-  bool HasFailed(ObjectId /*object*/) override { return false; }
   void CloseFile() override {}
 
   std::map<ObjectId, std::shared_ptr<const UnwindTable>> tables;
@@ -168,6 +167,21 @@ TEST_F(ColdViewTest, StopsInAFileWithoutCallFrameInformation) {
   const ColdStack stack = Unwind();
   EXPECT_EQ(stack.end, StackEnd::kNoUnwindInfo);
   EXPECT_EQ(stack.frames.back(), Frame::Object(kBare, ElfAddress(0xf)));
+}
+
+TEST_F(ColdViewTest, SaysThatFramesMayBeMissingInAFileThatCouldNotBeRead) {
+  UnwindTable unread;
+  unread.unread = true;
+  tables_.tables[kBare] = std::make_shared<const UnwindTable>(unread);
+  SetStack(64);
+  sample_.pc = Address(0x500100);
+  sample_.registers[kFramePointer] = kStack + 16;
+  Put(24, 0x408010);
+  const ColdStack stack = Unwind();
+  EXPECT_EQ(stack.end, StackEnd::kNotReady);
+  EXPECT_THAT(stack.frames, ElementsAre(Frame::Object(kBare, ElfAddress(0x100)),
+                                        Frame::Object(kProgram, ElfAddress(0x800f))));
+  EXPECT_EQ(stack.pending, ObjectId(0)) << "nobody waits for it";
 }
 
 TEST_F(ColdViewTest, TakesNoReturnAddressOutsideOfTheMappings) {

@@ -254,11 +254,12 @@ class FakeTables : public UnwindTableSource {
     if (pending.contains(object)) return nullptr;
     if (on_make) on_make(object);
     at_hand.insert(object);
-    return std::make_shared<UnwindTable>();
+    auto table = std::make_shared<UnwindTable>();
+    table->unread = failing.contains(object);
+    return table;
   }
   bool Has(ObjectId object) const override { return at_hand.contains(object); }
   bool IsPending(ObjectId object) const override { return pending.contains(object); }
-  bool HasFailed(ObjectId object) override { return failing.contains(object); }
   bool ReadCode(ObjectId /*object*/, ElfAddress /*address*/, std::span<std::byte>) override {
     return false;
   }

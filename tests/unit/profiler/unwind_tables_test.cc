@@ -154,14 +154,14 @@ TEST_F(UnwindTablesTest, AreEmptyForAnObjectWhoseFileIsGone) {
                        .store = store_,
                        .clock = clock_},
                       [] {});
-  EXPECT_TRUE(tables.Of(kFirst)->empty());
+  EXPECT_TRUE(tables.Of(kFirst)->unread);
   EXPECT_EQ(tables.counters().failed, 1U);
 }
 
 TEST_F(UnwindTablesTest, AreEmptyForGoodForWhatIsNoElfFile) {
   indexer_->fails = Fail(ErrorCode::kInvalid, "not an ELF file");
   EXPECT_TRUE(Await(kFirst)->empty());
-  EXPECT_FALSE(tables_.HasFailed(kFirst));
+  EXPECT_FALSE(Await(kFirst)->unread);
   clock_.Advance(UnwindTables::kRetry);
   EXPECT_TRUE(Await(kFirst)->empty());
   EXPECT_EQ(indexer_->made, 1);
@@ -170,18 +170,17 @@ TEST_F(UnwindTablesTest, AreEmptyForGoodForWhatIsNoElfFile) {
 TEST_F(UnwindTablesTest, AreTriedAgainLaterWhoseFileCouldNotBeRead) {
   processes_.is_readable = false;
   EXPECT_TRUE(Await(kFirst)->empty());
-  EXPECT_TRUE(tables_.HasFailed(kFirst));
+  EXPECT_TRUE(Await(kFirst)->unread);
   processes_.is_readable = true;
-  EXPECT_TRUE(Await(kFirst)->empty()) << "it is not opened again for each sample";
+  EXPECT_TRUE(Await(kFirst)->unread) << "it is not opened again for each sample";
   clock_.Advance(UnwindTables::kRetry);
   EXPECT_EQ(Await(kFirst)->row_count(), 1000U);
-  EXPECT_FALSE(tables_.HasFailed(kFirst));
+  EXPECT_FALSE(Await(kFirst)->unread);
 }
 
 TEST_F(UnwindTablesTest, AreTriedAgainLaterWhoseFileSystemDoesNotAnswer) {
   indexer_->fails = Fail(ErrorCode::kExhausted, "no answer");
-  EXPECT_TRUE(Await(kFirst)->empty());
-  EXPECT_TRUE(tables_.HasFailed(kFirst));
+  EXPECT_TRUE(Await(kFirst)->unread);
   indexer_->fails.reset();
   clock_.Advance(UnwindTables::kRetry);
   EXPECT_EQ(Await(kFirst)->row_count(), 1000U);

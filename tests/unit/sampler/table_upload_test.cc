@@ -56,6 +56,16 @@ TEST_F(TableUploadTest, SaysThatAnObjectHasNoCallFrameInformation) {
   EXPECT_EQ(tables_[slot].state, PYRO_TABLE_EMPTY);
 }
 
+TEST_F(TableUploadTest, SaysOfWhichObjectThatIsNotKnown) {
+  const uint32_t slot = *upload_.Hold(kLibc, kNow);
+  UnwindTable unread;
+  unread.unread = true;
+  EXPECT_TRUE(upload_.Load(kLibc, unread, kNow));
+  EXPECT_EQ(tables_[slot].state, PYRO_TABLE_UNREAD);
+  upload_.Load(kLibc, UnwindTable(), kNow);
+  EXPECT_EQ(tables_[slot].state, PYRO_TABLE_EMPTY) << "when it was read";
+}
+
 TEST_F(TableUploadTest, TakesATableWhereThereWasNone) {
   const uint32_t slot = *upload_.Hold(kLibc, kNow);
   EXPECT_TRUE(upload_.Load(kLibc, UnwindTable(), kNow));

@@ -164,5 +164,36 @@ TEST_F(SamplerLive, KeepsAddressesThatDoNotFitIntoAnObjectFrame) {
   EXPECT_THAT(beyond, testing::Each(testing::ResultOf(of_object, false)));
 }
 
+TEST_F(SamplerLive, TakesNoStackForWholeWhereATableCouldNotBeRead) {
+  const Child child([] { Root(Call::kShort); });
+  Sampler::Options options{.frequency = {999}};
+  options.cold_per_second = 1;  // the others stay in the kernel
+  options.filter.pids = {child.pid()};
+  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
+  ASSERT_TRUE(sampler && sampler->windows().Start());
+  const ColdSample sample = FirstColdSampleOf(child.pid(), *sampler);
+  const PublishedMapping all{
+      .mapping = {Address(0x1000), Address(0x7fff'ffff'f000), ObjectId(7), 0}};
+  sampler->mappings().Publish(sample.process, sample.exec, {.count = sample.exec_pages, .slack = 0},
+                              std::span(&all, 1));
+  const auto ends_with = [&](const UnwindTable& table) {
+    EXPECT_TRUE(sampler->tables().Load(ObjectId(7), table));
+    EXPECT_TRUE(sampler->windows().Drain().has_value());
+    const uint64_t before = sampler->windows().accounting().exported;
+    EXPECT_TRUE(WaitFor([&] { return sampler->windows().accounting().exported > before + 50; }));
+    std::vector<StackEnd> ends;
+    const Result<Window> window = sampler->windows().Drain();
+    for (const Stack& stack : window->stacks) ends.push_back(stack.end);
+    return ends;
+  };
+  UnwindTable unread;
+  unread.unread = true;
+  const std::vector<StackEnd> guessed = ends_with(unread);
+  EXPECT_THAT(guessed, testing::Contains(StackEnd::kNotReady));
+  EXPECT_THAT(guessed, testing::Not(testing::Contains(StackEnd::kComplete)));
+  EXPECT_THAT(ends_with(UnwindTable()), testing::Contains(StackEnd::kComplete))
+      << "it was read: the program has frame pointers";
+}
+
 }  // namespace
 }  // namespace pyrometer

@@ -18,6 +18,7 @@ constexpr uint64_t kCodePage = 0x10000;  // one page of an object with a table
 constexpr uint64_t kJit = 0x800000;      // anonymous
 constexpr uint64_t kPlain = 0x900000;    // an object without a table
 constexpr uint64_t kUnknown = 0xa00000;  // cannot be told now
+constexpr uint64_t kUnread = 0xb00000;   // an object whose file could not be read
 constexpr uint64_t kStack = 0x7f0000;
 
 constexpr uint8_t kRbp = 6;
@@ -73,6 +74,8 @@ class FakeView : public UnwindView {
         return {.place = Place::kNoTable, .table = nullptr, .rule = nullptr};
       case kUnknown:
         return {.place = Place::kUnknown, .table = nullptr, .rule = nullptr};
+      case kUnread:
+        return {.place = Place::kUnread, .table = nullptr, .rule = nullptr};
       default:
         return {.place = Place::kNowhere, .table = nullptr, .rule = nullptr};
     }

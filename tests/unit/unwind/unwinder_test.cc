@@ -186,6 +186,21 @@ TEST_F(UnwinderTest, FallsBackToTheFramePointerWhereNothingCoversTheCode) {
   EXPECT_EQ(stack.end, StackEnd::kComplete);
 }
 
+TEST_F(UnwinderTest, TakesNoStackForWholeWithAFrameWhoseRulesCouldNotBeRead) {
+  const uint64_t bottom = Bottom();
+  registers_.values[kRbp] = kStack + 0x10;  // which may be that of the caller's caller
+  view_.Put(kStack + 0x10, kStack + 0x40);
+  view_.Put(kStack + 0x18, bottom);
+  const UnwoundStack stack = UnwindFrom(kUnread + 4);
+  EXPECT_THAT(AddressesOf(stack), ElementsAre(kUnread + 4, bottom - 1));
+  EXPECT_EQ(stack.end, StackEnd::kNotReady);
+  view_.Put(kStack + 0x10, 0);
+  view_.Put(kStack + 0x18, kPlain + 0x500);
+  EXPECT_EQ(UnwindFrom(kUnread + 4).end, StackEnd::kNotReady) << "nor by its last frame pointer";
+  view_.Put(kStack + 0x18, 0x4141414141);
+  EXPECT_EQ(UnwindFrom(kUnread + 4).end, StackEnd::kNoUnwindInfo) << "another reason stays";
+}
+
 TEST_F(UnwinderTest, EndsWhereACallerHasANullFramePointer) {
   registers_.values[kRbp] = kStack + 0x10;
   view_.Put(kStack + 0x10, 0);
