@@ -23,6 +23,7 @@
 #include "profiler/profiler.h"
 #include "symbolize/kernel_symbols.h"
 #include "tests/replay/recorded_window.h"
+#include "tests/shared/test_paths.h"
 #include "tests/unit/profiler/fakes.h"
 
 namespace pyrometer {
@@ -100,7 +101,7 @@ class Replay : public testing::Test {
   // Lays out the recorded tree, with the program that was built here in its place.
   void SetUp() override {
     root_ = fs::path(testing::TempDir()) / ("replay_" + std::to_string(getpid()));
-    fs::copy(REPLAY_DATA, root_, fs::copy_options::recursive);
+    fs::copy(SourcePath("tests/data/replay"), root_, fs::copy_options::recursive);
     for (const fs::directory_entry& process : fs::directory_iterator(root_ / "proc")) {
       if (process.is_directory()) Furnish(process.path());
     }
@@ -120,7 +121,7 @@ class Replay : public testing::Test {
   static void Furnish(const fs::path& process) {
     const fs::path program = process / "root/opt/replayed";
     fs::create_directories(program.parent_path());
-    fs::copy_file(REPLAYED_PROGRAM, program);
+    fs::copy_file(BuildPath("tests/replay/replayed"), program);
     fs::create_directory(process / "ns");
     std::ofstream(process / "ns/mnt");
     struct stat status {};

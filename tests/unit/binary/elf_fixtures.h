@@ -14,11 +14,12 @@
 
 #include "base/file.h"
 #include "binary/elf_file.h"
+#include "tests/shared/test_paths.h"
 
 namespace pyrometer {
 
 inline std::string FixturePath(std::string_view name) {
-  return std::string(ELF_FIXTURES) + "/" + std::string(name);
+  return BuildPath("tests/unit/binary/fixtures/") + std::string(name);
 }
 
 inline std::vector<std::byte> FixtureBytes(std::string_view name) {

@@ -13,16 +13,17 @@
 #include "config/agent_config_reader.h"
 #include "config/agent_options.h"
 #include "config/yaml_document.h"
+#include "tests/shared/test_paths.h"
 
 namespace pyrometer {
 namespace {
 
 using testing::IsEmpty;
 
-constexpr const char* kPath = PYROMETER_SOURCE_DIRECTORY "/packaging/pyrometer.yaml";
+constexpr const char* kPath = "packaging/pyrometer.yaml";
 
 std::string Documented() {
-  return *ReadFile(kPath);
+  return *ReadFile(SourcePath(kPath));
 }
 
 // With every key set: comments have a blank after the '#', keys do not.
