@@ -98,6 +98,7 @@ class Only(script.TreeTest):
                    "open('methods', 'a').write(' '.join(sys.argv[1:]) + '\\n')\n")
         tests = [self.listed("Window.LosesNothing", ["window_test"], "unit"),
                  self.listed("system.soaks", ["python3", "soaks_test.py"], "soak"),
+                 self.listed("live.churn", ["python3", "churn.py"], "live"),
                  self.listed("system.shares", ["python3", "shares_test.py"], "bpf")]
         self.write("soaks_test.py")
         self.write("list.json", json.dumps({"tests": tests}))
@@ -126,10 +127,10 @@ class Only(script.TreeTest):
         self.assertRegex(self.lines("ran")[0], re.escape(r"-R ^(Window\.LosesNothing)$"))
         self.assertEqual(self.lines("built"), ["dev"])
 
-    def test_runs_what_wants_an_optimized_build_by_that(self):
-        self.assertEqual(self.run_only("soak"), 0)
+    def test_runs_what_measures_with_what_users_run(self):
+        self.assertEqual(self.run_only("churn"), 0)
         self.assertIn("build/bench ", self.lines("ran")[0])
-        self.assertEqual(self.lines("built"), ["dev", "bench pyrometer deep_paths"])
+        self.assertEqual(self.lines("built"), ["dev", "bench"])
 
     def test_runs_only_the_matching_methods_of_a_file(self):
         self.assertEqual(self.run_only("deep"), 0)
