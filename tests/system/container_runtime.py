@@ -126,6 +126,18 @@ class Pod:
     def cgroup(self):
         return self.config["linux"]["cgroup_parent"]
 
+    @property
+    def name(self):
+        return self.config["metadata"]["name"]
+
+    @property
+    def namespace(self):
+        return self.config["metadata"]["namespace"]
+
+    def log_of(self, container, attempt=0):
+        """Where the output of a container of this name goes."""
+        return os.path.join(self.config["log_directory"], "%s-%d.log" % (container, attempt))
+
 
 class ContainerRuntime:
     """A running containerd. Everything that it made is gone at the end of the `with`."""
@@ -194,9 +206,10 @@ class ContainerRuntime:
         made = self.cri.RunPodSandbox(config=config, runtime_handler=handler)
         return Pod(made.pod_sandbox_id, config, uid)
 
-    def run_container(self, pod, name, image, command, attempt=0):
+    def run_container(self, pod, name, image, command, attempt=0, capabilities=()):
         """The id of a container that was started."""
-        options = {"namespace_options": {"network": "NODE", "pid": "CONTAINER"}}
+        options = {"namespace_options": {"network": "NODE", "pid": "CONTAINER"},
+                   "capabilities": {"add_capabilities": list(capabilities)}}
         config = {"metadata": {"name": name, "attempt": attempt}, "image": {"image": image},
                   "command": command, "log_path": "%s-%d.log" % (name, attempt),
                   "linux": {"security_context": options}}  # fmt: skip

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods of a real containerd, profiled by an agent that learns of them from the runtime alone."""
 
+import collections
 import contextlib
 import glob
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -19,12 +21,23 @@ from waiting import wait_for
 PROGRAMS = {"before", "own", "label", "annotation", "again", "brief"}
 IMAGE = "pyrometer.test/work:1"
 EXITED = 2
+PAGES = 200
+BY_PAGES = 7  # the attempt of containers that work so, which have logs of their own by it
 
 
 def labels_of(path):
     """Of a profile by its directory, "container=a,pod=b.HASH"; none of ours has a comma in it."""
     series, _, _ = os.path.basename(os.path.dirname(path)).rpartition(".")
     return dict(pair.split("=") for pair in series.split(","))
+
+
+def said(log):
+    """A container's output by its log, without the time and stream before each whole line."""
+    if not os.path.exists(log):
+        return ""
+    with open(log) as file:
+        lines = [line for line in file.read().splitlines(keepends=True) if line.endswith("\n")]
+    return "".join(line.split(" ", 3)[3] for line in lines)
 
 
 def program_of(sample):
@@ -84,9 +97,9 @@ class ContainersTestCase(AgentTestCase):
         files = {name: program(built) for name, built in cls.work.items()}
         cls.runtime.add_image(IMAGE, files, ["/" + next(iter(files))])
 
-    def start(self, pod, name, *arguments, attempt=0):
+    def start(self, pod, name, *arguments, **more):
         """A container of this name that runs the program of this name."""
-        container = self.runtime.run_container(pod, name + "-c", IMAGE, ["/" + name, *arguments], attempt)
+        container = self.runtime.run_container(pod, name + "-c", IMAGE, ["/" + name, *arguments], **more)
         self.addCleanup(self.remove, container)
         return container
 
@@ -302,6 +315,40 @@ class RecordByName(ContainersTestCase):
     def work_in(self, containers, seconds=0.3):
         for container in containers:
             self.await_work(container, seconds)
+
+    def truths_of(self, containers):
+        """Has programs that wait for it touch their pages, all at once, and returns what they report:
+        {name: Truth}, of {name: (container, its log)}."""
+        for container, _ in containers.values():
+            os.kill(self.runtime.pid(container), signal.SIGUSR1)
+
+        wait_for(lambda: all("iterations" in said(log) for _, log in containers.values()), "the reports", pause=0.05)
+        return {name: harness.parse_truths(said(log))[0] for name, (_, log) in containers.items()}
+
+    def test_each_fault_has_the_labels_of_its_container(self):
+        """Of programs that work at the same time, in containers of one pod and of pods of one name: none is
+        missing, and none has another one's labels."""
+        web, database = self.pod("web-0", "shop"), self.pod("db-0", "shop", handler="own-cgroups")
+        pods = {"own": web, "label": web, "before": database, "annotation": self.pod("web-0", "test")}
+        containers = {}
+        for name, pod in pods.items():
+            # It locks its memory.
+            container = self.start(pod, name, harness.pages_when_told(PAGES), attempt=BY_PAGES,
+                                   capabilities=["IPC_LOCK"])  # fmt: skip
+            containers[name] = container, pod.log_of(name + "-c", BY_PAGES)
+        wait_for(lambda: all("READY" in said(log) for _, log in containers.values()), "the programs", pause=0.05)
+        names = [option for name in pods for option in ("--container", name + "-c")]
+        recorder = self.start_recording(*names, event=harness.PAGE_FAULTS)
+        truths = self.truths_of(containers)
+        recording = recorder.interrupt().finish()
+        expected = {(function, name, pod.name, pod.namespace, name + "-c"): pages for name, pod in pods.items()
+                    for function, pages in truths[name].pages().items()}  # fmt: skip
+        found = collections.Counter()
+        for sample in recording.samples:
+            for function in filter(sample.calls, ("seventy", "thirty")):
+                labels = (sample.labels.get(name) for name in ("pod", "namespace", "container"))
+                found[(function, sample.comm, *labels)] += sample.count
+        self.assertEqual(found, expected)
 
     def test_samples_are_of_what_has_these_names_and_say_so(self):
         web, database = self.pod("web-0", "shop"), self.pod("db-0", "shop", handler="own-cgroups")

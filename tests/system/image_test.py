@@ -102,11 +102,7 @@ class Image(containers_test.ContainersTestCase):
         return container
 
     def said(self):
-        """The container's output, without the time and stream before each line."""
-        if not os.path.exists(self.log):
-            return ""
-        lines = [line for line in read(self.log).splitlines(keepends=True) if line.endswith("\n")]
-        return "".join(line.split(" ", 3)[3] for line in lines)
+        return containers_test.said(self.log)
 
     def get(self, path, **headers):
         request = urllib.request.Request(self.url + path, headers=headers)
