@@ -318,6 +318,10 @@ static __always_inline int pyro_step_from(struct pyro_walk *walk, int place,
 {
   struct pyro_cursor *cursor = &walk->cursor;
   if (place == PYRO_PLACE_ANONYMOUS) return pyro_step_by_frame_pointer(walk, PYRO_END_JIT);
+  if (place == PYRO_PLACE_UNREAD) {
+    cursor->unsure = 1;
+    return pyro_step_by_frame_pointer(walk, PYRO_END_NOT_READY);
+  }
   if (place == PYRO_PLACE_NOWHERE || !rule)
     return pyro_step_by_frame_pointer(walk, PYRO_END_NO_UNWIND_INFO);
   switch (rule->kind) {
@@ -347,7 +351,6 @@ static __always_inline int pyro_step(struct pyro_walk *walk)
   if (place == PYRO_PLACE_NOWHERE && walk->user_frames > 0) return cursor->if_nowhere;
   if (walk->user_frames >= PYRO_MAX_USER_FRAMES) return PYRO_END_TRUNCATED;
   pyro_push_frame(walk);
-  if (place == PYRO_PLACE_UNREAD) cursor->unsure = 1;
   const int end = pyro_step_from(walk, place, rule);
   return end == PYRO_END_COMPLETE && cursor->unsure ? PYRO_END_NOT_READY : end;
 }

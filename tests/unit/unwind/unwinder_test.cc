@@ -198,7 +198,12 @@ TEST_F(UnwinderTest, TakesNoStackForWholeWithAFrameWhoseRulesCouldNotBeRead) {
   view_.Put(kStack + 0x18, kPlain + 0x500);
   EXPECT_EQ(UnwindFrom(kUnread + 4).end, StackEnd::kNotReady) << "nor by its last frame pointer";
   view_.Put(kStack + 0x18, 0x4141414141);
-  EXPECT_EQ(UnwindFrom(kUnread + 4).end, StackEnd::kNoUnwindInfo) << "another reason stays";
+  EXPECT_EQ(UnwindFrom(kUnread + 4).end, StackEnd::kNotReady) << "and that is why nothing is found";
+  view_.Put(kStack + 0x10, kStack + 0x40);
+  view_.Put(kStack + 0x18, kPlain + 0x500);
+  view_.Put(kStack + 0x40, kStack + 0x60);
+  view_.Put(kStack + 0x48, 0x4141414141);
+  EXPECT_EQ(UnwindFrom(kUnread + 4).end, StackEnd::kNoUnwindInfo) << "a caller's reason stays";
 }
 
 TEST_F(UnwinderTest, EndsWhereACallerHasANullFramePointer) {
