@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -131,27 +132,57 @@ TEST_F(SamplerLive, SeesThatAThreadOfTheKernelInAProcessHasNoUserStack) {
   }
 }
 
+// One process, all of whose memory is one object.
+class OfOneObject {
+ public:
+  static constexpr ObjectId kObject{7};
+
+  explicit OfOneObject(const Child& child) : sampler_(LoadOrFail(OptionsFor(child))) {
+    if (sampler_ == nullptr || !sampler_->windows().Start()) return;
+    known_ = FirstColdSampleOf(child.pid(), *sampler_);
+  }
+
+  // ELF address 0 lies at `bias` from now on.
+  void MapAt(uint64_t bias) {
+    const PublishedMapping all{
+        .mapping = {Address(0x1000), Address(0x7fff'ffff'f000), kObject, bias}};
+    sampler_->mappings().Publish(known_->process, known_->exec,
+                                 {.count = known_->exec_pages, .slack = 0}, std::span(&all, 1));
+  }
+
+  // Some ticks that all begin from now on.
+  Window NextTicks() {
+    EXPECT_TRUE(sampler_->windows().Drain().has_value());
+    const uint64_t before = sampler_->windows().accounting().exported;
+    EXPECT_TRUE(WaitFor([&] { return sampler_->windows().accounting().exported > before + 50; }));
+    return sampler_->windows().Drain().value_or(Window());
+  }
+
+  bool is_sampling() const { return known_.has_value(); }
+  Sampler& sampler() { return *sampler_; }
+
+ private:
+  static Sampler::Options OptionsFor(const Child& child) {
+    Sampler::Options options{.frequency = {999}};
+    options.cold_per_second = 1;  // the others stay in the kernel
+    options.filter.pids = {child.pid()};
+    return options;
+  }
+
+  const std::unique_ptr<Sampler> sampler_;
+  std::optional<ColdSample> known_;
+};
+
 TEST_F(SamplerLive, KeepsAddressesThatDoNotFitIntoAnObjectFrame) {
-  Child child;
-  Sampler::Options options{.frequency = {999}};
-  options.cold_per_second = 1;  // the others stay in the kernel
-  options.filter.pids = {child.pid()};
-  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
-  ASSERT_TRUE(sampler && sampler->windows().Start());
-  const ColdSample sample = FirstColdSampleOf(child.pid(), *sampler);
-  const auto spinning = reinterpret_cast<uint64_t>(&SpinFor);
+  const Child child;
+  OfOneObject process(child);
+  ASSERT_TRUE(process.is_sampling());
   const auto frames_at = [&](uint64_t elf_address) {
-    const PublishedMapping all{.mapping = {Address(0x1000), Address(0x7fff'ffff'f000), ObjectId(7),
-                                           spinning - elf_address}};
-    sampler->mappings().Publish(sample.process, sample.exec,
-                                {.count = sample.exec_pages, .slack = 0}, std::span(&all, 1));
-    EXPECT_TRUE(sampler->windows().Drain().has_value());
-    const uint64_t before = sampler->windows().accounting().exported;
-    EXPECT_TRUE(WaitFor([&] { return sampler->windows().accounting().exported > before + 50; }));
+    process.MapAt(reinterpret_cast<uint64_t>(&SpinFor) - elf_address);
     std::vector<Frame> frames;
-    const Result<Window> window = sampler->windows().Drain();
-    for (const Stack& stack : window->stacks) {
-      const auto user = window->FramesOf(stack).subspan(stack.kernel_frames);
+    const Window window = process.NextTicks();
+    for (const Stack& stack : window.stacks) {
+      const auto user = window.FramesOf(stack).subspan(stack.kernel_frames);
       if (!user.empty()) frames.push_back(user[0]);
     }
     return frames;
@@ -166,24 +197,14 @@ TEST_F(SamplerLive, KeepsAddressesThatDoNotFitIntoAnObjectFrame) {
 
 TEST_F(SamplerLive, TakesNoStackForWholeWhereATableCouldNotBeRead) {
   const Child child([] { Root(Call::kShort); });
-  Sampler::Options options{.frequency = {999}};
-  options.cold_per_second = 1;  // the others stay in the kernel
-  options.filter.pids = {child.pid()};
-  const std::unique_ptr<Sampler> sampler = LoadOrFail(options);
-  ASSERT_TRUE(sampler && sampler->windows().Start());
-  const ColdSample sample = FirstColdSampleOf(child.pid(), *sampler);
-  const PublishedMapping all{
-      .mapping = {Address(0x1000), Address(0x7fff'ffff'f000), ObjectId(7), 0}};
-  sampler->mappings().Publish(sample.process, sample.exec, {.count = sample.exec_pages, .slack = 0},
-                              std::span(&all, 1));
+  OfOneObject process(child);
+  ASSERT_TRUE(process.is_sampling());
+  process.MapAt(0);
   const auto ends_with = [&](const UnwindTable& table) {
-    EXPECT_TRUE(sampler->tables().Load(ObjectId(7), table));
-    EXPECT_TRUE(sampler->windows().Drain().has_value());
-    const uint64_t before = sampler->windows().accounting().exported;
-    EXPECT_TRUE(WaitFor([&] { return sampler->windows().accounting().exported > before + 50; }));
+    EXPECT_TRUE(process.sampler().tables().Load(OfOneObject::kObject, table));
     std::vector<StackEnd> ends;
-    const Result<Window> window = sampler->windows().Drain();
-    for (const Stack& stack : window->stacks) ends.push_back(stack.end);
+    const Window window = process.NextTicks();
+    for (const Stack& stack : window.stacks) ends.push_back(stack.end);
     return ends;
   };
   UnwindTable unread;
