@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks that are deep, often looked at and all different fill the kernel's maps, and none is lost.
-
-Only an optimized recorder reads them as fast as they come, so this does not run in a debug build.
-"""
+"""Stacks that are deep, often looked at and all different fill the kernel's maps, and none is lost."""
 
 from pyrometer_harness import BpfTestCase, Running, count_where, describe, main, program
 
