@@ -10,8 +10,8 @@ static struct tally tally = {"bottom", 0};
 void step(int depth);
 
 WORK_NOINLINE void bottom(void) {
-  spin(WORK_SLICE / 4);
-  tally.iterations += WORK_SLICE / 4;
+  spin(WORK_SLICE);
+  tally.iterations += WORK_SLICE;
 }
 
 WORK_NOINLINE void left(int depth) {
