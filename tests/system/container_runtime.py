@@ -104,6 +104,9 @@ class Cri:
             pool.Add(file)
         self.service = pool.FindServiceByName("runtime.v1.RuntimeService")
         self.factory = message_factory.MessageFactory(pool)
+        # All classes now: a thread that first uses one while another makes it would meet its fields half-made.
+        for message in self.service.file.message_types_by_name.values():
+            self.factory.GetPrototype(message)
         self.channel = grpc.insecure_channel("unix://" + socket)
 
     def __getattr__(self, name):
