@@ -106,12 +106,15 @@ Failure FailureOf(CURLcode code) {
 }  // namespace
 
 struct HttpClient::Transfer {
-  std::string_view rest;  // of the body: what libcurl has not asked for yet
+  std::string_view rest;   // of the body: what libcurl has not asked for yet
+  bool was_asked = false;  // for any of it: there was a connection
   std::string answer;
   bool answer_cut = false;
 
   static size_t Read(char* to, size_t size, size_t count, void* self) {
-    std::string_view& rest = static_cast<Transfer*>(self)->rest;
+    auto& transfer = *static_cast<Transfer*>(self);
+    transfer.was_asked = true;
+    std::string_view& rest = transfer.rest;
     const std::string_view piece = rest.substr(0, size * count);
     std::memcpy(to, piece.data(), piece.size());
     rest.remove_prefix(piece.size());
@@ -215,7 +218,8 @@ Result<std::unique_ptr<HttpClient::Handle>> HttpClient::MakeHandle() const {
   to.Set(CURLOPT_MAXAGE_CONN, kIdleSeconds);
   to.Set(CURLOPT_QUICK_EXIT, 1L);  // a name server that hangs must not hold up Cancel
   // A body that cannot be rewound is not sent again by libcurl either, which would do so when a
-  // kept connection turns out to be closed, though the server may have read the request.
+  // kept connection turns out to be closed, though the server may have read the request. It does
+  // connect again, and then tells of that: see Conclude.
   to.Set(CURLOPT_POST, 1L);
   to.Set(CURLOPT_READFUNCTION, &Transfer::Read);
   to.Set(CURLOPT_WRITEFUNCTION, &Transfer::Write);
@@ -294,7 +298,8 @@ tl::expected<HttpAnswer, Receipt> HttpClient::Post(const Request& request) {
   const CURLcode code = curl_easy_perform(handle.curl);
   tl::expected<HttpAnswer, Receipt> result = Conclude(handle, transfer, code);
   handle.Set(CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
-  GiveBack(*std::move(taken));
+  // A handle that failed may want to rewind the body of the request before.
+  if (code == CURLE_OK) GiveBack(*std::move(taken));
   return result;
 }
 
@@ -318,11 +323,13 @@ tl::expected<HttpAnswer, Receipt> HttpClient::Conclude(Handle& handle, Transfer&
   const Failure failure = FailureOf(code);
   const char* detail = handle.error[0] != '\0' ? handle.error.data() : curl_easy_strerror(code);
   Receipt receipt = NotArrived(failure.reason, Printable(detail, kErrorBytes));
-  if (failure.stage != Stage::kRequest || !transfer.rest.empty()) {
-    return tl::unexpected(std::move(receipt));
-  }
+  // That no connection could be made may be said of a second one: the server may have read the
+  // whole request, from a kept connection that it closed without an answer.
+  const bool is_sent = transfer.was_asked || failure.stage == Stage::kRequest;
+  if (!is_sent || !transfer.rest.empty()) return tl::unexpected(std::move(receipt));
   // With TLS 1.3 a server refuses our certificate only after we have sent the request, unread.
-  if (status == 0 && receipt.message.find(" alert ") != std::string::npos) {
+  if (status == 0 && failure.stage == Stage::kRequest &&
+      receipt.message.find(" alert ") != std::string::npos) {
     receipt.reason = "tls";
     return tl::unexpected(std::move(receipt));
   }

@@ -67,6 +67,17 @@ TEST(HttpClient, SendsARequestOnceThoughAKeptConnectionIsClosedUnderIt) {
   EXPECT_EQ(server.Requests().size(), 2);
 }
 
+// As a server does that is stopped after it has stored what it read.
+TEST(HttpClient, KnowsNotWhatArrivedAtAServerThatClosesAKeptConnectionAndGoes) {
+  RawServer server({.answer = HttpText(200), .closes = false, .answers_at_most = 1, .goes = true});
+  const auto client = MakeClient(server.Url());
+  EXPECT_EQ(Deliver(*client).outcome, Outcome::kDelivered);
+  EXPECT_EQ(Deliver(*client).outcome, Outcome::kMaybeArrived);
+  EXPECT_EQ(server.Requests().size(), 2);
+  // Of a request that finds nobody nothing has arrived, whatever became of the one before.
+  EXPECT_EQ(Deliver(*client).outcome, Outcome::kNotArrived);
+}
+
 struct StatusCase {
   int status;
   Outcome outcome;

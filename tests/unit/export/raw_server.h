@@ -72,6 +72,7 @@ class RawServer {
     bool reads = true;              // the requests, before it answers
     bool closes = true;             // the connection after an answer, or after no answer
     size_t answers_at_most = 1000;  // then it closes without
+    bool goes = false;              // then, and nobody listens any more
     // If it neither reads nor closes: closes once so many bytes came; 0: reads none of them.
     size_t holds_until_bytes = 0;
   };
@@ -139,7 +140,10 @@ class RawServer {
     }
     std::string received;
     while (ReadRequest(fd, received)) {
-      if (answered_ >= options_.answers_at_most) return;
+      if (answered_ >= options_.answers_at_most) {
+        if (options_.goes) ::shutdown(listener_.get(), SHUT_RDWR);
+        return;
+      }
       ++answered_;
       if (!Send(fd) || options_.closes) return;
     }
