@@ -451,7 +451,7 @@ void Agent::Finish(MonotonicTime since) {
   shipper_->EndPeriod();
   const MonotonicTime sent = std::min(After(clock_.Now(), kTimeToSend), end);
   for (const Destinations::State& sink : destinations_->Close(sent)) {
-    WriteMessage(STDERR_FILENO, AccountingLine(sink) + "\n");
+    for (const std::string& line : AccountingLines(sink)) WriteMessage(STDERR_FILENO, line + "\n");
   }
   if (!complete) {
     WriteMessage(STDERR_FILENO,

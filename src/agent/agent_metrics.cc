@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -107,6 +108,23 @@ void AddTicks(const DeliveryTicks& ticks, const Labels& sink, MetricList& list) 
   list.Add("sink_samples_spooled", ticks.spooled, "ticks that wait on disk for this sink", sink);
 }
 
+// At any moment: found = delivered + the sum of dropped + spooled.
+void AddFound(const DeliveryTicks& found, const Labels& sink, MetricList& list) {
+  list.Add("sink_found_samples", found.offered, "ticks that an earlier run had left in the spool",
+           sink);
+  list.Add("sink_found_samples_delivered_total", found.delivered,
+           "of these: that this sink has taken", sink);
+  std::map<std::string, uint64_t> dropped = found.dropped;
+  dropped.try_emplace("maybe_arrived", 0);  // from the start: an increase is from something
+  for (const auto& [reason, count] : dropped) {
+    Labels labels = sink;
+    labels.emplace_back("reason", reason);
+    list.Add("sink_found_samples_dropped_total", count,
+             "of these: that this sink will never get, by reason", labels);
+  }
+  list.Add("sink_found_samples_spooled", found.spooled, "of these: that still wait on disk", sink);
+}
+
 double SecondsSinceEpoch(std::chrono::system_clock::time_point when) {
   return Seconds(when.time_since_epoch()).count();
 }
@@ -121,8 +139,7 @@ void AddSink(const Destinations::State& state, MetricList& list) {
     list.Add("sink_altered_total", count,
              "labels, or ticks of stacks, that were changed to fit this sink, by how", labels);
   }
-  list.Add("sink_found_samples", counters.found_in_spool.offered,
-           "ticks that an earlier run had left in the spool", sink);
+  AddFound(counters.found_in_spool, sink, list);
   list.Add("sink_sent_total", counters.parcels_delivered, "requests that this sink has taken",
            sink);
   list.Add("sink_sent_bytes_total", counters.bytes_delivered, "bytes of their bodies, compressed",

@@ -133,7 +133,9 @@ void Destinations::Apply(Plan plan) {
   CloseAll(plan.gone, After(clock_.Now(), kTimeToLeave));
   // The last that is heard of their ticks.
   for (const State& gone : StatesOf(plan.gone)) {
-    log_.Tell("ends with the old configuration", AccountingLine(gone));
+    for (const std::string& line : AccountingLines(gone)) {
+      log_.Tell("ends with the old configuration", line);
+    }
   }
   KeepLeftSpools(plan.next);
   for (Destination* const made : plan.fresh) {
@@ -242,17 +244,32 @@ std::string_view Name(SinkType type) {
   return "file";
 }
 
-std::string AccountingLine(const Destinations::State& sink) {
-  const DeliveryTicks& ticks = sink.counters.ticks;
+namespace {
+
+// "delivered=8 spooled=0 dropped=2 (rejected=2)"
+std::string WhatBecameOf(const DeliveryTicks& ticks) {
   uint64_t dropped = 0;
   std::string reasons;
   for (const auto& [reason, count] : ticks.dropped) {
     dropped += count;
     reasons += fmt::format("{}{}={}", reasons.empty() ? "" : " ", reason, count);
   }
-  return fmt::format("sink {}: offered={} delivered={} spooled={} dropped={}{}{}{}", sink.name,
-                     ticks.offered, ticks.delivered, ticks.spooled, dropped,
-                     reasons.empty() ? "" : " (", reasons, reasons.empty() ? "" : ")");
+  return fmt::format("delivered={} spooled={} dropped={}{}{}{}", ticks.delivered, ticks.spooled,
+                     dropped, reasons.empty() ? "" : " (", reasons, reasons.empty() ? "" : ")");
+}
+
+}  // namespace
+
+std::vector<std::string> AccountingLines(const Destinations::State& sink) {
+  const DeliveryTicks& ticks = sink.counters.ticks;
+  const DeliveryTicks& found = sink.counters.found_in_spool;
+  std::vector<std::string> lines = {
+      fmt::format("sink {}: offered={} {}", sink.name, ticks.offered, WhatBecameOf(ticks))};
+  if (found.offered > 0) {
+    lines.push_back(
+        fmt::format("sink {}: found={} {}", sink.name, found.offered, WhatBecameOf(found)));
+  }
+  return lines;
 }
 
 std::string ShownAddress(const SinkConfig& sink) {

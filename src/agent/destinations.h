@@ -102,8 +102,10 @@ class Destinations {
   LeftSpools::Counters left_before_ ABSL_GUARDED_BY(mutex_);  // while there are none
 };
 
-// "sink pyroscope: offered=10 delivered=8 spooled=0 dropped=2 (rejected=2)"
-std::string AccountingLine(const Destinations::State& sink);
+// "sink pyroscope: offered=10 delivered=8 spooled=0 dropped=2 (rejected=2)" and, if an earlier run
+// had left something in the spool, "sink pyroscope: found=5 delivered=4 spooled=0 dropped=1
+// (maybe_arrived=1)".
+std::vector<std::string> AccountingLines(const Destinations::State& sink);
 
 // The address of a sink as people may see it: without user names and passwords.
 std::string ShownAddress(const SinkConfig& sink);

@@ -18,7 +18,7 @@ import time
 
 import agent_harness
 import pyrometer_harness as harness
-from agent_harness import otlp, parca, pyroscope
+from agent_harness import FOUND, accounts_in, otlp, parca, pyroscope
 from waiting import wait_for
 
 OUTAGE = float(os.environ.get("PYROMETER_OUTAGE_SECONDS", "10"))
@@ -217,13 +217,16 @@ class Faults(agent_harness.AgentTestCase):
             waiting = ('pyrometer_sink_spool_files{sink="pyroscope"}', 'pyrometer_sink_samples_in_memory{sink="pyroscope"}')
             wait_for(lambda a=again: not any(map(a.metrics().get, waiting)), "all to be sent", pause=0.05)
             self.assertGreaterEqual(again.metrics()[found], on_disk)
-            found_samples = again.metrics()[found]
             self.assertEqual(again.dropped("pyroscope"), 0)
-            account = again.stop()["pyroscope"]
-            in_doubt = account.reasons.get("maybe_arrived", 0)
-            self.assertEqual(account.dropped, in_doubt, account)
-            arrived = account.delivered + found_samples
-            self.assert_between(receiver.ticks(), (arrived, arrived + in_doubt), account)
+            of_now = again.stop()["pyroscope"]
+            of_before = accounts_in(again.said(), FOUND)["pyroscope"]
+            accounts = [of_now, of_before]
+            for account in accounts:
+                self.assertTrue(account.balances(), accounts)
+                self.assertEqual(account.dropped, account.reasons.get("maybe_arrived", 0), accounts)
+            # What was being offered to the server when the agent was killed is in doubt, and did not arrive.
+            arrived = sum(account.delivered for account in accounts)
+            self.assert_between(receiver.ticks(), (arrived, arrived + of_now.dropped), accounts)
             self.assertEqual(receiver.record()["repeated"], 0)
 
     def test_a_full_disk_costs_what_does_not_fit_and_nothing_else(self):

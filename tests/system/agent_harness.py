@@ -21,8 +21,9 @@ from waiting import read_line, wait_for
 
 SYSTEM_PYTHON = os.environ.get("PYROMETER_SYSTEM_PYTHON", "/usr/bin/python3")
 RECEIVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "receivers", "receive.py")
-SINK = re.compile(r"^sink (\S+): offered=(\d+) delivered=(\d+) spooled=(\d+) dropped=(\d+)(?: \((.*)\))?$",
-                  re.MULTILINE)  # fmt: skip
+BECAME = r"delivered=(\d+) spooled=(\d+) dropped=(\d+)(?: \((.*)\))?$"
+SINK = re.compile(r"^sink (\S+): offered=(\d+) " + BECAME, re.MULTILINE)
+FOUND = re.compile(r"^sink (\S+): found=(\d+) " + BECAME, re.MULTILINE)
 
 
 def promtool(directory):
@@ -76,7 +77,7 @@ class ReceiverProcess:
 
 @dataclasses.dataclass
 class SinkAccount:
-    """What an agent says at its end about one of its sinks, in ticks."""
+    """What an agent says at its end about one of its sinks, in ticks; or of what it found in its spool."""
 
     offered: int
     delivered: int
@@ -88,10 +89,10 @@ class SinkAccount:
         return self.offered == self.delivered + self.spooled + self.dropped and self.dropped == sum(self.reasons.values())
 
 
-def accounts_in(text):
+def accounts_in(text, line=SINK):
     """{sink: SinkAccount} of an agent's standard error."""
     accounts = {}
-    for name, *numbers, reasons in SINK.findall(text):
+    for name, *numbers, reasons in line.findall(text):
         words = dict(word.split("=") for word in reasons.split()) if reasons else {}
         accounts[name] = SinkAccount(*map(int, numbers), {k: int(v) for k, v in words.items()})
     return accounts

@@ -19,6 +19,7 @@
 namespace pyrometer {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 class DestinationsTest : public testing::Test {
@@ -118,6 +119,28 @@ TEST_F(DestinationsTest, CountWhatASinkThatWentHasLeft) {
   ASSERT_TRUE(Apply({Server("one")}));
   const auto found = [&] { return destinations_.states()[0].counters.found_in_spool.offered; };
   EXPECT_TRUE(Eventually([&] { return found() == 1; }));
+  ASSERT_TRUE(Apply({}));
+  EXPECT_THAT(Told(), HasSubstr("sink one: found=1 delivered=0 "));
+}
+
+TEST(AccountingLines, TellOfWhatWasFoundInTheSpoolByItself) {
+  Destinations::State sink;
+  sink.name = "one";
+  DeliveryTicks& now = sink.counters.ticks;
+  now.offered = 10;
+  now.delivered = 8;
+  now.dropped = {{"rejected", 2}};
+  EXPECT_THAT(AccountingLines(sink),
+              ElementsAre("sink one: offered=10 delivered=8 spooled=0 dropped=2 (rejected=2)"));
+  DeliveryTicks& before = sink.counters.found_in_spool;
+  before.offered = 7;
+  before.delivered = 3;
+  before.dropped = {{"corrupt", 1}, {"maybe_arrived", 2}};
+  before.spooled = 1;
+  EXPECT_THAT(AccountingLines(sink),
+              ElementsAre("sink one: offered=10 delivered=8 spooled=0 dropped=2 (rejected=2)",
+                          "sink one: found=7 delivered=3 spooled=1 dropped=3 (corrupt=1 "
+                          "maybe_arrived=2)"));
 }
 
 TEST_F(DestinationsTest, AreAsBeforeUntilAPlanIsApplied) {
