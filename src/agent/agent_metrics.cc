@@ -110,12 +110,13 @@ void AddTicks(const DeliveryTicks& ticks, const Labels& sink, MetricList& list) 
 
 // At any moment: found = delivered + the sum of dropped + spooled.
 void AddFound(const DeliveryTicks& found, const Labels& sink, MetricList& list) {
-  list.Add("sink_found_samples", found.offered, "ticks that an earlier run had left in the spool",
-           sink);
+  list.Add("sink_found_samples", found.offered,
+           "ticks that an earlier run, or configuration, had left in the spool", sink);
   list.Add("sink_found_samples_delivered_total", found.delivered,
            "of these: that this sink has taken", sink);
   std::map<std::string, uint64_t> dropped = found.dropped;
-  dropped.try_emplace("maybe_arrived", 0);  // from the start: an increase is from something
+  // A series that begins with more than 0 shows no increase to Prometheus.
+  dropped.try_emplace("maybe_arrived", 0);
   for (const auto& [reason, count] : dropped) {
     Labels labels = sink;
     labels.emplace_back("reason", reason);

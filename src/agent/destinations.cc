@@ -71,6 +71,18 @@ uint64_t CountSpooled(const std::vector<SinkConfig>& sinks) {
       std::ranges::count_if(sinks, [](const SinkConfig& s) { return s.type != SinkType::kFile; }));
 }
 
+// "delivered=8 spooled=0 dropped=2 (rejected=2)"
+std::string DeliveryOf(const DeliveryTicks& ticks) {
+  uint64_t dropped = 0;
+  std::string reasons;
+  for (const auto& [reason, count] : ticks.dropped) {
+    dropped += count;
+    reasons += fmt::format("{}{}={}", reasons.empty() ? "" : " ", reason, count);
+  }
+  return fmt::format("delivered={} spooled={} dropped={}{}{}{}", ticks.delivered, ticks.spooled,
+                     dropped, reasons.empty() ? "" : " (", reasons, reasons.empty() ? "" : ")");
+}
+
 }  // namespace
 
 struct Destinations::Destination {
@@ -244,30 +256,14 @@ std::string_view Name(SinkType type) {
   return "file";
 }
 
-namespace {
-
-// "delivered=8 spooled=0 dropped=2 (rejected=2)"
-std::string WhatBecameOf(const DeliveryTicks& ticks) {
-  uint64_t dropped = 0;
-  std::string reasons;
-  for (const auto& [reason, count] : ticks.dropped) {
-    dropped += count;
-    reasons += fmt::format("{}{}={}", reasons.empty() ? "" : " ", reason, count);
-  }
-  return fmt::format("delivered={} spooled={} dropped={}{}{}{}", ticks.delivered, ticks.spooled,
-                     dropped, reasons.empty() ? "" : " (", reasons, reasons.empty() ? "" : ")");
-}
-
-}  // namespace
-
 std::vector<std::string> AccountingLines(const Destinations::State& sink) {
   const DeliveryTicks& ticks = sink.counters.ticks;
   const DeliveryTicks& found = sink.counters.found_in_spool;
   std::vector<std::string> lines = {
-      fmt::format("sink {}: offered={} {}", sink.name, ticks.offered, WhatBecameOf(ticks))};
+      fmt::format("sink {}: offered={} {}", sink.name, ticks.offered, DeliveryOf(ticks))};
   if (found.offered > 0) {
     lines.push_back(
-        fmt::format("sink {}: found={} {}", sink.name, found.offered, WhatBecameOf(found)));
+        fmt::format("sink {}: found={} {}", sink.name, found.offered, DeliveryOf(found)));
   }
   return lines;
 }

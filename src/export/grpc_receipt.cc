@@ -109,9 +109,9 @@ bool IsOfTrouble(const grpc::Status& status) {
 bool SpeaksOfConnection(const grpc::Status& status) {
   // A stream that was refused (HTTP/2 error 7) was not worked on.
   if (!IsOfTrouble(status) || Contains(status.error_message(), kRefusedStream)) return false;
-  constexpr std::array<std::string_view, 7> kWords = {
-      "Socket closed", "Connection reset", "Broken pipe",   "Transport closed",
-      "RST_STREAM",    "GOAWAY",           "Stream removed"};
+  constexpr std::array<std::string_view, 9> kWords = {
+      "Socket closed", "Connection reset", "Broken pipe",          "Transport closed", "RST_STREAM",
+      "GOAWAY",        "Stream removed",   "Connection timed out", "No route to host"};
   return std::ranges::any_of(
       kWords, [&](std::string_view words) { return Contains(status.error_message(), words); });
 }

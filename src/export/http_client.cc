@@ -327,8 +327,12 @@ tl::expected<HttpAnswer, Receipt> HttpClient::Conclude(Handle& handle, Transfer&
   // whole request, from a kept connection that it closed without an answer.
   const bool is_sent = transfer.was_asked || failure.stage == Stage::kRequest;
   if (!is_sent || !transfer.rest.empty()) return tl::unexpected(std::move(receipt));
-  // With TLS 1.3 a server refuses our certificate only after we have sent the request, unread.
-  if (status == 0 && failure.stage == Stage::kRequest &&
+  if (failure.stage != Stage::kRequest) receipt.reason = "connection_lost";
+  // With TLS 1.3 a server refuses our certificate only after we have sent the first request of a
+  // connection, unread.
+  long connections = 0;
+  curl_easy_getinfo(handle.curl, CURLINFO_NUM_CONNECTS, &connections);
+  if (status == 0 && failure.stage == Stage::kRequest && connections > 0 &&
       receipt.message.find(" alert ") != std::string::npos) {
     receipt.reason = "tls";
     return tl::unexpected(std::move(receipt));

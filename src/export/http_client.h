@@ -53,7 +53,8 @@ class HttpClient {
   // - not arrived: "resolve", "connect", "proxy", "tls", "credentials", and all others if the
   //   request was not handed over whole to the connection;
   // - maybe arrived: "timeout", "cancelled", "connection_lost", "bad_answer" after that, or in the
-  //   middle of a successful answer.
+  //   middle of a successful answer. A kept connection that was lost, and no other to be had, is
+  //   "connection_lost".
   tl::expected<HttpAnswer, Receipt> Post(const Request& request);
 
   // Ends what is under way within a second, and anything later at once. Closes the connections that

@@ -138,10 +138,11 @@ class Agent:
         lines = [line for line in body.decode().splitlines() if not line.startswith("#")]
         return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
-    def dropped(self, sink):
-        """Ticks that this sink will never get, so far."""
+    def dropped(self, sink, reason=""):
+        """Ticks of this run that this sink will never get, so far; for this reason, or for any."""
         return sum(ticks for name, ticks in self.metrics().items()
-                   if name.startswith("pyrometer_sink_samples_dropped_total{") and 'sink="%s"' % sink in name)  # fmt: skip
+                   if name.startswith("pyrometer_sink_samples_dropped_total{") and 'sink="%s"' % sink in name
+                   and 'reason="%s' % reason in name)  # fmt: skip
 
     def reload(self, config):
         before = self.said().count("configuration")

@@ -7,8 +7,9 @@ from pyrometer_harness import (
 )
 
 DEPTH = 300
-# The journals and maps of a window take 580 such stacks, and the ring for what is too much for them 800 more:
-# the maps are full before all are there, even if they are emptied once, and no reader needs to be quick.
+# Where maps are as large as usual (kernel_memory.cc), that of a window takes 580 such stacks, and the ring for
+# what is too much for it 800 or more: the map is full before all are there, even if it is emptied once, and no
+# reader needs to be quick.
 PAGES = 1300
 
 

@@ -105,6 +105,7 @@ class HttpReceiver(Receiver):
         super().__init__(**options)
         self._take = protocol.take_http if protocol is otlp else protocol.take
         self._protocol = protocol
+        self._serving, self._serving_changed = 0, threading.Condition()
         self.start(self._tls)
 
     def start(self, tls):
@@ -158,13 +159,26 @@ class HttpReceiver(Receiver):
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self):
+        """Answers what it has begun to read; what comes on a kept connection now is in doubt."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
+            with self._serving_changed:
+                self._serving_changed.wait_for(lambda: self._serving == 0, 60)
             self._server.end_connections()
             self._server = None
 
     def serve(self, handler):
+        with self._serving_changed:
+            self._serving += 1
+        try:
+            self.serve_one(handler)
+        finally:
+            with self._serving_changed:
+                self._serving -= 1
+                self._serving_changed.notify_all()
+
+    def serve_one(self, handler):
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
         mode, retry_after = self.next_mode()
         if mode == "hang":
