@@ -94,15 +94,20 @@ void AddShipping(const AgentCounters& counters, MetricList& list) {
   list.Add(kName, counters.latency.built, kHelp, {{"stage", "built"}});
 }
 
+void AddDropped(const std::string& name, const std::map<std::string, uint64_t>& dropped,
+                const std::string& help, const Labels& sink, MetricList& list) {
+  for (const auto& [reason, count] : dropped) {
+    Labels labels = sink;
+    labels.emplace_back("reason", reason);
+    list.Add(name, count, help, labels);
+  }
+}
+
 void AddTicks(const DeliveryTicks& ticks, const Labels& sink, MetricList& list) {
   list.Add("sink_samples_offered_total", ticks.offered, "ticks in profiles for this sink", sink);
   list.Add("sink_samples_delivered_total", ticks.delivered, "ticks that this sink has taken", sink);
-  for (const auto& [reason, count] : ticks.dropped) {
-    Labels labels = sink;
-    labels.emplace_back("reason", reason);
-    list.Add("sink_samples_dropped_total", count, "ticks that this sink will never get, by reason",
-             labels);
-  }
+  AddDropped("sink_samples_dropped_total", ticks.dropped,
+             "ticks that this sink will never get, by reason", sink, list);
   list.Add("sink_samples_in_memory", ticks.in_memory, "ticks that wait in memory for this sink",
            sink);
   list.Add("sink_samples_spooled", ticks.spooled, "ticks that wait on disk for this sink", sink);
@@ -117,12 +122,8 @@ void AddFound(const DeliveryTicks& found, const Labels& sink, MetricList& list) 
   std::map<std::string, uint64_t> dropped = found.dropped;
   // A series that begins with more than 0 shows no increase to Prometheus.
   dropped.try_emplace("maybe_arrived", 0);
-  for (const auto& [reason, count] : dropped) {
-    Labels labels = sink;
-    labels.emplace_back("reason", reason);
-    list.Add("sink_found_samples_dropped_total", count,
-             "of these: that this sink will never get, by reason", labels);
-  }
+  AddDropped("sink_found_samples_dropped_total", dropped,
+             "of these: that this sink will never get, by reason", sink, list);
   list.Add("sink_found_samples_spooled", found.spooled, "of these: that still wait on disk", sink);
 }
 
