@@ -22,6 +22,7 @@ struct AgentCounters {
   std::vector<Destinations::State> sinks;
   LeftSpools::Counters left_spools;
   std::optional<ContainerDirectory::Counters> containers{};
+  uint64_t nameless_samples = 0;  // see ProcessLabels
   std::optional<EnvironmentReader::Counters> environments{};
   uint64_t recent_bytes = 0;  // of windows that are kept for the page
   Guest::Status guest;

@@ -36,7 +36,9 @@ LabelOutcomes::Outcome LabelOutcomes::Make(const Labels& captured,
                                            const ContainerMetadata* container) {
   RuledLabels ruled = ApplyRules(rules_, captured, container);
   if (!ruled.labels) return {.state = State::kDropped, .drops_cgroup = ruled.drops_cgroup};
-  return {.state = State::kReady, .labels = sets_.Share(*std::move(ruled.labels))};
+  return {.state = State::kReady,
+          .labels = sets_.Share(*std::move(ruled.labels)),
+          .is_nameless = container == nullptr && !ValueIn(captured, kMetaContainerId).empty()};
 }
 
 void LabelOutcomes::Forget() {

@@ -28,6 +28,7 @@ class LabelOutcomes {
     State state = State::kAwaited;
     LabelSet labels = nullptr;  // if they are ready
     bool drops_cgroup = false;  // see RuledLabels
+    bool is_nameless = false;   // its container's names are not known
   };
   // With a container that is being asked for.
   enum class Patience : uint8_t {

@@ -122,6 +122,7 @@ std::vector<Metric> LocalView::Metrics() {
                        .containers = parts_.containers == nullptr
                                          ? std::nullopt
                                          : std::optional(parts_.containers->counters()),
+                       .nameless_samples = parts_.labels.nameless_samples(),
                        .environments = parts_.environments == nullptr
                                            ? std::nullopt
                                            : std::optional(parts_.environments->counters()),

@@ -108,8 +108,12 @@ LabelSet ProcessLabels::Captured(Labels labels) {
 
 void ProcessLabels::OnSamples(std::vector<Sample>& samples) {
   const absl::MutexLock lock(&mutex_);
+  struct Settled {
+    LabelSet labels;
+    bool is_nameless = false;
+  };
   // By what they were captured with, and by process if the rules ask for it.
-  absl::flat_hash_map<std::pair<const Labels*, Pid>, LabelSet> settled;
+  absl::flat_hash_map<std::pair<const Labels*, Pid>, Settled> settled;
   for (Sample& sample : samples) {
     if (sample.labels == nullptr) continue;
     const Pid pid = asks_for_pid_ ? sample.process.pid : Pid();
@@ -119,9 +123,13 @@ void ProcessLabels::OnSamples(std::vector<Sample>& samples) {
                                     ? std::make_shared<const Labels>(WithPid(*sample.labels, pid))
                                     : sample.labels;
       const LabelOutcomes::Outcome outcome = outcomes_.Of(captured);
-      at->second = outcome.state == LabelOutcomes::State::kAwaited ? captured : outcome.labels;
+      at->second = {
+          .labels = outcome.state == LabelOutcomes::State::kAwaited ? captured : outcome.labels,
+          .is_nameless = outcome.is_nameless};
     }
-    sample.labels = at->second != nullptr ? at->second : Unwanted();
+    const Settled& its = at->second;
+    if (its.is_nameless) nameless_samples_ += sample.count;
+    sample.labels = its.labels != nullptr ? its.labels : Unwanted();
   }
   std::erase_if(samples, [](const Sample& sample) { return sample.labels == Unwanted(); });
   ForgetUnborne();
@@ -139,11 +147,17 @@ std::vector<std::optional<LabelSet>> ProcessLabels::Settle(std::span<const Label
       continue;
     }
     const LabelOutcomes::Outcome outcome = outcomes_.Of(labels, patience);
-    settled.push_back(outcome.state == LabelOutcomes::State::kAwaited
-                          ? std::nullopt
-                          : std::optional(outcome.labels));
+    // What nobody knows by now may become known while there is patience.
+    const bool waits = outcome.state == LabelOutcomes::State::kAwaited ||
+                       (outcome.is_nameless && patience == LabelOutcomes::Patience::kWaits);
+    settled.push_back(waits ? std::nullopt : std::optional(outcome.labels));
   }
   return settled;
+}
+
+uint64_t ProcessLabels::nameless_samples() const {
+  const absl::MutexLock lock(&mutex_);
+  return nameless_samples_;
 }
 
 void ProcessLabels::SettleNow(Profile& profile) {

@@ -78,12 +78,15 @@ class ProcessLabels final : public ProcessObserver {
   LabelSet OnService(const LabelSet& captured, const std::string& service);
 
   // What becomes of sets that OnSamples() has left on samples since their container was asked for:
-  // nothing where it still is (never if it `gives_up`), null of those that are dropped. Others stay
-  // as they are.
+  // nothing where its names are not known (never if it `gives_up`), null of those that are dropped.
+  // Others stay as they are.
   std::vector<std::optional<LabelSet>> Settle(std::span<const LabelSet> sets,
                                               LabelOutcomes::Patience patience);
   // The same for the samples of a profile, at once; takes out those that are dropped.
   void SettleNow(Profile& profile);
+
+  // Ticks that OnSamples() has left without the names of their container, which nobody knew.
+  uint64_t nameless_samples() const;
 
   // Paths in version 2's hierarchy of cgroups whose processes are all dropped, for no other reason
   // than their cgroup; none that holds, or has below it, a process that is not dropped for such a
@@ -109,7 +112,8 @@ class ProcessLabels final : public ProcessObserver {
   // There are rules, or were: then processes have meta labels.
   std::atomic<bool> relabels_ = false;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
+  uint64_t nameless_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   bool asks_for_pid_ ABSL_GUARDED_BY(mutex_) = false;
   // What may change the dropped cgroups.
   struct Changes {

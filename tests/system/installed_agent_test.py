@@ -55,6 +55,7 @@ class PushReceiver(http.server.ThreadingHTTPServer):
         self.url = "http://127.0.0.1:%d" % self.server_port
         self._lock = threading.Lock()
         self._samples = {}  # by service
+        self._last = {}  # those of the last request that had any
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def take(self, body):
@@ -67,14 +68,19 @@ class PushReceiver(http.server.ThreadingHTTPServer):
             ]
             with self._lock:
                 self._samples.setdefault(service_of(series), []).extend(samples)
+                self._last[service_of(series)] = samples
 
     def forget(self):
         with self._lock:
-            self._samples = {}
+            self._samples, self._last = {}, {}
 
     def samples_of(self, service):
         with self._lock:
             return list(self._samples.get(service, []))
+
+    def last_of(self, service):
+        with self._lock:
+            return self._last.get(service, [])
 
     def count_of(self, service):
         return sum(sample.values[0] for sample in self.samples_of(service))
@@ -122,15 +128,11 @@ class InstalledAgent(PackageTestCase):
         except AssertionError as error:
             raise AssertionError("of %s: %s" % (missing(), error)) from error
 
-    def share_named_and_whole(self, name):
-        """Of the stacks that go from the program's entry to one of its functions."""
-        whole = sum(
-            sample.values[0]
-            for sample in self.receiver.samples_of(name)
-            if is_chain(["from_root", "shares::Loop"],
-                        [frame.function for frame in sample.frames])
-        )
-        return whole / self.receiver.count_of(name)
+    @staticmethod
+    def named_and_whole(samples):
+        """Those whose stacks go from the program's entry to one of its functions."""
+        return [sample for sample in samples
+                if is_chain(["from_root", "shares::Loop"], [frame.function for frame in sample.frames])]
 
     def assert_all_delivered(self):
         """But for what was under way at the end, which may have arrived."""
@@ -172,17 +174,24 @@ class InstalledAgent(PackageTestCase):
         self.assert_all_delivered()
 
     def assert_all_named(self, names):
-        """In the end: a window does not wait for the names of what it was the first to see."""
+        """All samples of a window, in the end: it does not wait for the names of what it was the first to see."""
         def not_named():
-            return {name: share for name in names
-                    if (share := self.share_named_and_whole(name)) < 0.95}
+            last = {name: self.receiver.last_of(name) for name in names}
+            return [name for name, samples in last.items()
+                    if not samples or len(self.named_and_whole(samples)) < len(samples)]
 
         try:
             wait_for(lambda: not not_named() and self.share_of_kernel_without_names() < 0.05,
                      "names")
         except AssertionError as error:
-            raise AssertionError("%s; shares that are named: %s, of the kernel not: %s" % (
+            raise AssertionError("%s; not all named: %s, share of the kernel that is not: %s" % (
                 error, not_named(), self.share_of_kernel_without_names())) from error
+
+    def assert_not_named(self, name, capability):
+        """None of the samples of a program, without this one."""
+        samples = self.receiver.samples_of(name)
+        self.assertTrue(samples, name)
+        self.assertEqual(self.named_and_whole(samples), [], capability)
 
     def share_of_kernel_without_names(self):
         kernel = [frame.function for sample in self.receiver.all_samples()
@@ -222,11 +231,11 @@ class InstalledAgent(PackageTestCase):
         with self.start_program("deleted", "/tmp", "nobody") as deleted:
             os.unlink(os.readlink("/proc/%d/exe" % deleted.pid))
             self.profile_without("checkpoint_restore", "deleted")
-            self.assertLess(self.share_named_and_whole("deleted"), 0.05)
+            self.assert_not_named("deleted", "checkpoint_restore")
         with self.start_program("private", "/tmp", "nobody"):
             for capability in ("sys_ptrace", "dac_read_search"):
                 self.profile_without(capability, "private")
-                self.assertLess(self.share_named_and_whole("private"), 0.05, capability)
+                self.assert_not_named("private", capability)
             self.profile_without("syslog", "private", self.start_in_kernel())
             self.assertGreater(self.share_of_kernel_without_names(), 0.95)
 

@@ -36,7 +36,7 @@ class Limits(BpfTestCase):
             samples = recording.of_pid(truth.pid)
             self.assert_pages(samples, truth, lambda leaf: [*chain(DEPTH), leaf], "the bystander")
             working = [s for s in samples if any(map(s.calls, truth.iterations))]
-            self.assert_cut_only_when_late(recording, working, most_others=0)
+            self.assert_cut_only_when_late(recording, working)
         return recording, truths[1:-1], peak
 
     def test_three_processes_that_map_330_files_each(self):

@@ -166,15 +166,18 @@ class BpfTestCase(unittest.TestCase):
         limits = (low - recording.accounting.undelivered, high)
         self.assert_between(count_where(samples, lambda s: True), limits, what)
 
-    def assert_cut_only_when_late(self, recording, samples, most_others=0.01):
-        """`samples` of a recording with --stats=json are whole, but for those that came before their tables,
-        and the recorder has counted as many as it could not keep until then. `most_others` is the share that
-        other reasons may have: in a program's first milliseconds one stack of some hundreds is cut for one."""
+    def assert_each(self, samples, condition, what):
+        """Of those whose unwind tables were there, of which there are some."""
+        samples = in_time(samples)
+        self.assertTrue(samples, what + ": no samples")
+        self.assertEqual(describe(s for s in samples if not condition(s)), "", what)
+
+    def assert_cut_only_when_late(self, recording, samples):
+        """`samples` of a recording with --stats=json, of programs at work, are whole, but for those that came
+        before their tables, and the recorder has counted as many as it could not keep until then."""
         cut = cut_by_reason(samples)
         late = cut.pop("tables_not_ready", 0)
-        self.assertLessEqual(
-            sum(cut.values()), most_others * count_where(in_time(samples), lambda s: True),
-            describe(s for s in in_time(samples) if any(map(is_cut, s.frames))))
+        self.assertEqual(cut, {}, describe(s for s in in_time(samples) if any(map(is_cut, s.frames))))
         stats = stats_of(recording.stderr)
         self.assertLessEqual(late, sum(stats["cold_samples_%s_total" % how] for how in LATE), recording.stderr)
 

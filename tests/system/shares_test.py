@@ -63,11 +63,7 @@ class Shares(BpfTestCase):
         leaves = ("shares::Sixty", "shares::Thirty", "shares::Ten")
         # Early samples, if too many are left to user space at a time, go by frame pointers and say so: a tick
         # in the two instructions before a function has its own frame misses its caller.
-        working = in_time(s for s in samples if any(map(s.calls, leaves)))
-        self.assertGreaterEqual(
-            count_where(working, whole), 0.99 * count_where(working, lambda s: True),
-            "%s: incomplete stacks:%s" % (what, describe(s for s in working if not whole(s))),
-        )
+        self.assert_each([s for s in samples if any(map(s.calls, leaves))], whole, what)
 
     def test_at_99_hertz(self):
         self.check(99)

@@ -209,6 +209,40 @@ TEST_F(ContainerNamesTest, AreGivenUpAtLast) {
   EXPECT_EQ(Text(*Settled(Carried(See('a', "noisy")), Patience::kGivesUp)), kDropped);
 }
 
+TEST_F(ContainerNamesTest, AreAwaitedByWhatWaitsThoughTheRuntimeDoesNotKnowThemYet) {
+  const LabelSet app = See('a');
+  const LabelSet carried = Carried(app);
+  runtime_.Set({});
+  Await('a', State::kUnknown);
+  EXPECT_EQ(Settled(carried), std::nullopt);
+  EXPECT_EQ(labels_.nameless_samples(), 0);
+  EXPECT_EQ(Text(*Settled(carried, Patience::kGivesUp)),
+            "container_id=" + Id('a') + " service_name=nginx");
+}
+
+TEST_F(ContainerNamesTest, AreMissedInTicksThatDoNotWait) {
+  runtime_.Set({App()});
+  const LabelSet app = See('a');
+  const LabelSet stranger = See('b', "sh");
+  const LabelSet none = labels_.OnProcess(InCgroup("0::/system.slice/cron.service\n").Seen("cron"));
+  Await('a', State::kKnown);
+  Await('b', State::kUnknown);
+  std::vector<Sample> samples(4);
+  for (const auto& [at, labels] : {std::pair(0, app), {1, stranger}, {2, none}, {3, stranger}}) {
+    samples[at].labels = labels;
+    samples[at].count = 1U << at;
+  }
+  labels_.OnSamples(samples);
+  EXPECT_EQ(labels_.nameless_samples(), 2 + 8);
+  SetRules({Drop("__meta_process_comm", "sh")});
+  std::vector<Sample> dropped(1);
+  dropped[0].labels = See('b', "sh");  // what rules see is captured from then on
+  dropped[0].count = 1;
+  labels_.OnSamples(dropped);
+  EXPECT_THAT(dropped, IsEmpty());
+  EXPECT_EQ(labels_.nameless_samples(), 2 + 8) << "of those that are dropped";
+}
+
 TEST_F(ContainerNamesTest, DropWhatWasAwaited) {
   SetRules({Drop("namespace", "shop")});
   const LabelSet carried = Carried(See('a'));
