@@ -216,7 +216,8 @@ void AddContainers(const AgentCounters& counters, MetricList& list) {
   list.Add("late_unknown_samples_total", waiting.in_vain,
            "of these: the runtime did not tell in time");
   list.Add("container_unknown_samples_total", counters.nameless_samples,
-           "ticks that did not wait, since the container runtime had long been asked in vain");
+           "ticks that did not wait, since the container runtime had not told before or cannot be "
+           "asked");
   list.Add(
       "late_dropped_samples_total", waiting.dropped,
       "ticks that rules or the pod drop, found after they were named; exported in ticks_total");

@@ -11,7 +11,7 @@ import os
 import subprocess
 
 from pyrometer_harness import (
-    CPUS, BpfTestCase, Running, count_where, describe, main, not_judged, program, record,
+    CPUS, BpfTestCase, Running, count_where, describe, in_time, main, not_judged, program, record,
 )
 
 
@@ -63,8 +63,10 @@ class Accounting(BpfTestCase):
         self.assert_cpu_time(recording, samples, truth.cpu_ns, "threads that hop")
         # How much of it is the slices of work depends on how long the machine takes to move threads.
         for part in ("thread_slice", "move_on", "pthread_barrier_wait"):
-            self.assert_each([s for s in samples if s.calls(part)], lambda s, part=part: s.has_chain(
-                ["from_root", "thread_loop", part]), part)  # fmt: skip
+            known = [s for s in samples if s.calls(part)]
+            if part == "pthread_barrier_wait" and not in_time(known):
+                continue  # which takes a few milliseconds in all
+            self.assert_each(known, lambda s, part=part: s.has_chain(["from_root", "thread_loop", part]), part)
 
     def test_filtered_ticks_are_those_of_other_processes(self):
         list(self.busy_processes())

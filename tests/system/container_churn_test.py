@@ -16,7 +16,7 @@ import time
 
 import pprof_reader
 from container_runtime import ContainerRuntime
-from containers_test import EXITED, ContainersTestCase, labels_of, nameless_samples
+from containers_test import ContainersTestCase, labels_of, nameless_samples
 from pyrometer_harness import main, program, samples_of
 from waiting import wait_for
 

@@ -46,7 +46,8 @@ def program_of(sample):
 
 
 def nameless_samples(agent):
-    """How many samples of containers the agent says to have sent without their names."""
+    """How many samples of containers the agent says to have sent without their names, once none waits for them."""
+    wait_for(lambda: agent.metrics()["pyrometer_waiting_samples"] == 0, "the samples that wait", pause=0.2)
     metrics = agent.metrics()
     return metrics["pyrometer_late_unknown_samples_total"] + metrics["pyrometer_container_unknown_samples_total"]
 

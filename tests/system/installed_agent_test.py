@@ -55,7 +55,7 @@ class PushReceiver(http.server.ThreadingHTTPServer):
         self.url = "http://127.0.0.1:%d" % self.server_port
         self._lock = threading.Lock()
         self._samples = {}  # by service
-        self._last = {}  # those of the last request that had any
+        self._last = {}  # those of the last request
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def take(self, body):

@@ -353,18 +353,24 @@ class GoPrograms(RecordedOnce):
                             os.path.join(cls.directory, name), source], check=True, env=environment)
         return [[os.path.join(cls.directory, name)] for name in ("go_threads", "go_stripped")]
 
+    def assert_mostly(self, samples, condition, what):
+        """Of those whose unwind tables were there: Go's call frame information is not exact everywhere."""
+        samples = in_time(samples)
+        total = count_where(samples, lambda s: True)
+        self.assertGreater(total, 0, what + ": no samples")
+        self.assertGreaterEqual(count_where(samples, condition), 0.98 * total,
+                                what + describe(s for s in samples if not condition(s)))  # fmt: skip
+
     def test_threads_have_whole_stacks(self):
         samples = [s for s in self.recording.of_comm("go_threads") if s.calls("runtime.mstart0")]
-        self.assert_mostly(
-            samples, lambda s: is_named(s.frames[0], "runtime.mstart.abi0"), "mstart", share=1)
+        self.assert_each(samples, lambda s: is_named(s.frames[0], "runtime.mstart.abi0"), "mstart")
 
     def test_a_thread_that_schedules_has_a_whole_stack(self):
         samples = [s for s in self.recording.of_comm("go_threads") if s.calls("runtime.park_m")]
         if not in_time(samples):
             not_judged("no thread of Go came to schedule at a tick")
             return
-        self.assert_mostly(
-            samples, lambda s: is_named(s.frames[0], "runtime.mcall"), "mcall", share=1)
+        self.assert_each(samples, lambda s: is_named(s.frames[0], "runtime.mcall"), "mcall")
 
     def test_goroutines_have_whole_stacks(self):
         samples = [s for s in self.recording.of_comm("go_threads") if s.calls("main.work")]

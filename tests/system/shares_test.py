@@ -4,7 +4,7 @@ frames, and every frame is there: to the sample where work is counted, and withi
 where time is."""
 
 from pyrometer_harness import (
-    PAGE_FAULTS, BpfTestCase, all_at_once, count_where, describe, in_time, is_named, main, pages, program, record,
+    PAGE_FAULTS, BpfTestCase, all_at_once, is_named, main, pages, program, record,
 )
 
 CPU_SECONDS = "2"
