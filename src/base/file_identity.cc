@@ -48,6 +48,12 @@ Result<uint32_t> OwnerOf(int fd) {
   return status.stx_uid;
 }
 
+Result<std::chrono::system_clock::time_point> ChangeTimeOf(int fd) {
+  ASSIGN_OR_RETURN(const struct statx status, Ask(fd, STATX_CTIME));
+  return std::chrono::system_clock::time_point(
+      std::chrono::nanoseconds(Nanoseconds(status.stx_ctime)));
+}
+
 bool IsUnchanged(int fd, const FileIdentity& identity) {
   const Result<FileIdentity> found = IdentityOf(fd);
   if (!found) return false;

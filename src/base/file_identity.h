@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -42,6 +43,9 @@ Result<Inode> InodeOf(int fd);
 
 // The user it belongs to; asks nobody either.
 Result<uint32_t> OwnerOf(int fd);
+
+// When it was last written to, or its owner or names changed (ctime); asks nobody either.
+Result<std::chrono::system_clock::time_point> ChangeTimeOf(int fd);
 
 // True if `fd` is the file that was found to be `identity`, and has not been written to since. (It
 // may have been deleted, which changes its ctime as well.) What was read of a file is that

@@ -33,6 +33,12 @@ BootClock BootClock::Now() {
   return BootClock(suspended);
 }
 
+std::chrono::system_clock::time_point WallTimeOf(StartTime start) {
+  const auto now = std::chrono::system_clock::now();
+  return now - std::chrono::nanoseconds(BootNow()) +
+         std::chrono::nanoseconds(start.value() * PYRO_CLOCK_TICK_NS);
+}
+
 StartTime BootClock::ToStartTime(MonotonicTime when) const {
   return StartTime((when.value() + suspended_ns_) / PYRO_CLOCK_TICK_NS);
 }

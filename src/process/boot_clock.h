@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "pyrometer/ids.h"
@@ -23,5 +24,9 @@ class BootClock {
  private:
   uint64_t suspended_ns_ = 0;
 };
+
+// What the wall clock, as it is set now, showed at `start`; or somewhat less, if this thread is
+// preempted meanwhile.
+std::chrono::system_clock::time_point WallTimeOf(StartTime start);
 
 }  // namespace pyrometer

@@ -207,7 +207,8 @@ std::shared_ptr<const PerfMapDirectory> ProcessHistory::LearnPerfMap(
     Process& process, const ProcessDirectory* directory) {
   if (directory == nullptr) directory = DirectoryOf(process);
   if (directory == nullptr) return process.perf_map;
-  Result<PerfMapDirectory> perf_map = PerfMapDirectory::Of(*directory, inspections_);
+  Result<PerfMapDirectory> perf_map =
+      PerfMapDirectory::Of(*directory, process.key.start_time, inspections_);
   if (!perf_map || (process.perf_map != nullptr && perf_map->IsSame(*process.perf_map))) {
     return process.perf_map;
   }

@@ -325,7 +325,7 @@ std::string_view HelpOf(Unresolved reason) {
     case Unresolved::kNoRoom:
       return "locations without a name: no room for the file's symbols";
     case Unresolved::kNotReady:
-      return "locations without a name: the file's symbols were not read in time";
+      return "locations without a name: the file's symbols, or the perf map, were not read in time";
     case Unresolved::kOtherKind:
       break;
   }
@@ -333,7 +333,7 @@ std::string_view HelpOf(Unresolved reason) {
 }
 
 void AddNames(const SymbolizerCounts& names, StatList& list) {
-  static_assert(kNumbers<SymbolizerCounts> == 7 + kUnresolvedReasons);
+  static_assert(kNumbers<SymbolizerCounts> == 9 + kUnresolvedReasons);
   list.Add("locations_total", names.locations, "distinct places in code that were named");
   for (size_t i = 0; i < names.unresolved.size(); ++i) {
     const auto reason = static_cast<Unresolved>(i);
@@ -352,6 +352,11 @@ void AddNames(const SymbolizerCounts& names, StatList& list) {
            "times the kernel's symbols were read again for new modules");
   list.Add("perf_map_bad_lines_total", names.bad_perf_map_lines,
            "lines of perf maps that could not be understood");
+  list.Add("perf_map_functions_forgotten_total", names.perf_map_functions_forgotten,
+           "the oldest functions of perf maps that had more than there is memory for");
+  list.Add(
+      "perf_map_left_out_bytes_total", names.perf_map_bytes_left_out,
+      "bytes of perf maps that were not read, as the files have more behind them than is kept");
 }
 
 }  // namespace

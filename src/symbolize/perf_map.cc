@@ -8,6 +8,8 @@
 #include <charconv>
 #include <iterator>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "base/printable.h"
 #include "base/system_error.h"
@@ -40,41 +42,77 @@ std::optional<PerfMap::Function> ParseLine(std::string_view line) {
 
 }  // namespace
 
-Result<void> PerfMap::Update(int fd, Writer writer) {
+Result<PerfMap::Reading> PerfMap::Look(int fd, bool again) const {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return SystemError(errno, "fstat");
   if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalid, "not a regular file");
-  const bool same = status.st_dev == device_ && status.st_ino == inode_ &&
-                    static_cast<uint64_t>(status.st_size) >= offset_;
-  if (!same) {
-    *this = PerfMap();
-    device_ = status.st_dev;
-    inode_ = status.st_ino;
+  Reading reading{.size = static_cast<uint64_t>(status.st_size),
+                  .inode = {.device = status.st_dev, .number = status.st_ino}};
+  reading.is_same = reading.inode == inode_ && reading.size >= offset_;
+  reading.goes_on = reading.is_same && !(again && missing_at_ != 0);
+  reading.unread = reading.goes_on ? reading.size - offset_ : reading.size;
+  return reading;
+}
+
+Result<uint64_t> PerfMap::Unread(int fd, bool again) const {
+  ASSIGN_OR_RETURN(const Reading reading, Look(fd, again));
+  return reading.unread;
+}
+
+Result<void> PerfMap::Update(int fd, Writer writer, Limits& limits) {
+  ASSIGN_OR_RETURN(const Reading reading, Look(fd, limits.again));
+  const auto& [is_same, goes_on, size, unread, inode] = reading;
+  const uint64_t wanted = std::min<uint64_t>(unread, 2 * uint64_t{limits.memory});
+  const bool is_new = !goes_on || size != size_;  // else it is a line without a newline
+  if (is_new && wanted > limits.to_read) {
+    return Fail(ErrorCode::kExhausted, "more than may be read now");
   }
-  const auto size = static_cast<uint64_t>(status.st_size);
-  const bool has_stopped = writer == Writer::kGone || size == size_;
+  limits.to_read -= std::min(wanted, limits.to_read);
+  losses_.left_out += unread - wanted;
+  const bool has_stopped = writer == Writer::kGone || (is_same && size == size_);
+  if (!goes_on || wanted < unread) BeginAt(size - wanted, inode);
+  if (wanted < unread) {
+    is_cut_ = true;
+    missing_at_ = limits.memory;
+  }
   size_ = size;
   tail_.reset();
   constexpr size_t kLongestLine = 4 * kMaxName;
-  LineReader lines(fd, offset_, kMaxFileBytes, kLongestLine);
-  for (; lines_ < kMaxLines && names_.size() < kMaxNameBytes; ++lines_) {
-    ASSIGN_OR_RETURN(const std::optional<std::string_view> line, lines.Next());
-    offset_ = lines.offset();
-    if (!line) {
-      const std::string_view rest = lines.rest();
-      if (has_stopped && offset_ + rest.size() == size) tail_ = ParseLine(rest);
-      break;
+  LineReader lines(fd, offset_, size, kLongestLine);
+  size_t most = limits.memory;
+  const auto read_lines = [&]() -> Result<void> {
+    while (true) {
+      ASSIGN_OR_RETURN(const std::optional<std::string_view> line, lines.Next());
+      offset_ = lines.offset();
+      if (!line) return {};
+      if (!std::exchange(is_cut_, false)) AddLine(*line);
+      if (bytes() <= most) continue;
+      ShrinkBelow(limits.memory);
+      // Not for each line, if what is left is not quite that little.
+      most = std::max(limits.memory, bytes() + limits.memory / 8);
     }
-    AddLine(*line);
-  }
+  };
+  Result<void> result = read_lines();
+  if (bytes() > limits.memory) ShrinkBelow(limits.memory);
+  if (!result) return result;
+  const std::string_view rest = lines.rest();
+  if (!is_cut_ && has_stopped && offset_ + rest.size() == size) tail_ = ParseLine(rest);
   return {};
+}
+
+void PerfMap::BeginAt(uint64_t offset, const Inode& inode) {
+  PerfMap fresh;
+  fresh.losses_ = losses_;
+  fresh.offset_ = offset;
+  fresh.inode_ = inode;
+  std::swap(*this, fresh);  // an assignment might keep the memory
 }
 
 void PerfMap::AddLine(std::string_view line) {
   if (const std::optional<Function> function = ParseLine(line)) {
     Insert(*function);
   } else {
-    ++bad_lines_;
+    ++losses_.bad_lines;
   }
 }
 
@@ -95,10 +133,67 @@ void PerfMap::Insert(const Function& function) {
     if (old.end > end) ranges_[end] = old;  // nothing lies between it and the next: the last turn
     if (old.end >= end) break;
   }
-  ranges_[start] = {.end = end,
-                    .name = static_cast<uint32_t>(names_.size()),
-                    .name_size = static_cast<uint32_t>(name.size())};
-  names_ += name;
+  ranges_[start] = {
+      .end = end, .name = Keep(name), .name_size = static_cast<uint32_t>(name.size())};
+}
+
+uint64_t PerfMap::Keep(std::string_view name) {
+  if (chunks_.empty() || chunks_.back().size() + name.size() > kChunk) chunks_.emplace_back();
+  std::string& chunk = chunks_.back();
+  // A first chunk may be the only one. By powers of two, since less than twice as much is not had.
+  size_t capacity = chunks_.size() == 1 ? kLeastChunk : kChunk;
+  while (capacity < chunk.size() + name.size()) capacity *= 2;
+  if (capacity > chunk.capacity()) chunk.reserve(capacity);
+  const uint64_t place = (first_chunk_ + chunks_.size() - 1) * kChunk + chunk.size();
+  chunk += name;
+  return place;
+}
+
+std::string_view PerfMap::NameOf(const Range& range) const {
+  const std::string& chunk = chunks_[range.name / kChunk - first_chunk_];
+  return std::string_view(chunk).substr(range.name % kChunk, range.name_size);
+}
+
+void PerfMap::ShrinkBelow(size_t memory) {
+  std::vector<Range*> ranges;  // the oldest first
+  ranges.reserve(ranges_.size());
+  for (auto& [start, range] : ranges_) ranges.push_back(&range);
+  std::ranges::sort(ranges, {}, &Range::name);
+  // From the end, all parts of a function at a time, whose name is there once.
+  size_t total = 0;
+  uint64_t oldest = std::numeric_limits<uint64_t>::max();
+  for (size_t end = ranges.size(); end > 0;) {
+    size_t begin = end - 1;
+    while (begin > 0 && ranges[begin - 1]->name == ranges[begin]->name) --begin;
+    total += ranges[begin]->name_size + (end - begin) * kRangeBytes;
+    if (total > memory / 4 * 3) break;
+    oldest = ranges[begin]->name;
+    end = begin;
+  }
+  std::vector<std::string> before;
+  std::swap(before, chunks_);
+  const uint64_t first_before = std::exchange(first_chunk_, first_chunk_ + before.size());
+  uint64_t place_before = 0;
+  uint64_t place = 0;
+  for (Range* const range : ranges) {
+    if (range->name < oldest) continue;
+    if (place == 0 || range->name != place_before) {
+      place_before = range->name;
+      const std::string& chunk = before[place_before / kChunk - first_before];
+      place = Keep(std::string_view(chunk).substr(place_before % kChunk, range->name_size));
+    }
+    range->name = place;
+  }
+  // All that are kept have places in the new chunks. In a new map, whose nodes are full.
+  absl::btree_map<uint64_t, Range> kept;
+  for (const auto& [start, range] : ranges_) {
+    if (range.name >= first_chunk_ * kChunk) kept.emplace_hint(kept.end(), start, range);
+  }
+  std::swap(kept, ranges_);
+  const uint64_t forgotten = kept.size() - ranges_.size();
+  if (forgotten == 0) return;
+  losses_.forgotten += forgotten;
+  missing_at_ = memory;
 }
 
 std::optional<std::string_view> PerfMap::Find(Address address) const {
@@ -107,12 +202,14 @@ std::optional<std::string_view> PerfMap::Find(Address address) const {
   if (next == ranges_.begin()) return std::nullopt;
   const Range& range = std::prev(next)->second;
   if (address.value() >= range.end) return std::nullopt;
-  return std::string_view(names_).substr(range.name, range.name_size);
+  return NameOf(range);
 }
 
 size_t PerfMap::bytes() const {
-  return names_.capacity() + (tail_ ? tail_->name.capacity() : 0) +
-         ranges_.size() * sizeof(decltype(ranges_)::value_type);
+  const size_t names = chunks_.size() > 1 ? chunks_.size() * kChunk
+                       : chunks_.empty()  ? 0
+                                          : chunks_.front().capacity();
+  return names + (tail_ ? tail_->name.capacity() : 0) + ranges_.size() * kRangeBytes;
 }
 
 }  // namespace pyrometer

@@ -52,7 +52,7 @@ Symbolizer::Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSy
   Register(Frame::Kind::kObject,
            std::make_unique<ObjectNamer>(objects, options_.symbol_tables, counts_));
   Register(Frame::Kind::kUserAddress,
-           std::make_unique<JitNamer>(perf_maps, options_.perf_map_bytes, counts_));
+           std::make_unique<JitNamer>(perf_maps, options_.perf_maps, counts_));
 }
 
 void Symbolizer::Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer) {

@@ -14,6 +14,7 @@
 #include "pyrometer/profile.h"
 #include "pyrometer/sample.h"
 #include "symbolize/frame_namer.h"
+#include "symbolize/jit_namer.h"
 #include "symbolize/kernel_namer.h"
 #include "symbolize/kernel_symbols.h"
 #include "symbolize/location_cache.h"
@@ -34,7 +35,7 @@ class Symbolizer {
  public:
   struct Options {
     SymbolTableCache::Budget symbol_tables = {};
-    size_t perf_map_bytes = size_t{16} << 20;  // kept from window to window
+    JitNamer::Budget perf_maps = {};
     // Locations and failures to read symbols are forgotten when unused for this many windows.
     uint32_t keep_windows = 60;
     // Where to read the kernel's symbols again when modules have come or gone; nothing: never.

@@ -17,7 +17,8 @@ enum class Unresolved : uint8_t {
   kJit,         // a user address that the process's perf map does not cover
   kKernel,      // a kernel address outside of all known functions
   kNoRoom,      // the object's symbols take more room than there is for now
-  kNotReady,    // the object's symbols are still being read, or its file system does not answer
+  kNotReady,    // symbols are still being read, or their file system does not answer; of a perf map
+                // more than may be read in a window
   kOtherKind,   // a frame of a kind without a namer
 };
 inline constexpr size_t kUnresolvedReasons = 9;
@@ -36,6 +37,8 @@ struct SymbolizerCounts {
   uint64_t symbol_spilled_bytes = 0;   // in the spill file then
   uint64_t kernel_symbols_read = 0;    // attempts to read the kernel's symbols again
   uint64_t bad_perf_map_lines = 0;
+  uint64_t perf_map_functions_forgotten = 0;  // for want of memory, the oldest
+  uint64_t perf_map_bytes_left_out = 0;       // of files with more than is kept, at their beginning
 
   void Add(Unresolved reason) { ++unresolved[static_cast<size_t>(reason)]; }
   uint64_t Of(Unresolved reason) const { return unresolved[static_cast<size_t>(reason)]; }

@@ -8,9 +8,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace pyrometer;
   const UniqueFd fd = FuzzFile(bytes, size / 2);
   PerfMap map;
-  Require(map.Update(fd.get()).has_value());
+  PerfMap::Limits limits{.memory = 8192};
+  Require(map.Update(fd.get(), PerfMap::Writer::kMayWrite, limits).has_value());
   Require(::write(fd.get(), bytes + size / 2, size - size / 2) >= 0);
-  Require(map.Update(fd.get()).has_value());
+  limits.again = true;
+  Require(map.Update(fd.get(), PerfMap::Writer::kGone, limits).has_value());
+  Require(map.bytes() <= 2 * limits.memory);
   for (uint64_t address = 0; address < 0x200; ++address) {
     const std::optional<std::string_view> name = map.Find(Address(address));
     if (!name) continue;

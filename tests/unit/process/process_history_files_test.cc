@@ -182,6 +182,22 @@ TEST_F(PerfMaps, AreRefusedIfTheyAreAnotherUsers) {
   EXPECT_THAT(fd.error().message(), HasSubstr("belongs to user 4711"));
 }
 
+TEST_F(PerfMaps, AreAnotherProcesssIfTheyAreOlderThanTheirs) {
+  constexpr uint32_t kLater = 200;
+  constexpr StartTime kYearFromBoot(uint64_t{365} * 86400 * 100);
+  machine_.WriteFile(Path(), "1000 10 jitted\n");
+  machine_.AddProcess(kLater, kYearFromBoot.value(), "50000000-50001000 r-xp 00000000 00:00 0\n");
+  Scan();
+  const ProcessKey key{Pid(kLater), kYearFromBoot};
+  const ResolvedWindow window =
+      history_.Resolve(OneFrameWindow(key, ExecId(3), Frame::User(Address(kJit)), Now()));
+  ASSERT_TRUE(window.perf_maps.contains(key));
+  const Result<UniqueFd> fd = window.perf_maps.at(key)->Open();
+  ASSERT_FALSE(fd.has_value());
+  EXPECT_EQ(fd.error().code(), ErrorCode::kNotFound);
+  EXPECT_THAT(fd.error().message(), HasSubstr("older than its process"));
+}
+
 // More processes than may have a directory held for them.
 class ManyPerfMaps : public PerfMaps {
  protected:

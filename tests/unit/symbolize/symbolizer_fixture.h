@@ -70,13 +70,15 @@ class FakePerfMaps : public PerfMapSource {
  public:
   Result<UniqueFd> Open(ProcessKey process) override {
     if (growing) return UniqueFd(::dup(growing.get()));
+    if (growing_of.contains(process)) return UniqueFd(::dup(growing_of[process].get()));
     if (!texts.contains(process)) return Fail(ErrorCode::kNotFound, "no perf map");
     return TextFile(texts[process]);
   }
   bool HasEnded(ProcessKey process) override { return ended.contains(process); }
 
-  std::map<ProcessKey, std::string> texts;  // in a new file each time
-  UniqueFd growing;                         // everybody's, if there is one
+  std::map<ProcessKey, std::string> texts;    // in a new file each time
+  UniqueFd growing;                           // everybody's, if there is one
+  std::map<ProcessKey, UniqueFd> growing_of;  // one's
   std::set<ProcessKey> ended;
 };
 

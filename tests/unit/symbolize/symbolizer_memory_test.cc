@@ -13,7 +13,7 @@ namespace {
 
 TEST_F(SymbolizerTest, KeepsNamesOfTablesThatItDropped) {
   Symbolizer symbolizer =
-      Make({.symbol_tables = {.idle_bytes = 0}, .perf_map_bytes = 0, .keep_windows = 60});
+      Make({.symbol_tables = {.idle_bytes = 0}, .perf_maps = {.bytes = 4096}, .keep_windows = 60});
   perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
   const std::vector<Frame> frames = {InLibrary(0x1010), Frame::User(Address(0x7f0000000010))};
   const NamedWindow first = symbolizer.Name(WindowOf(frames));
@@ -94,7 +94,7 @@ TEST_F(SymbolizerTest, KeepsNamesWhoseFileIsMissingLater) {
 
 TEST_F(SymbolizerTest, ForgetsLocationsThatAreNoLongerUsed) {
   Symbolizer symbolizer =
-      Make({.symbol_tables = {.idle_bytes = 0}, .perf_map_bytes = 0, .keep_windows = 2});
+      Make({.symbol_tables = {.idle_bytes = 0}, .perf_maps = {.bytes = 0}, .keep_windows = 2});
   const std::weak_ptr<const Location> location =
       symbolizer.Name(WindowOf({InLibrary(0x1010)})).locations.at(0);
   symbolizer.Name(WindowOf({InLibrary(0x1020)}));

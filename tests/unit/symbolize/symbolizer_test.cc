@@ -182,7 +182,7 @@ TEST_F(SymbolizerTest, HasFramesOfAnInventedKindNamedByWhoeverIsRegisteredForIt)
   const Frame frame(uint64_t{7} << 60 | 5);
   InventedNamer::State state;
   Symbolizer symbolizer =
-      Make({.symbol_tables = {.idle_bytes = 0}, .perf_map_bytes = 0, .keep_windows = 1});
+      Make({.symbol_tables = {.idle_bytes = 0}, .perf_maps = {.bytes = 0}, .keep_windows = 1});
   symbolizer.Register(kInvented, std::make_unique<InventedNamer>(state));
   const auto name = [&] {
     const Window window = WindowOf({InLibrary(0x1010), frame});
