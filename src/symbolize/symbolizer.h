@@ -14,10 +14,10 @@
 #include "pyrometer/profile.h"
 #include "pyrometer/sample.h"
 #include "symbolize/frame_namer.h"
-#include "symbolize/jit_namer.h"
 #include "symbolize/kernel_namer.h"
 #include "symbolize/kernel_symbols.h"
 #include "symbolize/location_cache.h"
+#include "symbolize/perf_maps.h"
 #include "symbolize/symbol_sources.h"
 #include "symbolize/symbol_table_cache.h"
 #include "symbolize/unresolved.h"
@@ -35,7 +35,7 @@ class Symbolizer {
  public:
   struct Options {
     SymbolTableCache::Budget symbol_tables = {};
-    JitNamer::Budget perf_maps = {};
+    PerfMaps::Budget perf_maps = {};
     // Locations and failures to read symbols are forgotten when unused for this many windows.
     uint32_t keep_windows = 60;
     // Where to read the kernel's symbols again when modules have come or gone; nothing: never.
