@@ -27,6 +27,9 @@ class CircuitBreaker {
     return true;
   }
 
+  // True if there was a failure and the next attempt may be made.
+  bool IsDue(MonotonicTime now) const { return is_open_ && !is_probing_ && now >= next_attempt_; }
+
   void Succeeded() { *this = {}; }
 
   void Failed(const Pauses& pauses, MonotonicTime now) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/direct_foreign_files.h"
 
+#include <fcntl.h>
+
 #include <utility>
 
+#include "base/file.h"
 #include "base/foreign_file.h"
 
 namespace pyrometer {
@@ -16,6 +19,16 @@ Result<OpenedFile> DirectForeignFiles::OpenForReading(int path_fd,
 Result<UniqueFd> DirectForeignFiles::LookUp(int root_fd, const std::string& path, int flags,
                                             const FilePatience& /*patience*/) {
   return FindInRoot(root_fd, path, flags);
+}
+
+Result<UniqueFd> DirectForeignFiles::ReadText(int directory_fd, const std::string& name,
+                                              uint64_t /*most*/, const FilePatience& /*patience*/) {
+  return OpenAt(directory_fd, name, O_RDONLY);
+}
+
+Result<UniqueFd> DirectForeignFiles::Follow(int directory_fd, const std::string& name,
+                                            const FilePatience& /*patience*/) {
+  return OpenAt(directory_fd, name, O_PATH);
 }
 
 }  // namespace pyrometer

@@ -18,6 +18,12 @@ Result<UniqueFd> Open(const std::string& path, int flags) {
   return fd;
 }
 
+Result<UniqueFd> OpenAt(int directory, const std::string& path, int flags) {
+  UniqueFd fd(::openat(directory, path.c_str(), flags | O_CLOEXEC));
+  if (!fd) return SystemError(errno, path);
+  return fd;
+}
+
 // Most files read whole are of /proc and have a few hundred bytes: no large buffer is cleared, or
 // asked of the kernel, for them.
 Result<std::string> ReadAll(int fd, size_t limit) {

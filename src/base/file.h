@@ -14,6 +14,9 @@ namespace pyrometer {
 // open(2) with O_CLOEXEC added.
 Result<UniqueFd> Open(const std::string& path, int flags);
 
+// The same of a path that begins at a directory.
+Result<UniqueFd> OpenAt(int directory, const std::string& path, int flags);
+
 // Reads all of a file (also in /proc, whose files have no size). More than `limit` bytes is an
 // error of code kExhausted.
 Result<std::string> ReadAll(int fd, size_t limit);

@@ -19,14 +19,18 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/file_system.h"
 #include "base/foreign_file.h"
+#include "base/nameless_file.h"
 #include "base/system_error.h"
 
 namespace pyrometer {
 namespace {
 
 constexpr size_t kCopyStep = size_t{256} << 10;
+// The kernel gives a page of a text at a time.
+constexpr size_t kTextStep = 4096;
 
 UniqueFd OpenProcessById(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -77,6 +81,14 @@ class Worker {
         return Open(attached);
       case FileRequest::What::kLookUp: {
         ASSIGN_OR_RETURN(found_, operations_.LookUp(attached, request.path.data(), request.flags));
+        return FileReply{.what = FileReply::What::kFile};
+      }
+      case FileRequest::What::kRead: {
+        ASSIGN_OR_RETURN(found_, operations_.ReadText(attached, request.path.data(), request.most));
+        return FileReply{.what = FileReply::What::kFile};
+      }
+      case FileRequest::What::kFollow: {
+        ASSIGN_OR_RETURN(found_, operations_.Follow(attached, request.path.data()));
         return FileReply{.what = FileReply::What::kFile};
       }
       case FileRequest::What::kCopy:
@@ -194,6 +206,27 @@ Result<void> FileOperations::Copy(int from, int to) {
       return SystemError(errno, "writing a copy");
     }
   }
+}
+
+Result<UniqueFd> FileOperations::ReadText(int directory_fd, const std::string& name,
+                                          uint64_t most) {
+  ASSIGN_OR_RETURN(const UniqueFd file, OpenAt(directory_fd, name, O_RDONLY));
+  ASSIGN_OR_RETURN(NamelessFile text, NamelessFile::Open({}));
+  std::array<char, kTextStep> buffer;
+  while (most > 0) {
+    const ssize_t size = ::read(file.get(), buffer.data(), std::min<uint64_t>(kTextStep, most));
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return SystemError(errno, name);
+    if (size == 0) break;
+    most -= static_cast<uint64_t>(size);
+    RETURN_IF_ERROR(WriteAll(text.fd.get(), {buffer.data(), static_cast<size_t>(size)}));
+  }
+  if (::lseek(text.fd.get(), 0, SEEK_SET) != 0) return SystemError(errno, name);
+  return std::move(text.fd);
+}
+
+Result<UniqueFd> FileOperations::Follow(int directory_fd, const std::string& name) {
+  return OpenAt(directory_fd, name, O_PATH);
 }
 
 void RunNursery(MessageSocket control, FileOperations& operations) {

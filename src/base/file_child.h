@@ -27,10 +27,13 @@ struct FileRequest {
   enum class What : uint32_t {
     kOpen,    // attached: O_PATH of the file
     kLookUp,  // attached: O_PATH of the root directory
+    kRead,    // attached: O_PATH of a directory of /proc; at most `most` bytes
+    kFollow,  // the same
     kCopy,    // attached: the file to write to; what the last kOpen, just before, was about
   };
   What what = What::kOpen;
   int32_t flags = 0;
+  uint64_t most = 0;
   std::array<char, PATH_MAX> path{};  // NUL-terminated
 };
 struct FileReply {
@@ -46,7 +49,7 @@ struct FileReply {
   uint64_t size = 0;
 };
 
-// What a worker does to file systems; a test's hangs or finds everything remote.
+// What a worker does to file systems and /proc; a test's hangs or finds everything remote.
 class FileOperations {
  public:
   virtual ~FileOperations() = default;
@@ -56,6 +59,9 @@ class FileOperations {
   virtual bool IsLocal(int fd);
   virtual Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags);
   virtual Result<void> Copy(int from, int to);
+  // As ForeignFiles::ReadText() and Follow().
+  virtual Result<UniqueFd> ReadText(int directory_fd, const std::string& name, uint64_t most);
+  virtual Result<UniqueFd> Follow(int directory_fd, const std::string& name);
 };
 
 // Serves `control` until its other end is closed. REQUIRES: a process of its own, with one thread.

@@ -56,7 +56,7 @@ class FileProcess::Session {
  private:
   Result<Answer> Receive() {
     if (!worker_.socket.WaitUntilReadable(Between(MonotonicNow(), until_))) {
-      return Fail(ErrorCode::kExhausted, "the file system does not answer");
+      return Fail(ErrorCode::kExhausted, "the file system or process does not answer");
     }
     Answer answer;
     ASSIGN_OR_RETURN(answer.attached, worker_.socket.Receive(answer.reply));
@@ -101,14 +101,31 @@ Result<OpenedFile> FileProcess::OpenForReading(int path_fd, const FilePatience& 
 
 Result<UniqueFd> FileProcess::LookUp(int root_fd, const std::string& path, int flags,
                                      const FilePatience& patience) {
-  FileRequest request{.what = FileRequest::What::kLookUp, .flags = flags};
-  if (path.size() >= request.path.size() || path.find('\0') != std::string::npos) {
+  return AskFor({.what = FileRequest::What::kLookUp, .flags = flags}, root_fd, path, patience);
+}
+
+Result<UniqueFd> FileProcess::ReadText(int directory_fd, const std::string& name, uint64_t most,
+                                       const FilePatience& patience) {
+  return AskFor({.what = FileRequest::What::kRead, .most = most}, directory_fd, name, patience);
+}
+
+Result<UniqueFd> FileProcess::Follow(int directory_fd, const std::string& name,
+                                     const FilePatience& patience) {
+  return AskFor({.what = FileRequest::What::kFollow}, directory_fd, name, patience);
+}
+
+Result<UniqueFd> FileProcess::AskFor(FileRequest request, int directory_fd, const std::string& name,
+                                     const FilePatience& patience) {
+  if (name.size() >= request.path.size() || name.find('\0') != std::string::npos) {
     return Fail(ErrorCode::kInvalid, "a path that is too long, or has a zero byte");
   }
-  std::ranges::copy(path, request.path.begin());
-  ASSIGN_OR_RETURN(Worker worker, Take(Work::kLookingUp, patience.file_system));
+  std::ranges::copy(name, request.path.begin());
+  const bool looks_up = request.what == FileRequest::What::kLookUp;
+  ASSIGN_OR_RETURN(Worker worker,
+                   Take(looks_up ? Work::kLookingUp : Work::kOpening, patience.file_system));
   Session session(*this, std::move(worker), patience.limit);
-  ASSIGN_OR_RETURN(Answer found, session.Ask(request, root_fd));
+  ASSIGN_OR_RETURN(Answer found, session.Ask(request, directory_fd));
+  if (!found.attached) return Fail(ErrorCode::kInternal, "an answer without what was asked for");
   return std::move(found.attached);
 }
 

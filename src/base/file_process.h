@@ -20,11 +20,11 @@
 
 namespace pyrometer {
 
-// Opens files in other processes: workers, one request at a time each, which a nursery forks when
-// they are needed. A worker that does not answer in time is killed and forgotten; until it ends,
-// which may be never, it counts as stuck. Files that do not lie on a local file system are copied.
-// The other processes hold none of our descriptors, and end when this one ends, as far as they can.
-// Thread-safe; each caller waits for its own request only.
+// Opens files, and reads texts of /proc, in other processes: workers, one request at a time each,
+// which a nursery forks when they are needed. A worker that does not answer in time is killed and
+// forgotten; until it ends, which may be never, it counts as stuck. Files that do not lie on a
+// local file system are copied. The other processes hold none of our descriptors, and end when this
+// one ends, as far as they can. Thread-safe; each caller waits for its own request only.
 class FileProcess final : public ForeignFiles {
  public:
   struct Options {
@@ -49,6 +49,10 @@ class FileProcess final : public ForeignFiles {
 
   Result<OpenedFile> OpenForReading(int path_fd, const FilePatience& patience) override;
   Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
+                          const FilePatience& patience) override;
+  Result<UniqueFd> ReadText(int directory_fd, const std::string& name, uint64_t most,
+                            const FilePatience& patience) override;
+  Result<UniqueFd> Follow(int directory_fd, const std::string& name,
                           const FilePatience& patience) override;
 
   // Workers that did not answer in time and have not ended.
@@ -75,6 +79,9 @@ class FileProcess final : public ForeignFiles {
         nursery_(std::move(nursery)) {}
 
   enum class Work { kOpening, kLookingUp };
+  // What `request` says of `name`, below `directory_fd`.
+  Result<UniqueFd> AskFor(FileRequest request, int directory_fd, const std::string& name,
+                          const FilePatience& patience);
   Result<Worker> Take(Work work, uint64_t file_system);
   void Return(Worker worker);
   void GiveUp(Worker worker);

@@ -16,17 +16,18 @@ struct OpenedFile {
   bool is_copy = false;
 };
 
-// How long to wait for an answer, and from whom: any number that stands for a file system; 0 if
-// that is not known.
+// How long to wait for an answer, and from whom: any number that stands for a file system, or for a
+// process; 0 if that is not known.
 struct FilePatience {
   std::chrono::nanoseconds limit;
   uint64_t file_system = 0;
 };
 
 // Opens files of profiled programs. That may hang for ever where a file system waits for a server
-// (FUSE, NFS), and a thread that hangs so keeps its whole process from ending. What this takes and
-// gives out does not: O_PATH descriptors, whose closing calls no file system, and OpenedFile.
-// Thread-safe.
+// (FUSE, NFS), and a thread that hangs so keeps its whole process from ending; or where a file of
+// /proc waits for a lock of a process, which that process holds for as long as it likes. What this
+// takes and gives out does not: O_PATH descriptors, whose closing calls no file system, OpenedFile,
+// and copies of text. Thread-safe.
 class ForeignFiles {
  public:
   virtual ~ForeignFiles() = default;
@@ -39,6 +40,17 @@ class ForeignFiles {
   // symbolic links in it lead: an O_PATH descriptor. `flags`: O_DIRECTORY, O_NOFOLLOW or 0. Errors:
   // kExhausted if there was no answer within the limit; kNotFound, kPermission, kInvalid, kIo.
   virtual Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
+                                  const FilePatience& patience) = 0;
+
+  // The text of the file `name` of `directory_fd`, a directory of /proc (O_PATH), as it is now: the
+  // first `most` bytes of it, to be read from their beginning. Errors: kExhausted if there was no
+  // answer within the limit; kNotFound if the process is gone; kPermission, kIo.
+  virtual Result<UniqueFd> ReadText(int directory_fd, const std::string& name, uint64_t most,
+                                    const FilePatience& patience) = 0;
+
+  // The file that the link `name` of `directory_fd`, a directory of /proc (O_PATH), stands for: an
+  // O_PATH descriptor. Errors: those of ReadText().
+  virtual Result<UniqueFd> Follow(int directory_fd, const std::string& name,
                                   const FilePatience& patience) = 0;
 };
 

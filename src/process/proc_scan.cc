@@ -34,7 +34,8 @@ Result<std::vector<Pid>> ListProcesses(const Procfs& procfs) {
   return pids;
 }
 
-Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid, const Clock& clock) {
+Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid, ProcReader& reader,
+                                   const Clock& clock) {
   ScannedProcess process;
   process.read_at = clock.Now();
   ASSIGN_OR_RETURN(ProcStat stat, directory.Stat());
@@ -53,7 +54,7 @@ Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid, c
     return process;
   }
   if (const auto status = directory.Status()) process.user = UserId(status->user);
-  Result<ProcMaps> maps = directory.Mappings();
+  Result<ProcMaps> maps = reader.Mappings(directory);
   if (!maps && IsGone(maps.error())) return maps.error();
   if (maps) process.maps = *std::move(maps);
   return process;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "process/proc_maps.h"
+#include "process/proc_reader.h"
 #include "process/process_directory.h"
 #include "process/user_share.h"
 #include "pyrometer/ids.h"
@@ -29,7 +30,8 @@ struct ScannedProcess {
 
 // Errors: kNotFound if it vanished meanwhile or is a zombie; any other: it lives and cannot be read
 // now.
-Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid, const Clock& clock);
+Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid, ProcReader& reader,
+                                   const Clock& clock);
 
 // Every process of `procfs`, ascending. Errors: those of the listing.
 Result<std::vector<Pid>> ListProcesses(const Procfs& procfs);

@@ -25,22 +25,11 @@ constexpr size_t kStatusLimit = size_t{64} << 10;
 constexpr size_t kCgroupsLimit = size_t{64} << 10;  // a dozen paths of at most 4 KiB
 constexpr size_t kEnvironmentLimit = size_t{1} << 20;
 
-Result<UniqueFd> OpenAt(int directory, const std::string& name, int flags) {
-  UniqueFd fd(::openat(directory, name.c_str(), flags | O_CLOEXEC));
-  if (!fd) return SystemError(errno, name);
-  return fd;
-}
-
 }  // namespace
 
 Result<ProcessDirectory> ProcessDirectory::Open(const Procfs& procfs, Pid pid) {
   ASSIGN_OR_RETURN(UniqueFd fd, pyrometer::Open(procfs.Of(pid, ""), O_PATH | O_DIRECTORY));
-  return ProcessDirectory(std::move(fd));
-}
-
-Result<ProcMaps> ProcessDirectory::ReadMaps(const std::string& name) const {
-  ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), name, O_RDONLY));
-  return ReadProcMaps(fd.get());
+  return ProcessDirectory(std::move(fd), pid);
 }
 
 Result<ProcStat> ProcessDirectory::Stat() const {
@@ -68,20 +57,6 @@ Result<std::vector<Tid>> ProcessDirectory::Threads() const {
   }
   if (errno != 0) return SystemError(errno, "task");
   return threads;
-}
-
-Result<ProcMaps> ProcessDirectory::Mappings() const {
-  Result<ProcMaps> maps = ReadMaps("maps");
-  if (!maps && !IsGone(maps.error())) return maps.error();
-  if (maps && maps->bytes > 0) return *std::move(maps);
-  // A leader that has ended before its other threads shows none.
-  ASSIGN_OR_RETURN(const std::vector<Tid> threads, Threads());
-  for (const Tid tid : threads) {
-    maps = ReadMaps(fmt::format("task/{}/maps", tid.value()));
-    if (!maps && !IsGone(maps.error())) return maps.error();
-    if (maps && maps->bytes > 0) return *std::move(maps);
-  }
-  return ProcMaps{};
 }
 
 Result<RootIdentity> ProcessDirectory::Root() const {
@@ -119,12 +94,6 @@ Result<std::string> ProcessDirectory::Cgroups() const {
 Result<std::string> ProcessDirectory::Environment() const {
   ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "environ", O_RDONLY));
   return ReadAll(fd.get(), kEnvironmentLimit);
-}
-
-Result<UniqueFd> ProcessDirectory::OpenMapped(const FileMapping& range) const {
-  const std::string name =
-      fmt::format("map_files/{:x}-{:x}", range.start.value(), range.end.value());
-  return OpenAt(fd_.get(), name, O_PATH);
 }
 
 Result<UniqueFd> ProcessDirectory::OpenRoot() const {

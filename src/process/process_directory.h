@@ -8,8 +8,6 @@
 
 #include "base/procfs.h"
 #include "base/unique_fd.h"
-#include "process/object_mapping.h"
-#include "process/proc_maps.h"
 #include "process/proc_text.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -38,7 +36,8 @@ inline bool IsGone(const Error& error) {
 }
 
 // /proc/PID of one process. When that process is gone, everything fails with kNotFound, even if the
-// pid has been reused. Nothing here calls the file systems of the process's files, which may hang.
+// pid has been reused. Nothing here calls the file systems of the process's files, which may hang,
+// or takes a lock of its memory, which it may hold (see ProcReader), but Environment().
 class ProcessDirectory {
  public:
   // Errors: see IsGone().
@@ -46,8 +45,6 @@ class ProcessDirectory {
 
   Result<ProcStat> Stat() const;
   Result<std::vector<Tid>> Threads() const;
-  // Executable mappings, from a living thread where the leader has ended.
-  Result<ProcMaps> Mappings() const;
   Result<RootIdentity> Root() const;
   // The same of a descriptor by OpenRoot().
   Result<RootIdentity> IdentityOfRoot(int root) const;
@@ -62,16 +59,17 @@ class ProcessDirectory {
   // kPermission; kExhausted if it is larger than 1 MiB.
   Result<std::string> Environment() const;
 
-  // The file mapped at exactly this range, whatever its path leads to now. O_PATH.
-  Result<UniqueFd> OpenMapped(const FileMapping& range) const;
   // The root directory. O_PATH.
   Result<UniqueFd> OpenRoot() const;
 
+  int fd() const { return fd_.get(); }  // O_PATH
+  Pid pid() const { return pid_; }
+
  private:
-  explicit ProcessDirectory(UniqueFd fd) : fd_(std::move(fd)) {}
-  Result<ProcMaps> ReadMaps(const std::string& name) const;
+  ProcessDirectory(UniqueFd fd, Pid pid) : fd_(std::move(fd)), pid_(pid) {}
 
   UniqueFd fd_;
+  Pid pid_;
 };
 
 }  // namespace pyrometer

@@ -41,7 +41,8 @@ class ProcessHistory::Finder : public FileFinder {
       : history_(history), range_(range), path_(path), root_(root), directory_(directory) {}
 
   UniqueFd OpenMapping() override {
-    return directory_ == nullptr ? UniqueFd() : ValueOrNone(directory_->OpenMapped(range_));
+    if (directory_ == nullptr) return {};
+    return ValueOrNone(history_.reader_.OpenMapped(*directory_, range_));
   }
 
   Way FindPath() override {

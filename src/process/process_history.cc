@@ -45,6 +45,7 @@ ProcessHistory::ProcessHistory(Options options, std::shared_ptr<ObjectInspector>
           options_.inspections,
           options_.files == nullptr ? std::make_shared<DirectForeignFiles>() : options_.files,
           std::move(inspector)),
+      reader_(options_.reader, options_.clock, inspections_.files()),
       objects_({.clock = options_.clock, .held_files = options_.held_files}, inspections_),
       processes_(options_.remembered) {}
 
@@ -145,12 +146,15 @@ void ProcessHistory::On(const ForkEvent& event) {
 
 void ProcessHistory::On(const ExitEvent& event) {
   ++counters_.exit_records;
-  if (processes_.Apply(event)) Withdraw(event.pid);
+  if (!processes_.Apply(event)) return;
+  Withdraw(event.pid);
+  reader_.Forget(event.pid);
 }
 
 void ProcessHistory::On(const CommEvent& event) {
   ++counters_.comm_records;
   if (event.exec) ++counters_.exec_records;
+  if (event.exec) reader_.Forget(event.pid);
   if (event.exec && execs_) execs_->push_back(event);
   if (event.exec && scan_) scan_->NoteExec(event);
   Process* const process = processes_.Apply(event);
@@ -239,6 +243,8 @@ ProcessCounters ProcessHistory::counters() const {
   all.file_questions_late = files.late;
   all.file_questions_refused = files.refused;
   all.file_threads_stuck = files.stuck;
+  all.process_answers_late = reader_.late();
+  all.processes_unanswered = reader_.unanswered();
   all.unknown_process_samples = resolved_.unknown_process_samples;
   all.resolved_frames = resolved_.resolved_frames;
   all.cut_stacks = resolved_.cut_stacks;

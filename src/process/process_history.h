@@ -23,6 +23,7 @@
 #include "process/file_inspections.h"
 #include "process/object_inspector.h"
 #include "process/object_table.h"
+#include "process/proc_reader.h"
 #include "process/process_directory.h"
 #include "process/process_event.h"
 #include "process/process_knowledge.h"
@@ -50,6 +51,7 @@ class ProcessHistory final : public ProcessKnowledge {
     ProcessObserver* observer = nullptr;            // optional
     std::shared_ptr<ForeignFiles> files = nullptr;  // null: DirectForeignFiles
     FileInspections::Options inspections = {};
+    ProcReader::Options reader = {};
   };
 
   // `sink` and the observer must outlive the history.
@@ -82,6 +84,9 @@ class ProcessHistory final : public ProcessKnowledge {
   // Publishes again what the sink had no room for and misses.
   void PublishMissed();
 
+  // Reads processes that did not answer when they were read, those whose turn it is.
+  void ReadUnanswered();
+
   // Publishes what was put off long enough. True if something still is: call it again.
   bool PublishDue();
 
@@ -108,6 +113,9 @@ class ProcessHistory final : public ProcessKnowledge {
 
   // True while answers of file systems are awaited, which Apply() takes, with events or without.
   bool AwaitsFiles() const { return objects_.asking() > 0; }
+
+  // True while there are processes that did not answer; see ReadUnanswered().
+  bool AwaitsProcesses() const { return reader_.unanswered() > 0; }
 
   // True once after records were lost or a scan failed: what is known may be wrong until the next
   // Scan().
@@ -231,6 +239,7 @@ class ProcessHistory final : public ProcessKnowledge {
   const uint64_t page_size_;
   AddressSpaceSink& sink_;
   FileInspections inspections_;
+  ProcReader reader_;
   ObjectTable objects_;
   ProcessTable processes_;
   std::optional<ScanProgress> scan_;

@@ -66,8 +66,9 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
 Process* ProcessHistory::Adopt(Pid pid) {
   if (!MayAdopt(pid)) return nullptr;
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
-  const Result<ScannedProcess> scanned = directory ? ScanProcess(*directory, pid, options_.clock)
-                                                   : Result<ScannedProcess>(directory.error());
+  const Result<ScannedProcess> scanned = directory
+                                             ? ScanProcess(*directory, pid, reader_, options_.clock)
+                                             : Result<ScannedProcess>(directory.error());
   if (!scanned) {
     NoteUnreadable(scanned.error());
     return nullptr;
@@ -107,7 +108,7 @@ bool ProcessHistory::ReadAgain(Process& process, MonotonicTime now) {
   const ProcessDirectory* const directory = DirectoryOf(process);
   if (directory == nullptr) return false;
   LearnRoot(process);
-  const Result<ProcMaps> maps = directory->Mappings();
+  const Result<ProcMaps> maps = reader_.Mappings(*directory);
   if (!maps) NoteUnreadable(maps.error());
   if (maps) {
     const auto more = static_cast<uint32_t>(maps->bytes / kBytesOfRecheck);
@@ -123,6 +124,19 @@ bool ProcessHistory::ReadAgain(Process& process, MonotonicTime now) {
   if (changed && program.complete) NoteDrift(before, *directory, program);
   NoteRead(process, read);
   return changed;
+}
+
+void ProcessHistory::ReadUnanswered() {
+  inspections_.BeginBurst();
+  TakeIdentified();
+  for (const Pid pid : reader_.Due()) {
+    if (Process* const process = processes_.Living(pid)) {
+      ReadAgain(*process, options_.clock.Now());
+    } else {
+      reader_.Forget(pid);
+    }
+  }
+  PublishChanged();
 }
 
 // A program that makes code while it runs (ClickHouse's expressions, V8) changes its count of

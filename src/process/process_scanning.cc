@@ -81,8 +81,9 @@ void ProcessHistory::ScanNext() {
     return;
   }
   const Result<ProcessDirectory> directory = ProcessDirectory::Open(options_.procfs, pid);
-  const Result<ScannedProcess> process = directory ? ScanProcess(*directory, pid, options_.clock)
-                                                   : Result<ScannedProcess>(directory.error());
+  const Result<ScannedProcess> process = directory
+                                             ? ScanProcess(*directory, pid, reader_, options_.clock)
+                                             : Result<ScannedProcess>(directory.error());
   if (process) {
     AddScanned(*process, *directory);
   } else if (!IsGone(process.error())) {

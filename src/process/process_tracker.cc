@@ -52,7 +52,7 @@ size_t HeldFilesBudget(size_t wanted) {
 
 // One mutex guards everything. The tracker's thread takes it for each burst of events and each
 // slice of a scan; the drain thread for a window. Who holds it waits for no file system longer than
-// FileInspections does.
+// FileInspections does, and for no process longer than ProcReader does.
 class ProcessTracker::State {
  public:
   State(const Options& options, KernelEvents events, UniqueFd stop,
@@ -246,6 +246,10 @@ class ProcessTracker::State {
       const bool missed = lost || rescanned.value_or(false);
       if (missed && resync_.NoteLost(clock_.Now())) ++resyncs_put_off_;
       history_.PublishMissed();
+      if (history_.AwaitsProcesses()) {
+        PumpOnce();  // it reads what is mapped now
+        history_.ReadUnanswered();
+      }
       notices = history_.TakeNotices();
     }
     for (const auto& [what, why] : notices) {

@@ -249,7 +249,7 @@ void AddPublishes(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 48);
+  static_assert(kNumbers<ProcessCounters> == 50);
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_resyncs_put_off_total", processes.resyncs_put_off,
@@ -262,6 +262,10 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
            "failures to follow CPUs that came or went; tried again");
   list.Add("processes_unreadable_total", processes.processes_unreadable,
            "failures to read a living process in /proc; tried again");
+  list.Add("process_answers_late_total", processes.process_answers_late,
+           "of these, and of looks at what is mapped: a process held the lock of its memory");
+  list.Add("processes_unanswered", processes.processes_unanswered,
+           "processes of which that was so the last time; asked again after pauses");
   AddPublishes(processes, list);
   list.Add("rechecks_total", processes.rechecks,
            "times one process's mappings were read again because the kernel disagreed");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// hung_fuse BACKING MOUNT: shows the directory tree BACKING at MOUNT, read-only, as a FUSE file
-// system that stops answering when it is told to. Prints READY when it serves; needs root.
+// hung_fuse BACKING MOUNT: shows the directory tree BACKING at MOUNT, whose files can be written,
+// as a FUSE file system that stops answering when it is told to. Prints READY when it serves; needs
+// root.
 //
 // A line of standard input is an order, and each is followed by a line of output:
-//   hang WHAT  hold requests from now on, of open, read, readlink, root (all that begins at the
-//              root directory) or all; prints OK
+//   hang WHAT  hold requests from now on, of open, read, write, readlink, root (all that begins at
+//              the root directory) or all; prints OK
 //   answer     answer what was held, and all that comes; prints OK
 //   held       print how many requests are held
 // At the end of the input or SIGTERM it unmounts and ends, which fails what it holds. Before, not
@@ -42,15 +43,18 @@ static struct node {
 } nodes[MAX_NODES];
 static uint64_t node_count = FUSE_ROOT_ID;
 
-enum what { NOTHING, OPEN, READ, READLINK, ROOT, ALL, WHATS };
-static const char* const what_names[WHATS] = {"", "open", "read", "readlink", "root", "all"};
+enum what { NOTHING, OPEN, READ, WRITE, READLINK, ROOT, ALL, WHATS };
+static const char* const what_names[WHATS] = {"",         "open", "read", "write",
+                                              "readlink", "root", "all"};
 static enum what hung = NOTHING;
 
 struct request {
   struct fuse_in_header header;
   union {
     char bytes[REQUEST_BYTES];
+    struct fuse_open_in open;
     struct fuse_read_in read;
+    struct fuse_write_in write;
     struct fuse_release_in release;
   };
 };
@@ -138,7 +142,7 @@ static void open_node(const struct request* request, int fd, bool directory) {
     out.fh = (uintptr_t)opendir(path);
     if (out.fh == 0) return fail(request, errno);
   } else {
-    const int opened = open(path, O_RDONLY | O_CLOEXEC);
+    const int opened = open(path, (int)(request->open.flags & O_ACCMODE) | O_CLOEXEC);
     if (opened < 0) return fail(request, errno);
     out.fh = (uint64_t)opened;
   }
@@ -151,6 +155,14 @@ static void read_file(const struct request* request) {
   const ssize_t got = pread((int)request->read.fh, bytes, wanted, (off_t)request->read.offset);
   if (got < 0) return fail(request, errno);
   reply(request, 0, bytes, (size_t)got);
+}
+
+static void write_file(const struct request* request) {
+  const struct fuse_write_in* const in = &request->write;
+  const ssize_t size = pwrite((int)in->fh, in + 1, in->size, (off_t)in->offset);
+  if (size < 0) return fail(request, errno);
+  const struct fuse_write_out out = {.size = (uint32_t)size};
+  reply(request, 0, &out, sizeof out);
 }
 
 static void read_link(const struct request* request, int fd) {
@@ -207,6 +219,8 @@ static void answer(const struct request* request) {
       return open_node(request, fd, true);
     case FUSE_READ:
       return read_file(request);
+    case FUSE_WRITE:
+      return write_file(request);
     case FUSE_READLINK:
       return read_link(request, fd);
     case FUSE_READDIR:
@@ -237,6 +251,8 @@ static bool is_hung(const struct request* request) {
       return operation == FUSE_OPEN;
     case READ:
       return operation == FUSE_READ;
+    case WRITE:
+      return operation == FUSE_WRITE;
     case READLINK:
       return operation == FUSE_READLINK;
     case ROOT:
@@ -314,7 +330,7 @@ static int mount_at(const char* path) {
   char options[128];
   snprintf(options, sizeof options,
            "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions", device);
-  return mount("hung_fuse", path, "fuse.hung_fuse", MS_RDONLY, options);
+  return mount("hung_fuse", path, "fuse.hung_fuse", 0, options);
 }
 
 int main(int argc, char** argv) {

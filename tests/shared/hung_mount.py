@@ -12,7 +12,7 @@ MNT_DETACH = 2
 
 
 class HungMount:
-    """A context manager: a read-only view of `backing` at `path`, until it is left.
+    """A context manager: a view of `backing` at `path`, until it is left.
 
     Whoever waits for it then gets an error; before, not even SIGKILL frees one whose request the
     server has taken, and no process ends of which one thread is such a one. So leave it before you
@@ -48,8 +48,8 @@ class HungMount:
         return os.path.join(self.path, *names)
 
     def hang(self, what):
-        """From now on requests wait: "open", "read", "readlink", "root" (what begins at the root
-        directory) or "all"."""
+        """From now on requests wait: "open", "read", "write", "readlink", "root" (what begins at the
+        root directory) or "all"."""
         self._order("hang " + what)
         self._expect("OK")
 

@@ -45,6 +45,11 @@ class BadFileSystem : public FileOperations {
     if (path == "dies") ::_exit(1);
     return FileOperations::LookUp(root_fd, path, flags);
   }
+  Result<UniqueFd> ReadText(int directory_fd, const std::string& name, uint64_t most) override {
+    worker() = ::getpid();
+    while (name == "hangs") ::pause();
+    return FileOperations::ReadText(directory_fd, name, most);
+  }
   // The worker that was asked last.
   std::atomic<pid_t>& worker() const { return *static_cast<std::atomic<pid_t>*>(shared_.get()); }
 
@@ -137,6 +142,49 @@ TEST_F(FileProcessTest, LooksUpPathsInsideARoot) {
   EXPECT_FALSE(files->LookUp(root.get(), "/link", O_DIRECTORY, {kLong}).has_value());
   EXPECT_EQ(files->LookUp(root.get(), std::string(5000, 'x'), 0, {kLong}).error().code(),
             ErrorCode::kInvalid);
+}
+
+TEST_F(FileProcessTest, ReadsTexts) {
+  tree_.File("100/maps", std::string(10000, 'a') + std::string(10000, 'b'));
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  const UniqueFd directory = PathTo("100");
+  const auto read = [&](uint64_t most) {
+    const Result<UniqueFd> text = files->ReadText(directory.get(), "maps", most, {kLong});
+    return text ? ReadAll(text->get(), size_t{1} << 20).value_or("unreadable") : "no text";
+  };
+  EXPECT_TRUE(read(100'000) == std::string(10000, 'a') + std::string(10000, 'b'));
+  EXPECT_TRUE(read(10'001) == std::string(10000, 'a') + "b");
+  EXPECT_EQ(files->ReadText(directory.get(), "nothing", 1, {kLong}).error().code(),
+            ErrorCode::kNotFound);
+}
+
+TEST_F(FileProcessTest, FollowsLinks) {
+  tree_.File("file", "content");
+  tree_.Link("100/map_files/1-2", "../../file");
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  const UniqueFd directory = PathTo("100");
+  const Result<UniqueFd> file = files->Follow(directory.get(), "map_files/1-2", {kLong});
+  ASSERT_TRUE(file);
+  EXPECT_EQ(Content(files->OpenForReading(file->get(), {kLong})), "content");
+  EXPECT_EQ(files->Follow(directory.get(), "map_files/2-3", {kLong}).error().code(),
+            ErrorCode::kNotFound);
+}
+
+TEST_F(FileProcessTest, GivesUpAProcessThatDoesNotAnswer) {
+  tree_.File("100/maps", "text");
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  const UniqueFd directory = PathTo("100");
+  for (milliseconds limit(50); operations_.worker() == 0; limit *= 2) {
+    ASSERT_LT(limit, kLong);
+    const Result<UniqueFd> hung = files->ReadText(directory.get(), "hangs", 100, {limit, 7});
+    ASSERT_FALSE(hung.has_value());
+    EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
+  }
+  EXPECT_TRUE(HasEnded(operations_.worker()));
+  EXPECT_TRUE(files->ReadText(directory.get(), "maps", 100, {kLong, 7}));
 }
 
 TEST_F(FileProcessTest, GivesUpWhatDoesNotAnswer) {

@@ -195,5 +195,40 @@ TEST_F(HungFilesTest, EndsWhileAFileHangs) {
   EXPECT_GT(files_->questions(), 0);
 }
 
+// A process that holds the lock of its memory.
+TEST_F(HungFilesTest, KnowsAProcessOnceItSaysWhatItHasMapped) {
+  files_->HangOnProcesses(clock_);
+  ScanAll();
+  EXPECT_EQ(history().counters().processes_unreadable, 1);
+  EXPECT_EQ(history().counters().processes_unanswered, 1);
+  EXPECT_EQ(PathAt(kStart + 0x10), "address");
+  history().ReadUnanswered();
+  EXPECT_EQ(history().counters().processes_unreadable, 1) << "not yet";
+  files_->AnswerForProcesses();
+  clock_.Advance(std::chrono::seconds(1));
+  history().ReadUnanswered();
+  EXPECT_EQ(history().counters().processes_unanswered, 0);
+  EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
+  EXPECT_EQ(sink_.by_pid[Pid(100)].mappings.size(), 1U);
+}
+
+TEST_F(HungFilesTest, KnowsAFileByItsPathIfItsProcessDoesNotSayWhatItHasMapped) {
+  ScanAll();
+  files_->HangOnProcesses(clock_);
+  Happens(At(Mapping(100, "/lib/b", 'b'), kStart + 0x10000, kStart + 0x12000));
+  EXPECT_EQ(PathAt(kStart + 0x10010), "/lib/b+0x3010");
+  EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
+  EXPECT_EQ(history().counters().processes_unanswered, 1);
+  Happens(CommEvent{Now(), Pid(100), Tid(100), true, "new"});
+  EXPECT_EQ(history().counters().processes_unanswered, 0) << "another memory, another lock";
+}
+
+TEST_F(HungFilesTest, ForgetsAProcessThatDidNotAnswerAndHasEnded) {
+  files_->HangOnProcesses(clock_);
+  ScanAll();
+  Happens(ExitEvent{Now(), Pid(100), Tid(100)});
+  EXPECT_EQ(history().counters().processes_unanswered, 0);
+}
+
 }  // namespace
 }  // namespace pyrometer
