@@ -353,13 +353,12 @@ class GoPrograms(RecordedOnce):
                             os.path.join(cls.directory, name), source], check=True, env=environment)
         return [[os.path.join(cls.directory, name)] for name in ("go_threads", "go_stripped")]
 
-    def assert_mostly(self, samples, condition, what):
-        """Of those whose unwind tables were there: Go's call frame information is not exact everywhere."""
-        samples = in_time(samples)
-        total = count_where(samples, lambda s: True)
-        self.assertGreater(total, 0, what + ": no samples")
-        self.assertGreaterEqual(count_where(samples, condition), 0.98 * total,
-                                what + describe(s for s in samples if not condition(s)))  # fmt: skip
+    def assert_whole_or_counted(self, samples, is_whole):
+        """Go's call frame information has gaps, in code that few ticks meet: what is cut there says so, and the
+        accounting has it (each recording is judged by that)."""
+        whole = count_where(samples, is_whole)
+        self.assertEqual(describe(s for s in samples if not is_whole(s) and not is_cut(s.frames[0])), "")
+        self.assertGreater(whole, count_where(in_time(samples), lambda s: is_cut(s.frames[0])))
 
     def test_threads_have_whole_stacks(self):
         samples = [s for s in self.recording.of_comm("go_threads") if s.calls("runtime.mstart0")]
@@ -374,15 +373,16 @@ class GoPrograms(RecordedOnce):
 
     def test_goroutines_have_whole_stacks(self):
         samples = [s for s in self.recording.of_comm("go_threads") if s.calls("main.work")]
-        self.assert_mostly(
-            samples, lambda s: s.has_chain(["main.main.func1", "main.workUntil", "main.work"])
-            and is_named(s.frames[0], "runtime.goexit.abi0"), "goexit")
+        callers = (["main.main.func1", "main.workUntil"], ["main.replaceThreads.func1"])
+        self.assert_whole_or_counted(
+            samples, lambda s: is_named(s.frames[0], "runtime.goexit.abi0")
+            and any(s.has_chain([*chain, "main.work"]) for chain in callers))
 
     def test_without_symbols_stacks_are_as_whole(self):
         # Of the vDSO, which is called on a thread's own stack, frame pointers do not lead back.
         samples = [s for s in self.recording.of_comm("go_stripped")
                    if not any("vdso" in frame for frame in s.frames)]
-        self.assert_mostly(samples, lambda s: not is_cut(s.frames[0]), "stripped")
+        self.assert_whole_or_counted(samples, lambda s: not is_cut(s.frames[0]))
 
 
 if __name__ == "__main__":
