@@ -40,4 +40,8 @@ class Clock {
   }
 };
 
+// What the wall clock, as it is set now, showed at `when`; some us more, or as much as this thread
+// is preempted meanwhile each time that it tries.
+std::chrono::system_clock::time_point WallTimeOf(MonotonicTime when, const Clock& clock);
+
 }  // namespace pyrometer

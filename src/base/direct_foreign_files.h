@@ -6,8 +6,8 @@
 namespace pyrometer {
 
 // Opens files in this process: for file systems and processes that answer. It heeds no limit, and
-// where one does not answer it hangs; as does reading a text, which is no copy
-// and has no end but its own.
+// where one does not answer it hangs; as does reading a text, which is no copy and has no end but
+// its own.
 class DirectForeignFiles final : public ForeignFiles {
  public:
   Result<OpenedFile> OpenForReading(int path_fd, const FilePatience& patience) override;

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 
 #include <cerrno>
+#include <chrono>
 
 #include "base/system_error.h"
 
@@ -52,6 +53,15 @@ Result<std::chrono::system_clock::time_point> ChangeTimeOf(int fd) {
   ASSIGN_OR_RETURN(const struct statx status, Ask(fd, STATX_CTIME));
   return std::chrono::system_clock::time_point(
       std::chrono::nanoseconds(Nanoseconds(status.stx_ctime)));
+}
+
+bool MayBeWrittenBetween(const FileIdentity& identity, std::chrono::system_clock::time_point when,
+                         std::chrono::system_clock::time_point now) {
+  const auto nanoseconds = [](std::chrono::system_clock::time_point time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+  };
+  const int64_t written = identity.links == 0 ? identity.modified_ns : identity.changed_ns;
+  return nanoseconds(when) < written && written <= nanoseconds(now);
 }
 
 bool IsUnchanged(int fd, const FileIdentity& identity) {

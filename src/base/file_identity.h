@@ -47,6 +47,13 @@ Result<uint32_t> OwnerOf(int fd);
 // When it was last written to, or its owner or names changed (ctime); asks nobody either.
 Result<std::chrono::system_clock::time_point> ChangeTimeOf(int fd);
 
+// True if a file that was found to be `identity` may have got its content between `when` and `now`.
+// (A deleted file has another ctime, which is no sign of that. A time that is yet to come is of
+// another clock, or of ours before it was set back. The times of files are those of the last tick,
+// up to 10 ms before, or since Linux 6.13 exact where somebody has looked.)
+bool MayBeWrittenBetween(const FileIdentity& identity, std::chrono::system_clock::time_point when,
+                         std::chrono::system_clock::time_point now);
+
 // True if `fd` is the file that was found to be `identity`, and has not been written to since. (It
 // may have been deleted, which changes its ctime as well.) What was read of a file is that
 // content's only if this is so after reading, too.

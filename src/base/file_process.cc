@@ -101,28 +101,28 @@ Result<OpenedFile> FileProcess::OpenForReading(int path_fd, const FilePatience& 
 
 Result<UniqueFd> FileProcess::LookUp(int root_fd, const std::string& path, int flags,
                                      const FilePatience& patience) {
-  return AskFor({.what = FileRequest::What::kLookUp, .flags = flags}, root_fd, path, patience);
+  return AskFor(Work::kLookingUp, {.what = FileRequest::What::kLookUp, .flags = flags}, root_fd,
+                path, patience);
 }
 
 Result<UniqueFd> FileProcess::ReadText(int directory_fd, const std::string& name, uint64_t most,
                                        const FilePatience& patience) {
-  return AskFor({.what = FileRequest::What::kRead, .most = most}, directory_fd, name, patience);
+  return AskFor(Work::kReading, {.what = FileRequest::What::kRead, .most = most}, directory_fd,
+                name, patience);
 }
 
 Result<UniqueFd> FileProcess::Follow(int directory_fd, const std::string& name,
                                      const FilePatience& patience) {
-  return AskFor({.what = FileRequest::What::kFollow}, directory_fd, name, patience);
+  return AskFor(Work::kReading, {.what = FileRequest::What::kFollow}, directory_fd, name, patience);
 }
 
-Result<UniqueFd> FileProcess::AskFor(FileRequest request, int directory_fd, const std::string& name,
-                                     const FilePatience& patience) {
+Result<UniqueFd> FileProcess::AskFor(Work work, FileRequest request, int directory_fd,
+                                     const std::string& name, const FilePatience& patience) {
   if (name.size() >= request.path.size() || name.find('\0') != std::string::npos) {
     return Fail(ErrorCode::kInvalid, "a path that is too long, or has a zero byte");
   }
   std::ranges::copy(name, request.path.begin());
-  const bool looks_up = request.what == FileRequest::What::kLookUp;
-  ASSIGN_OR_RETURN(Worker worker,
-                   Take(looks_up ? Work::kLookingUp : Work::kOpening, patience.file_system));
+  ASSIGN_OR_RETURN(Worker worker, Take(work, patience.file_system));
   Session session(*this, std::move(worker), patience.limit);
   ASSIGN_OR_RETURN(Answer found, session.Ask(request, directory_fd));
   if (!found.attached) return Fail(ErrorCode::kInternal, "an answer without what was asked for");
@@ -158,8 +158,18 @@ bool FileProcess::MayTake(Work work, uint64_t file_system) const {
   const auto of_it =
       static_cast<size_t>(std::ranges::count(stuck_, file_system, &Worker::file_system));
   if (file_system != 0 && of_it >= kMostStuckOfOne) return false;
-  const auto looking_up = static_cast<size_t>(std::ranges::count(stuck_, true, &Worker::looks_up));
-  return work == Work::kOpening || looking_up < (options_.max_stuck + 1) / 2;
+  const auto looking_up =
+      static_cast<size_t>(std::ranges::count(stuck_, Work::kLookingUp, &Worker::work));
+  return work != Work::kLookingUp || looking_up < (options_.max_stuck + 1) / 2;
+}
+
+// What reads in /proc and what opens files take no room from each other: either may have to go on
+// while all of the other hang.
+bool FileProcess::HasRoomFor(Work work) const {
+  const auto reading =
+      static_cast<size_t>(std::ranges::count(stuck_, Work::kReading, &Worker::work));
+  if (work == Work::kReading) return reading < options_.max_stuck_reading;
+  return stuck_.size() - reading + closing_.size() < options_.max_stuck;
 }
 
 void FileProcess::Kill(Worker worker) {
@@ -182,13 +192,13 @@ Result<FileProcess::Worker> FileProcess::Take(Work work, uint64_t file_system) {
   if (!idle_.empty()) {
     worker = std::move(idle_.back());
     idle_.pop_back();
-  } else if (stuck_.size() + closing_.size() >= options_.max_stuck) {
+  } else if (!HasRoomFor(work)) {
     return Fail(ErrorCode::kExhausted, "too many files wait for file systems that do not answer");
   } else {
     ASSIGN_OR_RETURN(worker, Fork());
   }
   worker.file_system = file_system;
-  worker.looks_up = work == Work::kLookingUp;
+  worker.work = work;
   return worker;
 }
 

@@ -28,9 +28,11 @@ namespace pyrometer {
 class FileProcess final : public ForeignFiles {
  public:
   struct Options {
-    size_t max_stuck = 32;  // with so many, nothing is opened any more; with half of them stuck in
-                            // look-ups, nothing is looked up
-    size_t max_idle = 4;    // workers that are kept for the next request
+    // With so many that open files or look for them, no more is opened; with half as many that look
+    // for them, no more is looked for. With so many that read in /proc, no more is read there.
+    size_t max_stuck = 32;
+    size_t max_stuck_reading = 8;
+    size_t max_idle = 4;  // workers that are kept for the next request
     LocalCopies::Options copies = {};
     FileOperations* operations = nullptr;  // what workers do; null: the real thing
   };
@@ -59,11 +61,12 @@ class FileProcess final : public ForeignFiles {
   size_t stuck();
 
  private:
+  enum class Work { kOpening, kLookingUp, kReading };
   struct Worker {
     MessageSocket socket;
     pid_t pid = 0;
     uint64_t file_system = 0;    // of its last request
-    bool looks_up = false;       // likewise
+    Work work = Work::kOpening;  // likewise
     MonotonicTime must_be_free;  // is killed if it has not said that it is free by then
   };
   struct Answer {
@@ -78,9 +81,8 @@ class FileProcess final : public ForeignFiles {
         copies_(options.copies),
         nursery_(std::move(nursery)) {}
 
-  enum class Work { kOpening, kLookingUp };
   // What `request` says of `name`, below `directory_fd`.
-  Result<UniqueFd> AskFor(FileRequest request, int directory_fd, const std::string& name,
+  Result<UniqueFd> AskFor(Work work, FileRequest request, int directory_fd, const std::string& name,
                           const FilePatience& patience);
   Result<Worker> Take(Work work, uint64_t file_system);
   void Return(Worker worker);
@@ -88,6 +90,7 @@ class FileProcess final : public ForeignFiles {
   // With the lock held.
   void Sweep();
   bool MayTake(Work work, uint64_t file_system) const;
+  bool HasRoomFor(Work work) const;
   void Kill(Worker worker);
   Result<Worker> Fork();
 

@@ -101,26 +101,36 @@ std::optional<FileInspections::Ticket> FileInspections::Ask(FileQuestion questio
   return ticket;
 }
 
-std::optional<FileInspections::Answer> FileInspections::Await(Ticket ticket, uint64_t file_system) {
-  // Who has more patience in all has more for each: a scan finds all files of the machine at once.
-  const auto patience = std::min(std::max(options_.patience, left_ / 10), left_);
-  if (patience.count() <= 0 || slow_.contains(file_system)) return std::nullopt;
+// Who has more patience in all has more for each: a scan finds all files of the machine at once.
+std::chrono::nanoseconds FileInspections::PatienceForOne() const {
+  return std::min(std::max(options_.patience, left_ / 10), left_);
+}
+
+bool FileInspections::WaitFor(std::condition_variable& arrived, std::unique_lock<std::mutex>& lock,
+                              std::chrono::nanoseconds most, const std::function<bool()>& holds) {
   const MonotonicTime begin = MonotonicNow();
+  const bool in_time = arrived.wait_for(lock, std::min(most, PatienceForOne()), holds);
+  left_ -= std::min(left_, Between(begin, MonotonicNow()));
+  return in_time;
+}
+
+std::optional<FileInspections::Answer> FileInspections::Await(Ticket ticket, uint64_t file_system) {
+  const std::chrono::nanoseconds patience = PatienceForOne();
+  if (patience.count() <= 0 || slow_.contains(file_system)) return std::nullopt;
   std::optional<Answer> answer;
   {
     std::unique_lock lock(mailbox_->mutex);
     std::vector<Answer>& answers = mailbox_->answers;
     auto own = answers.end();
-    mailbox_->arrived.wait_for(lock, patience, [&] {
+    const bool has_come = WaitFor(mailbox_->arrived, lock, patience, [&] {
       own = std::ranges::find(answers, ticket, &Answer::ticket);
       return own != answers.end();
     });
-    if (own != answers.end()) {
+    if (has_come) {
       answer = std::move(*own);
       answers.erase(own);
     }
   }
-  left_ -= std::min(left_, Between(begin, MonotonicNow()));
   if (answer) {
     Note(*answer);
   } else if (patience >= options_.patience) {

@@ -4,9 +4,12 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,6 +80,13 @@ class FileInspections {
   void BeginBurst(std::chrono::nanoseconds patience_in_all) { left_ = patience_in_all; }
   // What is left of the patience of this burst.
   std::chrono::nanoseconds left() const { return left_; }
+  // How long it may be waited for the next answer.
+  std::chrono::nanoseconds PatienceForOne() const;
+  // Waits so long for `holds`, of which `arrived` tells, and for `most`. What others wait for with
+  // the same callers waiting for them is taken from the same patience. False: it did not hold in
+  // time.
+  bool WaitFor(std::condition_variable& arrived, std::unique_lock<std::mutex>& lock,
+               std::chrono::nanoseconds most, const std::function<bool()>& holds);
 
   // The answer will come under that ticket, once. Nothing: refused.
   std::optional<Ticket> Ask(FileQuestion question);

@@ -49,23 +49,26 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
                                FileFinder& finder) {
   const Name name{root, file};
   if (const std::optional<ObjectId> known = Remembered(name)) return *known;
-  Candidate mapping = CandidateOf(finder.OpenMapping(), Through::kMapping);
+  std::optional<WallTime> mapped;
+  // Code is written to a memfd after it was mapped.
+  if (file.build_id.empty() && !IsMemfd(file.path)) mapped = finder.MappedAt();
+  Candidate mapping = CandidateOf(finder.OpenMapping(), Through::kMapping, mapped);
   const bool has_mapping = mapping.file != nullptr;
   if (has_mapping && !IsCalled(mapping.file->get(), file.path)) {
     mapping.through = Through::kRenamed;
   }
   FileFinder::Way way = finder.FindPath();
-  const Candidate named = CandidateOf(std::move(way.file), Through::kPath);
+  const Candidate named = CandidateOf(std::move(way.file), Through::kPath, mapped);
   const bool is_same = has_mapping && named.file != nullptr && mapping.identity == named.identity;
   std::optional<ObjectId> by_path;
   if (!is_same) {
     by_path = Accept(named, name, !has_mapping || mapping.through == Through::kRenamed);
     if (by_path && mapping.through == Through::kRenamed) mapping = {};
   }
-  const std::optional<ObjectId> mapped = Accept(mapping, name, is_same);
-  if (is_same) by_path = mapped;
-  if (mapped || by_path) {
-    const ObjectId id = mapped ? *mapped : *by_path;
+  const std::optional<ObjectId> by_mapping = Accept(mapping, name, is_same);
+  if (is_same) by_path = by_mapping;
+  if (by_mapping || by_path) {
+    const ObjectId id = by_mapping ? *by_mapping : *by_path;
     if (by_path == id) RememberName(name, id);
     if (way.root) CheckName(name, std::make_shared<const UniqueFd>(std::move(way.root)));
     return id;
@@ -75,18 +78,25 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
   if (waits != unopened_by_name_.end() && pending_.contains(waits->second)) return waits->second;
   Wanted wanted{.question = {.file_system = FileSystemOf(root, file.path), .path = file.path},
                 .name = name,
-                .is_name_true = true};
+                .is_name_true = true,
+                .mapped = mapped};
   wanted.question.root = std::make_shared<const UniqueFd>(std::move(way.root));
   const std::optional<ObjectId> found = Ask(std::move(wanted));
   if (found && (*found == ObjectId(0) || Find(*found)->was_opened)) RememberName(name, *found);
   return found ? *found : Unopened(name);
 }
 
-ObjectTable::Candidate ObjectTable::CandidateOf(UniqueFd path_fd, Through through) {
+ObjectTable::Candidate ObjectTable::CandidateOf(UniqueFd path_fd, Through through,
+                                                const std::optional<WallTime>& mapped) const {
   if (!path_fd) return {};
   const Result<FileIdentity> identity = IdentityOf(path_fd.get());
-  if (!identity) return {};
-  return {std::make_shared<const UniqueFd>(std::move(path_fd)), *identity, through};
+  if (!identity || IsNewer(*identity, mapped)) return {};
+  return {std::make_shared<const UniqueFd>(std::move(path_fd)), *identity, through, mapped};
+}
+
+bool ObjectTable::IsNewer(const FileIdentity& identity,
+                          const std::optional<WallTime>& mapped) const {
+  return mapped && MayBeWrittenBetween(identity, *mapped, options_.clock.WallNow());
 }
 
 bool ObjectTable::MatchesInode(const Candidate& candidate, const MappedFile& file) {
@@ -115,7 +125,8 @@ std::optional<ObjectId> ObjectTable::Accept(const Candidate& candidate, const Na
                 .identity = candidate.identity,
                 .name = name,
                 .through = candidate.through,
-                .is_name_true = is_name_true};
+                .is_name_true = is_name_true,
+                .mapped = candidate.mapped};
   return Ask(std::move(wanted));
 }
 
@@ -267,6 +278,7 @@ std::optional<ObjectId> ObjectTable::Settle(const Wanted& wanted, FileInspection
   const Candidate candidate{found.file, found.identity, wanted.through};
   const MappedFile& file = wanted.name.file;
   if (!MatchesInode(candidate, file)) return std::nullopt;
+  if (IsNewer(found.identity, wanted.mapped)) return std::nullopt;
   if (const auto known = by_identity_.find(found.identity); known != by_identity_.end()) {
     return AcceptKnown(known->second, candidate, wanted.name);
   }

@@ -33,6 +33,11 @@ std::optional<ObjectId> ObjectTable::Remembered(const Name& name) {
   return std::nullopt;
 }
 
+bool ObjectTable::IsHeldAndUnchanged(ObjectId id) const {
+  const ObjectInfo* const info = Find(id);
+  return info != nullptr && info->was_opened && held_.IsUnchanged(id, info->identity);
+}
+
 bool ObjectTable::IsOverwritten(ObjectId id) const {
   const ObjectInfo* const info = Find(id);
   if (info == nullptr || !info->was_opened || !info->build_id.empty()) return false;
@@ -110,7 +115,7 @@ Result<UniqueFd> ObjectTable::OpenHeld(ObjectId id) {
 }
 
 bool ObjectTable::Reopen(ObjectId id, UniqueFd path_fd) {
-  const Candidate candidate = CandidateOf(std::move(path_fd), Through::kMapping);
+  const Candidate candidate = CandidateOf(std::move(path_fd), Through::kMapping, {});
   if (candidate.file == nullptr) return false;
   const auto known = by_identity_.find(candidate.identity);
   if (known == by_identity_.end() || known->second != id) return false;

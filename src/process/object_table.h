@@ -41,6 +41,8 @@ class FileFinder {
   virtual UniqueFd OpenMapping() = 0;
   // Through its path in the root it was named with.
   virtual Way FindPath() = 0;
+  // When it was mapped; nothing: that is not known.
+  virtual std::optional<std::chrono::system_clock::time_point> MappedAt() const { return {}; }
 };
 
 // Assigns object ids to files. Thread-compatible.
@@ -52,7 +54,8 @@ class FileFinder {
 // to the very file that was mapped, so a process can mislead us about itself only.
 //
 // Which file a mapping shows the kernel tells without asking the file system. What is in the file
-// is read elsewhere (FileInspections). If that takes longer than a moment the mapping gets a
+// is read elsewhere (FileInspections). A file that was written to since it was mapped is not that
+// file, unless it has the build id. If that takes longer than a moment the mapping gets a
 // placeholder, an object without facts in which addresses are file offsets; TakeIdentified() tells
 // later which object it is.
 class ObjectTable {
@@ -97,6 +100,9 @@ class ObjectTable {
   // The same, to share; null if there is no such object.
   std::shared_ptr<const ObjectInfo> Share(ObjectId id) const;
 
+  // True if the object's file is held and is, as far as can be seen, as it was when it was read.
+  bool IsHeldAndUnchanged(ObjectId id) const;
+
   // The held file, null if it is not held (any more); a duplicate of it, else kNotFound.
   ObjectFile Held(ObjectId id) { return held_.Find(id); }
   Result<UniqueFd> OpenHeld(ObjectId id);
@@ -132,6 +138,7 @@ class ObjectTable {
   uint64_t refused() const { return refused_; }
 
  private:
+  using WallTime = std::chrono::system_clock::time_point;
   struct Name {
     RootIdentity root;
     MappedFile file;
@@ -148,6 +155,7 @@ class ObjectTable {
     PathFd file;  // null: none
     FileIdentity identity;
     Through through = Through::kPath;
+    std::optional<WallTime> mapped = {};  // when, if that is known and matters
   };
   struct Placeholder {
     ObjectId id;
@@ -161,8 +169,9 @@ class ObjectTable {
     FileIdentity identity = {};  // of question.file, if that is there
     Name name = {};
     Through through = Through::kPath;
-    bool is_name_true = false;  // its path leads to the file
-    ObjectId object = {};       // the placeholder, or what is to get a file
+    bool is_name_true = false;            // its path leads to the file
+    std::optional<WallTime> mapped = {};  // as in Candidate
+    ObjectId object = {};                 // the placeholder, or what is to get a file
     std::chrono::nanoseconds pause{};
   };
   struct Later {
@@ -172,7 +181,10 @@ class ObjectTable {
 
   std::optional<ObjectId> Remembered(const Name& name);
   void ForgetNamesOf(ObjectId id);
-  static Candidate CandidateOf(UniqueFd path_fd, Through through);
+  // None if it may have been written to since it was mapped.
+  Candidate CandidateOf(UniqueFd path_fd, Through through,
+                        const std::optional<WallTime>& mapped) const;
+  bool IsNewer(const FileIdentity& identity, const std::optional<WallTime>& mapped) const;
   static bool MatchesInode(const Candidate& candidate, const MappedFile& file);
   // The object that `candidate` is, if it is what `name` tells of.
   std::optional<ObjectId> Accept(const Candidate& candidate, const Name& name, bool is_name_true);

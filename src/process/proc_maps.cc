@@ -69,7 +69,45 @@ bool Continues(const ProcMapping& next, const ProcMapping& last) {
   return (follows || !has_offset) && next.file == last.file;
 }
 
+// What is left of `mapping` from `start` on.
+void CutFront(ProcMapping& mapping, Address start) {
+  FileMapping& range = mapping.range;
+  range.offset = FileOffset(range.offset.value() + (start.value() - range.start.value()));
+  range.start = start;
+  if (mapping.line_end <= start) mapping.line_end = range.end;
+}
+
 }  // namespace
+
+void ProcMaps::Map(const FileMapping& range, const MappedFile& file) {
+  if (range.start >= range.end) return;
+  const auto is_before = [&](const ProcMapping& m) { return m.range.end <= range.start; };
+  auto first = std::partition_point(mappings.begin(), mappings.end(), is_before);
+  const bool shows_anonymous =
+      first != mappings.end() && first->range.start == range.start && IsAnonymous(first->file.path);
+  if (shows_anonymous && IsAnonymous(file.path)) return;
+  ProcMapping mapped{range, file, range.end, true};
+  if (first != mappings.end() && first->range.start < range.start) {
+    ProcMapping rest = *first;
+    first->range.end = range.start;
+    first->line_end = std::min(first->line_end, range.start);
+    ++first;
+    if (rest.range.end > range.end) {
+      CutFront(rest, range.end);
+      first = mappings.insert(first, {std::move(mapped), std::move(rest)});
+      return;
+    }
+  }
+  const auto last = std::find_if(first, mappings.end(),
+                                 [&](const ProcMapping& m) { return m.range.end > range.end; });
+  if (last != mappings.end() && last->range.start < range.end) CutFront(*last, range.end);
+  if (first == last) {
+    mappings.insert(first, std::move(mapped));
+  } else {
+    *first = std::move(mapped);
+    mappings.erase(first + 1, last);
+  }
+}
 
 bool ProcMapsParser::Add(std::string_view text) {
   maps_.bytes += text.size();

@@ -18,7 +18,8 @@ namespace pyrometer {
 struct ProcMapping {
   FileMapping range;
   MappedFile file;
-  Address line_end;  // of the first line alone, as /proc/PID/map_files names it
+  Address line_end;          // of the first line alone, as /proc/PID/map_files names it
+  bool is_reported = false;  // by a MappingEvent: a loader may have unmapped the end of it since
 
   FileMapping first_line() const { return {range.start, line_end, range.offset, range.writable}; }
 };
@@ -36,6 +37,10 @@ struct ProcMaps {
   std::vector<ProcMapping> mappings;  // ascending
   bool complete = true;               // none was left out
   uint64_t bytes = 0;                 // that were read; 0: it has no memory
+
+  // This was mapped there, just before these were read or since then. Of anonymous memory that they
+  // show there they tell more.
+  void Map(const FileMapping& range, const MappedFile& file);
 };
 
 // Understands a /proc/PID/maps that comes piece by piece. What a process can choose (its paths) is

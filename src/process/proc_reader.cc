@@ -4,101 +4,305 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <string>
 #include <utility>
 
 namespace pyrometer {
 namespace {
 
-// More processes that do not answer are asked each time, with little patience.
-constexpr size_t kMostUnanswered = 4096;
-constexpr size_t kMostDue = 16;
-// Of all time, to be waited in vain.
-constexpr int kShareInVain = 10;
+// What is mapped while an answer is awaited: beyond so much it is asked for again.
+constexpr size_t kMostSince = 128;
+// What nobody was free to ask is asked soon, and then after pauses that double.
+constexpr std::chrono::nanoseconds kSoon = std::chrono::milliseconds(50);
+constexpr std::chrono::nanoseconds kMoment = std::chrono::milliseconds(500);
+// An answer takes some 0.2 ms.
+constexpr std::chrono::nanoseconds kLittlePatience = std::chrono::milliseconds(1);
 
 // A number for a process among those of file systems.
-FilePatience PatienceWith(Pid pid, std::chrono::nanoseconds limit) {
+uint64_t NumberOf(Pid pid) {
   constexpr uint64_t kProcesses = uint64_t{1} << 63;
-  return {.limit = limit, .file_system = kProcesses | pid.value()};
+  return kProcesses | pid.value();
 }
 
-}  // namespace
+// That a worker died, or that there was none, is no answer.
+bool IsAnswer(const Error& error) {
+  return IsGone(error) || error.code() == ErrorCode::kPermission;
+}
 
-ProcReader::ProcReader(const Options& options, const Clock& clock,
-                       std::shared_ptr<ForeignFiles> files)
-    : options_(options),
-      clock_(clock),
-      files_(std::move(files)),
-      may_wait_(options.in_vain),
-      counted_at_(clock.Now()) {}
+Error NoAnswer() {
+  return Fail(ErrorCode::kExhausted, "no answer in time");
+}
 
-Result<ProcMaps> ProcReader::Mappings(const ProcessDirectory& directory) {
-  Result<ProcMaps> maps = ReadMaps(directory, "maps");
+Result<ProcMaps> ReadMaps(const ProcessDirectory& directory, const std::string& name,
+                          ForeignFiles& files, const FilePatience& patience) {
+  const ProcMapsLimits limits;
+  ASSIGN_OR_RETURN(const UniqueFd text,
+                   files.ReadText(directory.fd(), name, limits.bytes + 1, patience));
+  return ReadProcMaps(text.get(), limits);
+}
+
+Result<ProcMaps> ReadMappings(const ProcessDirectory& directory, ForeignFiles& files,
+                              const FilePatience& patience) {
+  Result<ProcMaps> maps = ReadMaps(directory, "maps", files, patience);
   if (!maps && !IsGone(maps.error())) return maps.error();
   if (maps && maps->bytes > 0) return *std::move(maps);
   // A leader that has ended before its other threads shows none.
   ASSIGN_OR_RETURN(const std::vector<Tid> threads, directory.Threads());
   for (const Tid tid : threads) {
-    maps = ReadMaps(directory, fmt::format("task/{}/maps", tid.value()));
+    maps = ReadMaps(directory, fmt::format("task/{}/maps", tid.value()), files, patience);
     if (!maps && !IsGone(maps.error())) return maps.error();
     if (maps && maps->bytes > 0) return *std::move(maps);
   }
   return ProcMaps{};
 }
 
-Result<ProcMaps> ProcReader::ReadMaps(const ProcessDirectory& directory, const std::string& name) {
-  const ProcMapsLimits limits;
-  ASSIGN_OR_RETURN(const UniqueFd text, Ask(directory.pid(), [&](const FilePatience& patience) {
-                     return files_->ReadText(directory.fd(), name, limits.bytes + 1, patience);
-                   }));
-  return ReadProcMaps(text.get(), limits);
+}  // namespace
+
+// Jobs may outlive the reader.
+struct ProcReader::Mailbox {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::vector<Told> told;
+};
+
+// The workers do nothing but wait for others, which heed the limit by themselves, if they can.
+ProcReader::ProcReader(const Options& options, const Clock& clock, FileInspections& patience)
+    : options_(options),
+      clock_(clock),
+      patience_(patience),
+      mailbox_(std::make_shared<Mailbox>()),
+      workers_({.threads = options.questions, .pauses = {{}, {}}}) {}
+
+Result<ProcMaps> ProcReader::Mappings(const Subject& subject) {
+  const Pid pid = subject.process.pid;
+  const auto known = unanswered_.find(pid);
+  if (known != unanswered_.end() && known->second.process != subject.process) {
+    unanswered_.erase(known);  // another process had that pid
+    return Mappings(subject);
+  }
+  const MonotonicTime now = clock_.Now();
+  const bool answers = known == unanswered_.end();
+  if (!answers && (known->second.ticket || now < known->second.due)) {
+    return Fail(ErrorCode::kExhausted, "process {} has not answered", pid.value());
+  }
+  const std::optional<Ticket> ticket =
+      Ask(subject, answers ? options_.limit : known->second.limit,
+          [](const ProcessDirectory& directory, ForeignFiles& files, const FilePatience& patience)
+              -> Result<Content> { return ReadMappings(directory, files, patience); });
+  std::optional<Told> told;
+  if (ticket && answers) told = Await(*ticket, subject.user);
+  if (told && told->content) return std::get<ProcMaps>(*std::move(told->content));
+  if (told && IsAnswer(told->content.error())) return told->content.error();
+  Unanswered& unanswered = Remember(subject.process, subject.user);
+  if (told) {
+    NoteLate(unanswered);
+  } else if (ticket) {
+    unanswered.asked = now;
+    unanswered.ticket = ticket;
+  } else {
+    PutOff(unanswered, kSoon);
+  }
+  return Fail(ErrorCode::kExhausted, "process {} does not answer at once", pid.value());
 }
 
-Result<UniqueFd> ProcReader::OpenMapped(const ProcessDirectory& directory,
-                                        const FileMapping& range) {
-  return Ask(directory.pid(), [&](const FilePatience& patience) {
-    const std::string name =
-        fmt::format("map_files/{:x}-{:x}", range.start.value(), range.end.value());
-    return files_->Follow(directory.fd(), name, patience);
+Result<UniqueFd> ProcReader::OpenMapped(const Subject& subject, const FileMapping& range) {
+  const Pid pid = subject.process.pid;
+  const auto known = unanswered_.find(pid);
+  if (known != unanswered_.end() && known->second.process == subject.process) {
+    return Fail(ErrorCode::kExhausted, "process {} has not answered", pid.value());
+  }
+  const std::string name =
+      fmt::format("map_files/{:x}-{:x}", range.start.value(), range.end.value());
+  std::optional<Ticket> ticket;
+  if (patience_.PatienceForOne().count() > 0) {
+    ticket = Ask(subject, options_.limit,
+                 [name](const ProcessDirectory& directory, ForeignFiles& files,
+                        const FilePatience& patience) -> Result<Content> {
+                   return files.Follow(directory.fd(), name, patience);
+                 });
+  }
+  std::optional<Told> told;
+  if (ticket) told = Await(*ticket, subject.user);
+  if (told && told->content) return std::get<UniqueFd>(*std::move(told->content));
+  if (told && IsAnswer(told->content.error())) return told->content.error();
+  // Whether it is late its mappings will show.
+  PutOff(Remember(subject.process, subject.user), kSoon);
+  return Fail(ErrorCode::kExhausted, "process {} does not answer at once", pid.value());
+}
+
+std::optional<ProcReader::Ticket> ProcReader::Ask(const Subject& subject,
+                                                  std::chrono::nanoseconds limit,
+                                                  Question question) {
+  if (!MayAsk(subject.user)) return std::nullopt;
+  Result<ProcessDirectory> own = subject.directory.Duplicate();
+  if (!own) return std::nullopt;
+  struct Job {
+    ProcessDirectory directory;
+    std::shared_ptr<ForeignFiles> files;
+    Question question;
+    Result<Content> content;
+  };
+  const auto job = std::make_shared<Job>(
+      Job{*std::move(own), patience_.files(), std::move(question), NoAnswer()});
+  const uint64_t number = NumberOf(subject.process.pid);
+  const auto work = [job, limit, number] {
+    job->content = job->question(job->directory, *job->files, {limit, number});
+    const bool is_late = !job->content && job->content.error().code() == ErrorCode::kExhausted;
+    return is_late ? FileWork::kLate : FileWork::kDone;
+  };
+  const Ticket ticket = ++last_;
+  const auto deliver = [job, ticket, mailbox = mailbox_](FileWork how) {
+    // The job of one that is late may still run.
+    Told told{ticket, how == FileWork::kDone ? std::move(job->content) : NoAnswer()};
+    const std::lock_guard lock(mailbox->mutex);
+    mailbox->told.push_back(std::move(told));
+    mailbox->arrived.notify_one();
+  };
+  if (!workers_.Post(number, 5 * limit / 4, work, deliver)) return std::nullopt;
+  asked_[ticket] = {subject.process.pid, subject.user};
+  return ticket;
+}
+
+bool ProcReader::MayAsk(UserId user) const {
+  if (asked_.size() >= options_.questions) return false;
+  const auto own = static_cast<size_t>(
+      std::ranges::count_if(asked_, [&](const auto& a) { return a.second.user == user; }));
+  return own < options_.questions - asked_.size();
+}
+
+// True if one of his processes does not answer, as far as is known.
+bool ProcReader::KeepsOthersWaiting(UserId user) const {
+  return std::ranges::any_of(unanswered_, [&](const auto& u) {
+    return u.second.user == user && (u.second.ticket || u.second.pause >= options_.pauses.first);
   });
 }
 
-template <typename Question>
-Result<UniqueFd> ProcReader::Ask(Pid pid, Question question) {
-  const MonotonicTime begin = clock_.Now();
-  const auto unanswered = unanswered_.find(pid);
-  if (unanswered != unanswered_.end() && !unanswered->second.Admit(begin)) {
-    return Fail(ErrorCode::kExhausted, "process {} has not answered before", pid.value());
-  }
-  Result<UniqueFd> answer = question(PatienceWith(pid, PatienceAt(begin)));
-  if (answer || answer.error().code() != ErrorCode::kExhausted) {
-    if (unanswered != unanswered_.end()) unanswered_.erase(unanswered);
-    return answer;
-  }
-  ++late_;
-  const MonotonicTime end = clock_.Now();
-  may_wait_ -= std::min(may_wait_, Between(begin, end));
-  if (unanswered != unanswered_.end()) {
-    unanswered->second.Failed(options_.pauses, end);
-  } else if (unanswered_.size() < kMostUnanswered) {
-    unanswered_[pid].Failed(options_.pauses, end);
-  }
-  return answer;
+std::optional<ProcReader::Told> ProcReader::Await(Ticket ticket, UserId user) {
+  const auto most = KeepsOthersWaiting(user) ? kLittlePatience : std::chrono::nanoseconds::max();
+  std::unique_lock lock(mailbox_->mutex);
+  std::vector<Told>& told = mailbox_->told;
+  auto found = told.end();
+  const bool has_come = patience_.WaitFor(mailbox_->arrived, lock, most, [&] {
+    found = std::ranges::find(told, ticket, &Told::ticket);
+    return found != told.end();
+  });
+  if (!has_come) return std::nullopt;
+  Told own = std::move(*found);
+  told.erase(found);
+  asked_.erase(ticket);
+  return own;
 }
 
-std::chrono::nanoseconds ProcReader::PatienceAt(MonotonicTime now) {
-  may_wait_ = std::min(options_.in_vain, may_wait_ + Between(counted_at_, now) / kShareInVain);
-  counted_at_ = now;
-  return may_wait_ < options_.patience ? options_.short_patience : options_.patience;
+std::vector<ProcReader::Answer> ProcReader::TakeAnswers() {
+  std::vector<Answer> answers;
+  for (Told& told : told_) {
+    const auto asked = asked_.find(told.ticket);
+    if (asked == asked_.end()) continue;
+    const auto found = unanswered_.find(asked->second.pid);
+    asked_.erase(asked);
+    if (found == unanswered_.end() || found->second.ticket != told.ticket) continue;
+    Unanswered& unanswered = found->second;
+    if (!told.content && !IsAnswer(told.content.error())) {
+      NoteLate(unanswered);
+    } else if (told.content && unanswered.has_lost_some) {
+      PutOff(unanswered, kSoon);
+    } else {
+      answers.push_back(Settle(unanswered, std::move(told.content)));
+      unanswered_.erase(found);
+    }
+  }
+  const std::lock_guard lock(mailbox_->mutex);
+  told_ = std::exchange(mailbox_->told, {});
+  return answers;
+}
+
+ProcReader::Answer ProcReader::Settle(const Unanswered& unanswered, Result<Content> content) {
+  if (!content) return {unanswered.process, unanswered.asked, content.error(), unanswered.pause};
+  ProcMaps maps = std::get<ProcMaps>(*std::move(content));
+  for (const MappingEvent& event : unanswered.since) maps.Map(event.range, event.file);
+  return {unanswered.process, unanswered.asked, std::move(maps), unanswered.pause};
 }
 
 std::vector<Pid> ProcReader::Due() const {
+  std::vector<std::pair<MonotonicTime, Pid>> due;
+  if (unanswered_.empty()) return {};
   const MonotonicTime now = clock_.Now();
-  std::vector<Pid> due;
-  for (const auto& [pid, breaker] : unanswered_) {
-    if (due.size() == kMostDue) break;
-    if (breaker.IsDue(now)) due.push_back(pid);
+  for (const auto& [pid, unanswered] : unanswered_) {
+    if (!unanswered.ticket && now >= unanswered.due) due.emplace_back(unanswered.due, pid);
   }
-  return due;
+  const size_t some = std::min(due.size(), options_.questions);
+  std::ranges::partial_sort(due, due.begin() + static_cast<ptrdiff_t>(some));
+  std::vector<Pid> pids;
+  for (size_t i = 0; i < some; ++i) pids.push_back(due[i].second);
+  return pids;
+}
+
+void ProcReader::AskLater(const ProcessKey& process) {
+  PutOff(Remember(process, kUnknownUser), kSoon);
+}
+
+void ProcReader::AskAgainLater(const Answer& answer) {
+  const auto found = unanswered_.find(answer.process.pid);
+  if (found == unanswered_.end() || found->second.ticket) return;
+  found->second.pause = std::max(found->second.pause, answer.pause);
+  PutOff(found->second, kSoon);
+}
+
+bool ProcReader::is_busy() const {
+  const MonotonicTime soon = After(clock_.Now(), kMoment);
+  return !asked_.empty() ||
+         std::ranges::any_of(unanswered_, [&](const auto& u) { return u.second.due < soon; });
+}
+
+void ProcReader::Note(const MappingEvent& event) {
+  const auto found = unanswered_.find(event.pid);
+  if (found == unanswered_.end()) return;
+  Unanswered& unanswered = found->second;
+  if (!unanswered.ticket || event.when <= unanswered.asked) return;
+  unanswered.has_lost_some = unanswered.has_lost_some || unanswered.since.size() >= kMostSince;
+  if (!unanswered.has_lost_some) unanswered.since.push_back(event);
+}
+
+void ProcReader::NoteLost() {
+  for (auto& [pid, unanswered] : unanswered_) unanswered.has_lost_some = true;
+}
+
+void ProcReader::NoteLost(Pid pid) {
+  const auto found = unanswered_.find(pid);
+  if (found != unanswered_.end()) found->second.has_lost_some = true;
+}
+
+void ProcReader::ForgetBefore(Pid pid, MonotonicTime when) {
+  const auto found = unanswered_.find(pid);
+  if (found != unanswered_.end() && found->second.asked < when) unanswered_.erase(found);
+}
+
+// Not yet asked, as if it never had been.
+ProcReader::Unanswered& ProcReader::Remember(const ProcessKey& process, UserId user) {
+  Unanswered& unanswered = unanswered_[process.pid];
+  if (unanswered.process != process) {
+    unanswered = {.process = process, .user = user, .asked = clock_.Now(), .limit = options_.limit};
+  }
+  if (user != kUnknownUser) unanswered.user = user;
+  unanswered.ticket.reset();
+  unanswered.since.clear();
+  unanswered.has_lost_some = false;
+  return unanswered;
+}
+
+void ProcReader::PutOff(Unanswered& unanswered, std::chrono::nanoseconds least) const {
+  unanswered.ticket.reset();
+  unanswered.since.clear();
+  unanswered.pause = std::clamp(2 * unanswered.pause, least, options_.pauses.longest);
+  unanswered.due = After(clock_.Now(), unanswered.pause);
+}
+
+void ProcReader::NoteLate(Unanswered& unanswered) {
+  ++late_;
+  PutOff(unanswered, options_.pauses.first);
+  unanswered.limit = std::min(2 * unanswered.limit, options_.longest_limit);
 }
 
 }  // namespace pyrometer

@@ -54,8 +54,9 @@ Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid, P
     return process;
   }
   if (const auto status = directory.Status()) process.user = UserId(status->user);
-  Result<ProcMaps> maps = reader.Mappings(directory);
+  Result<ProcMaps> maps = reader.Mappings({directory, process.key, process.user});
   if (!maps && IsGone(maps.error())) return maps.error();
+  process.is_awaited = !maps && maps.error().code() == ErrorCode::kExhausted;
   if (maps) process.maps = *std::move(maps);
   return process;
 }

@@ -26,6 +26,7 @@ struct ScannedProcess {
   UserId user = kUnknownUser;
   std::vector<Tid> threads;
   std::optional<ProcMaps> maps;  // nothing: unreadable now
+  bool is_awaited = false;       // or they come later, see ProcReader
 };
 
 // Errors: kNotFound if it vanished meanwhile or is a zombie; any other: it lives and cannot be read

@@ -25,9 +25,9 @@ struct ProcessCounters {
   uint64_t resyncs = 0;               // scans because records were lost
   uint64_t resyncs_put_off = 0;       // of these: later, so soon after another
   uint64_t processes_unreadable = 0;  // failures to read a living process
-  uint64_t process_answers_late =
-      0;  // /proc did not answer in time: a lock of the process's memory
-  uint64_t processes_unanswered = 0;  // now, after that; asked again
+  // Of these: /proc did not say in time what is mapped, for which it takes a lock of the process.
+  uint64_t process_answers_late = 0;
+  uint64_t processes_unanswered = 0;  // processes, now, that have yet to say it
   uint64_t publishes = 0;             // that found room
   uint64_t publishes_put_off = 0;     // changes of processes published often lately; done together
   // From the first change of what a process has mapped to the next publish that found room; these

@@ -32,6 +32,12 @@ Result<ProcessDirectory> ProcessDirectory::Open(const Procfs& procfs, Pid pid) {
   return ProcessDirectory(std::move(fd), pid);
 }
 
+Result<ProcessDirectory> ProcessDirectory::Duplicate() const {
+  UniqueFd fd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd) return SystemError(errno, "another descriptor of /proc/PID");
+  return ProcessDirectory(std::move(fd), pid_);
+}
+
 Result<ProcStat> ProcessDirectory::Stat() const {
   ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "stat", O_RDONLY));
   std::array<char, 1024> text;  // some 350 bytes; more than this is not needed

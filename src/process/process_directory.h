@@ -42,6 +42,8 @@ class ProcessDirectory {
  public:
   // Errors: see IsGone().
   static Result<ProcessDirectory> Open(const Procfs& procfs, Pid pid);
+  // For another owner. Errors: no descriptor is left.
+  Result<ProcessDirectory> Duplicate() const;
 
   Result<ProcStat> Stat() const;
   Result<std::vector<Tid>> Threads() const;

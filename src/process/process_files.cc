@@ -37,17 +37,23 @@ bool Maps(const Process& process, ObjectId id) {
 class ProcessHistory::Finder : public FileFinder {
  public:
   Finder(ProcessHistory& history, const FileMapping& range, const std::string& path,
-         const RootIdentity& root, const ProcessDirectory* directory)
-      : history_(history), range_(range), path_(path), root_(root), directory_(directory) {}
+         const RootIdentity& root, const ProcReader::Subject* subject,
+         std::optional<MonotonicTime> when = std::nullopt)
+      : history_(history),
+        range_(range),
+        path_(path),
+        root_(root),
+        subject_(subject),
+        when_(when) {}
 
   UniqueFd OpenMapping() override {
-    if (directory_ == nullptr) return {};
-    return ValueOrNone(history_.reader_.OpenMapped(*directory_, range_));
+    if (subject_ == nullptr) return {};
+    return ValueOrNone(history_.reader_.OpenMapped(*subject_, range_));
   }
 
   Way FindPath() override {
-    if (directory_ != nullptr) {
-      if (Way way = FindPathIn(*directory_); way.file || way.root) return way;
+    if (subject_ != nullptr) {
+      if (Way way = FindPathIn(subject_->directory); way.file || way.root) return way;
     }
     const auto witness = history_.witnesses_.find(root_);
     if (witness == history_.witnesses_.end()) return {};
@@ -57,6 +63,11 @@ class ProcessHistory::Finder : public FileFinder {
       return {};
     }
     return FindPathIn(*directory);
+  }
+
+  std::optional<std::chrono::system_clock::time_point> MappedAt() const override {
+    if (!when_) return std::nullopt;
+    return WallTimeOf(*when_, history_.options_.clock);
   }
 
  private:
@@ -75,17 +86,19 @@ class ProcessHistory::Finder : public FileFinder {
   const FileMapping& range_;
   const std::string& path_;
   const RootIdentity& root_;
-  const ProcessDirectory* const directory_;
+  const ProcReader::Subject* const subject_;
+  const std::optional<MonotonicTime> when_;
 };
 
 ObjectId ProcessHistory::Identify(const FileMapping& range, const MappedFile& file,
-                                  const RootIdentity& root, const ProcessDirectory* directory) {
+                                  const RootIdentity& root, const ProcReader::Subject* subject,
+                                  std::optional<MonotonicTime> when) {
   if (file.path == kVdsoPath) {
     const bool compat = range.end.value() <= (uint64_t{1} << 32);
     return compat ? ObjectTable::kCompatVdso : ObjectTable::kVdso;
   }
   if (IsAnonymous(file.path)) return ObjectId(0);
-  Finder finder(*this, range, file.path, root, directory);
+  Finder finder(*this, range, file.path, root, subject, when);
   return objects_.Identify(root, file, finder);
 }
 
@@ -95,10 +108,12 @@ ObjectId ProcessHistory::Identify(Process& process, const MappingEvent& event) {
     // The usual case, and /proc is not touched (it was half of the cost of a short process). The
     // root may be an inherited one that the process has left since; then it has mapped a file of
     // the same path and build id as one there, and whoever forges that misleads us about himself.
-    return Identify(event.range, event.file, process.program().root, nullptr);
+    return Identify(event.range, event.file, process.program().root, nullptr, event.when);
   }
   LearnRoot(process);
-  return Identify(event.range, event.file, process.program().root, DirectoryOf(process));
+  const std::optional<ProcReader::Subject> subject = SubjectOf(process);
+  return Identify(event.range, event.file, process.program().root, subject ? &*subject : nullptr,
+                  event.when);
 }
 
 std::optional<ObjectInfo> ProcessHistory::Object(ObjectId id) const {
@@ -174,9 +189,11 @@ void ProcessHistory::Reopen(absl::flat_hash_set<ObjectId>& missing,
       if (++attempts[id] > kReopenAttempts) continue;
       const FileMapping range{mapping.start, mapping.end, FileOffset(0)};
       const std::string& path = objects_.Find(id)->path;
-      Finder finder(*this, range, path, process.program().root, DirectoryOf(process));
-      if (!objects_.Reopen(id, finder.OpenMapping()) &&
-          !objects_.Reopen(id, finder.FindPath().file)) {
+      const std::optional<ProcReader::Subject> subject = SubjectOf(process);
+      Finder finder(*this, range, path, process.program().root, subject ? &*subject : nullptr);
+      // By its path first, for which nobody has to be asked.
+      if (!objects_.Reopen(id, finder.FindPath().file) &&
+          !objects_.Reopen(id, finder.OpenMapping())) {
         continue;
       }
       missing.erase(id);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/process_history.h"
 
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -45,24 +46,42 @@ ProcessHistory::ProcessHistory(Options options, std::shared_ptr<ObjectInspector>
           options_.inspections,
           options_.files == nullptr ? std::make_shared<DirectForeignFiles>() : options_.files,
           std::move(inspector)),
-      reader_(options_.reader, options_.clock, inspections_.files()),
+      reader_(options_.reader, options_.clock, inspections_),
       objects_({.clock = options_.clock, .held_files = options_.held_files}, inspections_),
       processes_(options_.remembered) {}
 
 std::vector<CodeMapping> ProcessHistory::ToCode(const ProcMaps& maps, const RootIdentity& root,
-                                                const ProcessDirectory& directory,
+                                                const ProcReader::Subject& subject,
                                                 const Process* known) {
   std::vector<CodeMapping> code;
   for (const ProcMapping& mapping : maps.mappings) {
     if (code.size() >= kMaxProgramMappings) break;
-    const auto& [range, file, line_end] = mapping;
-    const ObjectId object = Identify(mapping.first_line(), file, root, &directory);
-    const bool counted = IsCounted(range, file);
+    const std::optional<ObjectId> still = StillKnown(mapping, known);
+    const ObjectId object =
+        still ? *still : Identify(mapping.first_line(), mapping.file, root, &subject);
+    FileMapping range = mapping.range;
+    if (mapping.is_reported) range = WithoutReservation(range, SegmentsOf(object), page_size_);
+    const bool counted = IsCounted(range, mapping.file);
     for (const ObjectMapping& piece : ToObjects(range, AsKnown(object, range.start, known))) {
       code.push_back({piece, counted});
     }
   }
   return code;
+}
+
+// A path that does not lead to the file any more would have to be asked for each time.
+std::optional<ObjectId> ProcessHistory::StillKnown(const ProcMapping& mapping,
+                                                   const Process* known) const {
+  if (known == nullptr || mapping.file.inode == 0) return std::nullopt;
+  const auto before = known->program().space.At(mapping.range.start, kForever);
+  if (!before || !objects_.IsHeldAndUnchanged(before->object)) return std::nullopt;
+  const ObjectInfo& info = *objects_.Find(before->object);
+  const MappedFile& file = mapping.file;
+  const bool is_same = info.identity.inode == file.inode &&
+                       gnu_dev_major(info.identity.device) == file.major &&
+                       gnu_dev_minor(info.identity.device) == file.minor &&
+                       WithoutDeleted(info.path) == WithoutDeleted(file.path);
+  return is_same ? std::optional(before->object) : std::nullopt;
 }
 
 ObjectId ProcessHistory::AsKnown(ObjectId object, Address address, const Process* known) const {
@@ -71,8 +90,12 @@ ObjectId ProcessHistory::AsKnown(ObjectId object, Address address, const Process
   if (!before || before->object == object) return object;
   const ObjectInfo* const then = objects_.Find(before->object);
   const ObjectInfo* const now = objects_.Find(object);
-  const bool is_same = then != nullptr && now != nullptr && IsSameFile(*then, *now);
-  return is_same ? before->object : object;
+  if (then == nullptr || now == nullptr) return object;
+  // Nobody could ask which file that is. (On some file systems its inode does not tell it.)
+  const bool keeps = !now->was_opened && !reader_.has_answered(known->key.pid) &&
+                     WithoutDeleted(then->path) == WithoutDeleted(now->path) &&
+                     objects_.IsHeldAndUnchanged(before->object);
+  return keeps || IsSameFile(*then, *now) ? before->object : object;
 }
 
 std::vector<ObjectMapping> ProcessHistory::ToObjects(const FileMapping& range,
@@ -96,12 +119,15 @@ void ProcessHistory::Apply(std::span<const ProcessEvent> events) {
   for (const ProcessEvent& event : events) {
     std::visit([this](const auto& e) { On(e); }, event);
   }
+  TakeProcessAnswers();
+  ReadUnanswered();
   PutOff();
   PublishChanged();
 }
 
 void ProcessHistory::On(const MappingEvent& event) {
   ++counters_.mmap_records;
+  reader_.Note(event);
   Process* process = processes_.Living(event.pid);
   if (process == nullptr && processes_.FindPassedOver(event.pid) != nullptr) {
     ++counters_.mappings_passed_over;
@@ -154,7 +180,7 @@ void ProcessHistory::On(const ExitEvent& event) {
 void ProcessHistory::On(const CommEvent& event) {
   ++counters_.comm_records;
   if (event.exec) ++counters_.exec_records;
-  if (event.exec) reader_.Forget(event.pid);
+  if (event.exec) reader_.ForgetBefore(event.pid, event.when);
   if (event.exec && execs_) execs_->push_back(event);
   if (event.exec && scan_) scan_->NoteExec(event);
   Process* const process = processes_.Apply(event);
@@ -163,6 +189,10 @@ void ProcessHistory::On(const CommEvent& event) {
     NoteChange(*process, event.when);
   } else if (event.exec && processes_.FindPassedOver(event.pid) != nullptr) {
     Adopt(event.pid);
+  } else if (const Process* const known = processes_.Living(event.pid); event.exec && known) {
+    // A scan had found that program; the question what it has mapped may just have been forgotten.
+    const Program& program = known->program();
+    if (!program.complete && !program.over_budget) reader_.AskLater(known->key);
   }
 }
 
@@ -178,6 +208,7 @@ void ProcessHistory::On(const SymbolEvent& event) {
 void ProcessHistory::On(const LostEvent& event) {
   counters_.lost_records += event.count;
   lost_ = true;
+  reader_.NoteLost();
 }
 
 const ProcessDirectory* ProcessHistory::DirectoryOf(Process& process) {
@@ -195,6 +226,12 @@ const ProcessDirectory* ProcessHistory::DirectoryOf(Process& process) {
     }
   }
   return open_->directory ? &*open_->directory : nullptr;
+}
+
+std::optional<ProcReader::Subject> ProcessHistory::SubjectOf(Process& process) {
+  const ProcessDirectory* const directory = DirectoryOf(process);
+  if (directory == nullptr) return std::nullopt;
+  return ProcReader::Subject{*directory, process.key, process.share->user()};
 }
 
 void ProcessHistory::LearnRoot(Process& process) {
@@ -227,6 +264,7 @@ std::optional<ProgramMappings> ProcessHistory::MappingsAt(const ProcessKey& key,
 
 ProcessCounters ProcessHistory::counters() const {
   ProcessCounters all = counters_;
+  all.processes_unreadable += reader_.late();
   all.remembered_bytes = processes_.shares().all().bytes;
   all.remembered_ended = processes_.shares().all().ended;
   all.processes_forgotten_early = processes_.forgotten_early();

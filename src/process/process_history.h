@@ -81,11 +81,11 @@ class ProcessHistory final : public ProcessKnowledge {
   // that happens often, at a later PublishDue().
   void Apply(std::span<const ProcessEvent> events);
 
+  // Some events were not and will not be applied; TakeLost() does not tell of that.
+  void NoteMissed() { reader_.NoteLost(); }
+
   // Publishes again what the sink had no room for and misses.
   void PublishMissed();
-
-  // Reads processes that did not answer when they were read, those whose turn it is.
-  void ReadUnanswered();
 
   // Publishes what was put off long enough. True if something still is: call it again.
   bool PublishDue();
@@ -111,11 +111,9 @@ class ProcessHistory final : public ProcessKnowledge {
 
   size_t process_count() const { return processes_.living_count(); }
 
-  // True while answers of file systems are awaited, which Apply() takes, with events or without.
-  bool AwaitsFiles() const { return objects_.asking() > 0; }
-
-  // True while there are processes that did not answer; see ReadUnanswered().
-  bool AwaitsProcesses() const { return reader_.unanswered() > 0; }
+  // True while answers of file systems and processes are awaited, which Apply() takes, with events
+  // or without.
+  bool AwaitsAnswers() const { return objects_.asking() > 0 || reader_.is_busy(); }
 
   // True once after records were lost or a scan failed: what is known may be wrong until the next
   // Scan().
@@ -158,16 +156,22 @@ class ProcessHistory final : public ProcessKnowledge {
   void ScanNext();
   void EndScan();
   // ObjectId(0): anonymous memory.
+  // `subject`: who has mapped it; null: /proc is not to be asked. `when`: that happened; nothing:
+  // it is so now.
   ObjectId Identify(const FileMapping& range, const MappedFile& file, const RootIdentity& root,
-                    const ProcessDirectory* directory);
+                    const ProcReader::Subject* subject,
+                    std::optional<MonotonicTime> when = std::nullopt);
   ObjectId Identify(Process& process, const MappingEvent& event);
+  // What is known at its address, if that is held and shows the very same file; `known` may be
+  // null.
+  std::optional<ObjectId> StillKnown(const ProcMapping& mapping, const Process* known) const;
   // What is known at `address` if `object` is the same file; `known` may be null.
   ObjectId AsKnown(ObjectId object, Address address, const Process* known) const;
   std::span<const Segment> SegmentsOf(ObjectId object) const;
   std::vector<ObjectMapping> ToObjects(const FileMapping& range, ObjectId object) const;
   // What /proc shows of a process of which `known` was known; may be null.
   std::vector<CodeMapping> ToCode(const ProcMaps& maps, const RootIdentity& root,
-                                  const ProcessDirectory& directory, const Process* known);
+                                  const ProcReader::Subject& subject, const Process* known);
   // What is to be remembered of the code of a process of which `known` was known; may be null.
   ReadCode WithinShare(std::vector<CodeMapping> code, bool is_complete, UserShare& share,
                        const Process* known);
@@ -194,11 +198,20 @@ class ProcessHistory final : public ProcessKnowledge {
   // Reads what a living process has mapped `now`. True if that differs from what was known.
   // PublishChanged() is to follow.
   bool ReadAgain(Process& process, MonotonicTime now);
+  // It had that mapped at `when`, or has by now.
+  bool TakeMaps(Process& process, const ProcMaps& maps, const ProcReader::Subject& subject,
+                MonotonicTime when);
+  // What processes said that did not answer at once.
+  void TakeProcessAnswers();
+  // Asks processes that did not answer, those whose turn it is.
+  void ReadUnanswered();
   // Counts a process that could not be read though it lives.
   void NoteUnreadable(const Error& error);
   // Null if the process is gone, or cannot be read now. Valid until the next call, or the end of
   // the burst.
   const ProcessDirectory* DirectoryOf(Process& process);
+  // Nothing if there is no directory. Valid as long as that.
+  std::optional<ProcReader::Subject> SubjectOf(Process& process);
   void LearnRoot(Process& process);
   // Opens files of `missing` through processes that map them, and takes those out.
   void Reopen(absl::flat_hash_set<ObjectId>& missing, const std::function<void(ObjectId)>& done);

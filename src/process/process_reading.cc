@@ -23,6 +23,11 @@ std::vector<ObjectMapping> FilesIn(const AddressSpace::Picture& picture) {
   return files;
 }
 
+bool HasAnonymousCode(const std::vector<CodeMapping>& code) {
+  return std::ranges::any_of(code,
+                             [](const CodeMapping& c) { return c.mapping.object == ObjectId(0); });
+}
+
 }  // namespace
 
 void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDirectory& directory) {
@@ -36,29 +41,25 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
     PassOver(scanned, task);
     return;
   }
-  if (!scanned.maps) {
-    ++counters_.processes_unreadable;
-    if (known != nullptr && known->StartedAt(scanned.key.start_time)) return;
-  }
+  if (!scanned.maps && !scanned.is_awaited) ++counters_.processes_unreadable;
+  const bool missed_exec =
+      known != nullptr && task != nullptr && known->program().exec != task->exec;
+  if (missed_exec) reader_.NoteLost(scanned.key.pid);
   const Result<RootIdentity> root = directory.Root();
   if (root) witnesses_.try_emplace(*root, scanned.key.pid);
   ReadCode read;
   if (scanned.maps) {
-    read = WithinShare(ToCode(*scanned.maps, root.value_or(RootIdentity{}), directory, known),
+    const ProcReader::Subject subject{directory, scanned.key, share->user()};
+    read = WithinShare(ToCode(*scanned.maps, root.value_or(RootIdentity{}), subject, known),
                        scanned.maps->complete, *share, known);
   }
   Process& process = processes_.Add(scanned, read.remembered, task);
-  if (scanned.maps) {
-    NoteRead(process, read);
-  } else {
-    process.program().complete = false;
-  }
+  if (scanned.maps) NoteRead(process, read);
   if (root) {
     process.program().root = *root;
     process.program().root_is_own = true;
   }
-  const auto is_anonymous = [](const CodeMapping& m) { return m.mapping.object == ObjectId(0); };
-  if (std::ranges::any_of(read.remembered, is_anonymous)) NoteAnonymousCode(process, &directory);
+  if (HasAnonymousCode(read.remembered)) NoteAnonymousCode(process, &directory);
   ShowProcess(process, process.key, &directory);
   changed_.insert(scanned.key.pid);
 }
@@ -104,39 +105,60 @@ void ProcessHistory::Recheck(const ProcessKey& key) {
 
 bool ProcessHistory::ReadAgain(Process& process, MonotonicTime now) {
   changed_.insert(process.key.pid);
-  // Null if the pid is another process's by now, or cannot be read.
-  const ProcessDirectory* const directory = DirectoryOf(process);
-  if (directory == nullptr) return false;
+  // Nothing if the pid is another process's by now, or cannot be read.
+  const std::optional<ProcReader::Subject> subject = SubjectOf(process);
+  if (!subject) return false;
+  const Result<ProcMaps> maps = reader_.Mappings(*subject);
+  if (maps) return TakeMaps(process, *maps, *subject, now);
+  if (maps.error().code() != ErrorCode::kExhausted) NoteUnreadable(maps.error());
+  return false;
+}
+
+bool ProcessHistory::TakeMaps(Process& process, const ProcMaps& maps,
+                              const ProcReader::Subject& subject, MonotonicTime when) {
+  const auto more = static_cast<uint32_t>(maps.bytes / kBytesOfRecheck);
+  process.rechecks.Charge(more);
+  process.share->rechecks.Charge(more);
+  if (maps.mappings.empty()) return false;
   LearnRoot(process);
-  const Result<ProcMaps> maps = reader_.Mappings(*directory);
-  if (!maps) NoteUnreadable(maps.error());
-  if (maps) {
-    const auto more = static_cast<uint32_t>(maps->bytes / kBytesOfRecheck);
-    process.rechecks.Charge(more);
-    process.share->rechecks.Charge(more);
-  }
-  if (!maps || maps->mappings.empty()) return false;
   Program& program = process.program();
-  const ReadCode read = WithinShare(ToCode(*maps, program.root, *directory, &process),
-                                    maps->complete, *process.share, &process);
+  const ReadCode read = WithinShare(ToCode(maps, program.root, subject, &process), maps.complete,
+                                    *process.share, &process);
   const AddressSpace::Picture before = program.space.Current();
-  const bool changed = program.space.Replace(read.remembered, now);
-  if (changed && program.complete) NoteDrift(before, *directory, program);
+  const bool changed = program.space.Replace(read.remembered, when);
+  if (changed && program.complete) NoteDrift(before, subject.directory, program);
   NoteRead(process, read);
+  if (HasAnonymousCode(read.remembered)) NoteAnonymousCode(process, &subject.directory);
   return changed;
 }
 
-void ProcessHistory::ReadUnanswered() {
-  inspections_.BeginBurst();
-  TakeIdentified();
-  for (const Pid pid : reader_.Due()) {
-    if (Process* const process = processes_.Living(pid)) {
-      ReadAgain(*process, options_.clock.Now());
-    } else {
-      reader_.Forget(pid);
+void ProcessHistory::TakeProcessAnswers() {
+  for (const ProcReader::Answer& answer : reader_.TakeAnswers()) {
+    if (!answer.maps) NoteUnreadable(answer.maps.error());
+    Process* const process = processes_.Living(answer.process.pid);
+    if (!answer.maps || process == nullptr) continue;
+    const std::optional<ProcReader::Subject> subject = SubjectOf(*process);
+    if (!subject) {
+      reader_.AskLater(answer.process);
+    } else if (process->key == answer.process) {
+      changed_.insert(process->key.pid);
+      TakeMaps(*process, *answer.maps, *subject, answer.asked);
+      reader_.AskAgainLater(answer);
     }
   }
-  PublishChanged();
+}
+
+void ProcessHistory::ReadUnanswered() {
+  for (const Pid pid : reader_.Due()) {
+    Process* const process = processes_.Living(pid);
+    if (process == nullptr) {
+      reader_.Forget(pid);
+    } else if (const std::optional<ProcReader::Subject> subject = SubjectOf(*process)) {
+      static_cast<void>(reader_.Mappings(*subject));  // the answer will come
+    } else {
+      reader_.AskLater(process->key);
+    }
+  }
 }
 
 // A program that makes code while it runs (ClickHouse's expressions, V8) changes its count of

@@ -191,7 +191,7 @@ Process& ProcessTable::Add(const ScannedProcess& scanned, const std::vector<Code
   process->start_is_exact = true;
   process->kernel_thread = scanned.kernel_thread;
   process->threads = {scanned.threads.begin(), scanned.threads.end()};
-  process->scanned_at = scanned.read_at;
+  if (scanned.maps || is_new) process->scanned_at = scanned.read_at;
   if (task != nullptr && task->start == scanned.key.start_time) {
     if (!is_new && process->program().exec && process->program().exec != task->exec) {
       Program next = NewProgram(*process, scanned.read_at);  // its exec was lost
@@ -204,8 +204,10 @@ Process& ProcessTable::Add(const ScannedProcess& scanned, const std::vector<Code
   }
   Program& program = process->program();
   program.comm = scanned.comm;
-  program.complete = true;
-  program.space.Replace(mappings, is_new ? MonotonicTime(0) : scanned.read_at);
+  if (scanned.maps) {
+    program.complete = true;
+    program.space.Replace(mappings, is_new ? MonotonicTime(0) : scanned.read_at);
+  }
   return *process;
 }
 

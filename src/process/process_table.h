@@ -42,7 +42,7 @@ class ProcessTable {
 
   // Adds what /proc says of a process, and the record of one of its tasks, read before, if there is
   // one. Keeps what is already known where it agrees. Ignores the record of another process that
-  // had this pid.
+  // had this pid, and `mappings` if `scanned` has none.
   Process& Add(const ScannedProcess& scanned, const std::vector<CodeMapping>& mappings,
                const TaskRecord* task);
 

@@ -52,7 +52,7 @@ size_t HeldFilesBudget(size_t wanted) {
 
 // One mutex guards everything. The tracker's thread takes it for each burst of events and each
 // slice of a scan; the drain thread for a window. Who holds it waits for no file system longer than
-// FileInspections does, and for no process longer than ProcReader does.
+// FileInspections does, processes included.
 class ProcessTracker::State {
  public:
   State(const Options& options, KernelEvents events, UniqueFd stop,
@@ -69,7 +69,8 @@ class ProcessTracker::State {
                   .held_files = HeldFilesBudget(options.held_files),
                   .observer = options.observer,
                   .files = options.files,
-                  .inspections = options.inspections},
+                  .inspections = options.inspections,
+                  .reader = options.reader},
                  std::move(inspector), sink) {}
 
   ~State() {
@@ -188,7 +189,7 @@ class ProcessTracker::State {
     for (int round = 0; more && round < kRounds; ++round) {
       const absl::MutexLock lock(&mutex_);
       const KernelEvents::Batch batch = PumpOnce();
-      any |= !batch.events.empty() || is_publish_due_ || history_.AwaitsFiles();
+      any |= !batch.events.empty() || is_publish_due_ || history_.AwaitsAnswers();
       more = batch.more;
     }
     return any;
@@ -243,13 +244,10 @@ class ProcessTracker::State {
       rescanned = events_.Rescan();
       if (!rescanned) ++cpu_rescans_failed_;
       const bool lost = history_.TakeLost();
+      if (rescanned.value_or(false)) history_.NoteMissed();
       const bool missed = lost || rescanned.value_or(false);
       if (missed && resync_.NoteLost(clock_.Now())) ++resyncs_put_off_;
       history_.PublishMissed();
-      if (history_.AwaitsProcesses()) {
-        PumpOnce();  // it reads what is mapped now
-        history_.ReadUnanswered();
-      }
       notices = history_.TakeNotices();
     }
     for (const auto& [what, why] : notices) {

@@ -15,6 +15,7 @@
 #include "process/address_space_sink.h"
 #include "process/file_inspections.h"
 #include "process/object_inspector.h"
+#include "process/proc_reader.h"
 #include "process/process_knowledge.h"
 #include "process/process_observer.h"
 #include "process/task_record.h"
@@ -50,6 +51,7 @@ class ProcessTracker final : public ProcessKnowledge {
     ProcessObserver* observer = nullptr;            // optional; must outlive the tracker
     std::shared_ptr<ForeignFiles> files = nullptr;  // null: DirectForeignFiles
     FileInspections::Options inspections = {};
+    ProcReader::Options reader = {};
   };
   using TaskSnapshot = std::function<Result<std::vector<TaskRecord>>()>;
 

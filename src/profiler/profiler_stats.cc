@@ -248,8 +248,7 @@ void AddPublishes(const ProcessCounters& processes, StatList& list) {
   list.Add(kLatency, "quantile", "1", processes.publish_us_longest, kLatencyHelp);
 }
 
-void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 50);
+void AddProcReading(const ProcessCounters& processes, StatList& list) {
   list.Add("proc_scans_total", processes.scans, "scans of all of /proc");
   list.Add("proc_resyncs_total", processes.resyncs, "of these: because records had been lost");
   list.Add("proc_resyncs_put_off_total", processes.resyncs_put_off,
@@ -263,9 +262,14 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
   list.Add("processes_unreadable_total", processes.processes_unreadable,
            "failures to read a living process in /proc; tried again");
   list.Add("process_answers_late_total", processes.process_answers_late,
-           "of these, and of looks at what is mapped: a process held the lock of its memory");
+           "of these: /proc did not say in time what is mapped, as if the process held the lock");
   list.Add("processes_unanswered", processes.processes_unanswered,
-           "processes of which that was so the last time; asked again after pauses");
+           "processes that have yet to say what they have mapped; asked again after pauses");
+}
+
+void AddProcesses(const ProcessCounters& processes, StatList& list) {
+  static_assert(kNumbers<ProcessCounters> == 50);
+  AddProcReading(processes, list);
   AddPublishes(processes, list);
   list.Add("rechecks_total", processes.rechecks,
            "times one process's mappings were read again because the kernel disagreed");

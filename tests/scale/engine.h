@@ -37,10 +37,16 @@ namespace pyrometer::scale {
 class SimulatedClock : public Clock {
  public:
   MonotonicTime Now() const override { return now_; }
+  // Runs as fast, so that no file is newer than what happens after it was written.
+  std::chrono::system_clock::time_point WallNow() const override {
+    return wall_begin_ + Between(begin_, now_);
+  }
   void MoveTo(MonotonicTime when) { now_ = when; }
 
  private:
-  MonotonicTime now_ = MonotonicNow();
+  const std::chrono::system_clock::time_point wall_begin_ = std::chrono::system_clock::now();
+  const MonotonicTime begin_ = MonotonicNow();
+  MonotonicTime now_ = begin_;
 };
 
 // The kernel's tables and mappings, in memory but for the map of processes, which needs the right

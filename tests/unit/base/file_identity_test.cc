@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -86,6 +87,19 @@ TEST_F(FileIdentityTest, OpensAFileAgainThatIsDeletedMeanwhile) {
 TEST_F(FileIdentityTest, DoesNotOpenADeviceAgain) {
   const UniqueFd null(::open("/dev/null", O_PATH | O_CLOEXEC));
   EXPECT_FALSE(OpenAgain(null.get()));
+}
+
+TEST(MayBeWrittenBetween, GoesByTheChangeAndOfADeletedFileByTheModification) {
+  const auto at = [](int64_t ns) {
+    return std::chrono::system_clock::time_point(std::chrono::nanoseconds(ns));
+  };
+  FileIdentity file{.changed_ns = 20, .modified_ns = 10, .links = 1};
+  EXPECT_TRUE(MayBeWrittenBetween(file, at(19), at(30))) << "a time of writing can be set";
+  EXPECT_FALSE(MayBeWrittenBetween(file, at(20), at(30)));
+  EXPECT_FALSE(MayBeWrittenBetween(file, at(15), at(19))) << "of another clock";
+  file.links = 0;
+  EXPECT_FALSE(MayBeWrittenBetween(file, at(10), at(30)));
+  EXPECT_TRUE(MayBeWrittenBetween(file, at(9), at(30)));
 }
 
 }  // namespace

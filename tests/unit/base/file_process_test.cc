@@ -35,19 +35,12 @@ class BadFileSystem : public FileOperations {
  public:
   bool IsLocal(int fd) override { return is_local && FileOperations::IsLocal(fd); }
   Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags) override {
-    worker() = ::getpid();
-    if (path == "hangs for ever" && ::fork() == 0) {
-      // Keeps the worker's socket, so that it counts as one that cannot be killed.
-      ::alarm(60);
-      while (true) ::pause();
-    }
-    while (path.starts_with("hangs")) ::pause();
+    MayHang(path);
     if (path == "dies") ::_exit(1);
     return FileOperations::LookUp(root_fd, path, flags);
   }
   Result<UniqueFd> ReadText(int directory_fd, const std::string& name, uint64_t most) override {
-    worker() = ::getpid();
-    while (name == "hangs") ::pause();
+    MayHang(name);
     return FileOperations::ReadText(directory_fd, name, most);
   }
   // The worker that was asked last.
@@ -56,6 +49,16 @@ class BadFileSystem : public FileOperations {
   bool is_local = true;
 
  private:
+  void MayHang(const std::string& name) const {
+    worker() = ::getpid();
+    if (name == "hangs for ever" && ::fork() == 0) {
+      // Keeps the worker's socket, so that it counts as one that cannot be killed.
+      ::alarm(60);
+      while (true) ::pause();
+    }
+    while (name.starts_with("hangs")) ::pause();
+  }
+
   struct Unmap {
     void operator()(void* page) const { ::munmap(page, sizeof(std::atomic<pid_t>)); }
   };
@@ -172,40 +175,43 @@ TEST_F(FileProcessTest, FollowsLinks) {
             ErrorCode::kNotFound);
 }
 
-TEST_F(FileProcessTest, GivesUpAProcessThatDoesNotAnswer) {
-  tree_.File("100/maps", "text");
+// What hangs, and how that is asked for.
+struct HungQuestion {
+  const char* name;
+  Result<UniqueFd> (*ask)(ForeignFiles& files, int directory, milliseconds limit);
+};
+
+class HungQuestionTest : public FileProcessTest,
+                         public testing::WithParamInterface<HungQuestion> {};
+
+TEST_P(HungQuestionTest, IsGivenUpWithItsWorker) {
+  tree_.File("file", "content");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
-  const UniqueFd directory = PathTo("100");
+  const UniqueFd directory = PathTo("");
   for (milliseconds limit(50); operations_.worker() == 0; limit *= 2) {
-    ASSERT_LT(limit, kLong);
-    const Result<UniqueFd> hung = files->ReadText(directory.get(), "hangs", 100, {limit, 7});
+    ASSERT_LT(limit, kLong);  // it may have been given up before it was asked
+    const Result<UniqueFd> hung = GetParam().ask(*files, directory.get(), limit);
     ASSERT_FALSE(hung.has_value());
     EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
   }
   EXPECT_TRUE(HasEnded(operations_.worker()));
-  EXPECT_TRUE(files->ReadText(directory.get(), "maps", 100, {kLong, 7}));
-}
-
-TEST_F(FileProcessTest, GivesUpWhatDoesNotAnswer) {
-  tree_.File("file", "content");
-  const auto files = Start();
-  ASSERT_NE(files, nullptr);
-  const auto look_up = [&](milliseconds limit) {
-    return files->LookUp(PathTo("").get(), "hangs", 0, {limit});
-  };
-  milliseconds limit(50);
-  Result<UniqueFd> hung = look_up(limit);
-  while (operations_.worker() == 0) {  // it was given up before it was asked
-    ASSERT_LT(limit *= 2, kLong);
-    hung = look_up(limit);
-  }
-  ASSERT_FALSE(hung.has_value());
-  EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
-  EXPECT_TRUE(HasEnded(operations_.worker()));
   EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLong})), "content");
+  EXPECT_TRUE(files->ReadText(directory.get(), "file", 100, {kLong}));
   EXPECT_EQ(files->stuck(), 0U);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    FileProcess, HungQuestionTest,
+    testing::Values(HungQuestion{"LookUp",
+                                 [](ForeignFiles& files, int directory, milliseconds limit) {
+                                   return files.LookUp(directory, "hangs", 0, {limit});
+                                 }},
+                    HungQuestion{"ReadText",
+                                 [](ForeignFiles& files, int directory, milliseconds limit) {
+                                   return files.ReadText(directory, "hangs", 100, {limit});
+                                 }}),
+    [](const auto& test) { return test.param.name; });
 
 TEST_F(FileProcessTest, OutlivesWorkersThatDie) {
   tree_.File("file", "content");
@@ -284,12 +290,29 @@ TEST_F(FileProcessTest, OpensFilesHoweverManyPathsHang) {
   EXPECT_EQ(Content((*files)->OpenForReading(PathTo("file").get(), {kLong, 7})), "content");
 }
 
-TEST_F(FileProcessTest, OpensNothingWithTooManyStuck) {
+// Those that read in /proc and the others have room of their own.
+TEST_F(FileProcessTest, OpensNothingWithTooManyStuckButReads) {
   tree_.File("file", "content");
   const auto files = FileProcess::Start({.max_stuck = 0, .operations = &operations_});
   ASSERT_TRUE(files.has_value());
   EXPECT_EQ((*files)->OpenForReading(PathTo("file").get(), {kLong}).error().code(),
             ErrorCode::kExhausted);
+  EXPECT_TRUE((*files)->ReadText(PathTo("").get(), "file", 100, {kLong}));
+}
+
+TEST_F(FileProcessTest, ReadsNothingWithTooManyStuckButOpens) {
+  tree_.File("file", "content");
+  const auto files = FileProcess::Start(
+      {.max_stuck = 1, .max_stuck_reading = 2, .max_idle = 0, .operations = &operations_});
+  ASSERT_TRUE(files.has_value());
+  milliseconds limit(30);
+  for (uint64_t process = 100; (*files)->stuck() < 2; ++process, limit *= 2) {
+    ASSERT_LT(limit, kLong);
+    EXPECT_FALSE((*files)->ReadText(PathTo("").get(), "hangs for ever", 100, {limit, process}));
+  }
+  EXPECT_EQ((*files)->ReadText(PathTo("").get(), "file", 100, {kLong}).error().code(),
+            ErrorCode::kExhausted);
+  EXPECT_EQ(Content((*files)->OpenForReading(PathTo("file").get(), {kLong})), "content");
 }
 
 }  // namespace

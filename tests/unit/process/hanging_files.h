@@ -4,12 +4,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "base/direct_foreign_files.h"
 #include "base/file_identity.h"
-#include "tests/shared/fake_clock.h"
 
 namespace pyrometer {
 
@@ -27,12 +27,37 @@ class HangingFiles : public ForeignFiles {
     const std::lock_guard lock(mutex_);
     hangs_on_paths_ = true;
   }
-  // No process says what it has mapped: who asks waits as long as he has patience, by `clock`.
-  void HangOnProcesses(FakeClock& clock) { clock_ = &clock; }
-  void AnswerForProcesses() { clock_ = nullptr; }
-  int questions_to_processes() const { return questions_to_processes_; }
+  // No process says what it has mapped, until it is told to; or that is told at once.
+  void HangOnProcesses() {
+    const std::lock_guard lock(mutex_);
+    hangs_on_processes_ = true;
+  }
+  void RefuseForProcesses(ErrorCode why = ErrorCode::kExhausted) {
+    const std::lock_guard lock(mutex_);
+    refusal_ = why;
+  }
+  void AnswerForProcesses() {
+    const std::lock_guard lock(mutex_);
+    hangs_on_processes_ = false;
+    refusal_.reset();
+    answered_.notify_all();
+  }
+  int processes_answered() const {
+    const std::lock_guard lock(mutex_);
+    return processes_answered_;
+  }
+  int questions_to_processes() const {
+    const std::lock_guard lock(mutex_);
+    return questions_to_processes_;
+  }
+  // Of the last one.
+  std::chrono::nanoseconds limit_for_processes() const {
+    const std::lock_guard lock(mutex_);
+    return limit_for_processes_;
+  }
 
   void Answer() {
+    AnswerForProcesses();
     const std::lock_guard lock(mutex_);
     hung_.clear();
     hangs_on_paths_ = false;
@@ -74,10 +99,13 @@ class HangingFiles : public ForeignFiles {
 
  private:
   Result<void> AskProcess(const FilePatience& patience) {
+    std::unique_lock lock(mutex_);
     ++questions_to_processes_;
-    if (clock_ == nullptr) return {};
-    clock_->Advance(patience.limit);
-    return Fail(ErrorCode::kExhausted, "no answer");
+    limit_for_processes_ = patience.limit;
+    answered_.wait(lock, [&] { return !hangs_on_processes_; });
+    if (refusal_) return Fail(*refusal_, "no answer");
+    ++processes_answered_;
+    return {};
   }
 
   mutable std::mutex mutex_;
@@ -85,9 +113,11 @@ class HangingFiles : public ForeignFiles {
   std::set<uint64_t> hung_;  // inodes
   bool hangs_on_paths_ = false;
   int questions_ = 0;
-  // Of one thread.
-  FakeClock* clock_ = nullptr;  // if processes do not answer
+  bool hangs_on_processes_ = false;
+  std::optional<ErrorCode> refusal_;
   int questions_to_processes_ = 0;
+  int processes_answered_ = 0;
+  std::chrono::nanoseconds limit_for_processes_{};
   DirectForeignFiles files_;
 };
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "process/process_history.h"
+#include "tests/shared/eventually.h"
 #include "tests/unit/process/hanging_files.h"
 #include "tests/unit/process/process_history_fixture.h"
 
@@ -35,7 +36,8 @@ class HungFilesTest : public ProcessHistoryTest {
             .inspections = {.patience = milliseconds(50),
                             .patience_in_all = milliseconds(100),
                             .limit = limit,
-                            .workers = {.pauses = {milliseconds(1), milliseconds(1)}}}},
+                            .workers = {.pauses = {milliseconds(1), milliseconds(1)}}},
+            .reader = {.limit = kAmple}},
         inspector_, sink_);
   }
 
@@ -50,6 +52,9 @@ class HungFilesTest : public ProcessHistoryTest {
   void ScanAll() {
     const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), clock_.Now()};
     ASSERT_TRUE(history().Scan(std::span(&task, 1)).has_value());
+  }
+  void AwaitProcesses() {
+    ASSERT_TRUE(Eventually([this] { return history().counters().processes_unanswered == 0; }));
   }
   void Happens(ProcessEvent event) { history().Apply(std::span(&event, 1)); }
 
@@ -185,7 +190,10 @@ TEST_F(HungFilesTest, IsWaitedForInAScanOnlyIfThatMayTakeItsTime) {
   ASSERT_TRUE(hasty.BeginScan({}).has_value());
   EXPECT_TRUE(hasty.ContinueScan(milliseconds(0)));
   EXPECT_TRUE(hasty.ContinueScan(milliseconds(0)));
-  EXPECT_EQ(hasty.counters().objects_waiting, 1U);
+  EXPECT_TRUE(Eventually([&] {
+    hasty.Apply({});
+    return hasty.counters().objects_waiting == 1;
+  }));
 }
 
 TEST_F(HungFilesTest, EndsWhileAFileHangs) {
@@ -197,24 +205,96 @@ TEST_F(HungFilesTest, EndsWhileAFileHangs) {
 
 // A process that holds the lock of its memory.
 TEST_F(HungFilesTest, KnowsAProcessOnceItSaysWhatItHasMapped) {
-  files_->HangOnProcesses(clock_);
+  files_->HangOnProcesses();
   ScanAll();
-  EXPECT_EQ(history().counters().processes_unreadable, 1);
   EXPECT_EQ(history().counters().processes_unanswered, 1);
+  EXPECT_EQ(history().counters().processes_unreadable, 0) << "not yet";
   EXPECT_EQ(PathAt(kStart + 0x10), "address");
-  history().ReadUnanswered();
-  EXPECT_EQ(history().counters().processes_unreadable, 1) << "not yet";
+  EXPECT_TRUE(history().AwaitsAnswers());
   files_->AnswerForProcesses();
-  clock_.Advance(std::chrono::seconds(1));
-  history().ReadUnanswered();
-  EXPECT_EQ(history().counters().processes_unanswered, 0);
+  AwaitProcesses();
   EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
   EXPECT_EQ(sink_.by_pid[Pid(100)].mappings.size(), 1U);
 }
 
+TEST_F(HungFilesTest, KnowsWhatItMappedMeanwhileToo) {
+  files_->HangOnProcesses();
+  ScanAll();
+  Happens(At(Mapping(100, "/lib/b", 'b'), kStart + 0x10000, kStart + 0x12000));
+  EXPECT_EQ(PathAt(kStart + 0x10010), "/lib/b+0x3010");
+  files_->AnswerForProcesses();
+  AwaitProcesses();
+  EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
+  EXPECT_EQ(PathAt(kStart + 0x10010), "/lib/b+0x3010");
+  EXPECT_EQ(sink_.by_pid[Pid(100)].mappings.size(), 2U);
+}
+
+TEST_F(HungFilesTest, AsksAChildForWhatItCannotInherit) {
+  files_->HangOnProcesses();
+  ScanAll();
+  const ForkEvent fork{Now(), Pid(200), Tid(200), Pid(100)};
+  const StartTime start = BootClock::Now().ToStartTime(fork.when);
+  machine_.AddProcess(
+      200, start.value(),
+      "7f0000000000-7f0000002000 r-xp 00001000 " + machine_.MapsTail("/lib/a") + "\n");
+  Happens(fork);
+  EXPECT_EQ(history().counters().processes_unanswered, 2);
+  files_->AnswerForProcesses();
+  AwaitProcesses();
+  EXPECT_EQ(sink_.by_pid[Pid(200)].mappings.size(), 1U);
+}
+
+TEST_F(HungFilesTest, AsksAgainAProcessThatCannotBeAsked) {
+  files_->RefuseForProcesses();
+  ScanAll();
+  EXPECT_TRUE(Eventually([this] { return history().counters().processes_unreadable > 0; }));
+  files_->AnswerForProcesses();
+  AwaitProcesses();
+  EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
+}
+
+// An exec may be told after the answer that has it.
+TEST_F(HungFilesTest, TakesNoAnswerForWhatAnotherProgramHadMapped) {
+  files_->HangOnProcesses();
+  ScanAll();
+  files_->AnswerForProcesses();
+  ASSERT_TRUE(pyrometer::Eventually([this] { return files_->processes_answered() > 0; }));
+  Happens(CommEvent{Now(), Pid(100), Tid(100), true, "new"});
+  AwaitProcesses();
+  EXPECT_EQ(PathAt(kStart + 0x10), "address");
+}
+
+// Nor for that of a program whose exec was lost.
+TEST_F(HungFilesTest, AsksAgainIfAScanFindsAnotherProgram) {
+  files_->HangOnProcesses();
+  ScanAll();
+  ASSERT_TRUE(pyrometer::Eventually([this] { return files_->questions_to_processes() == 1; }));
+  const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(4), clock_.Now()};
+  ASSERT_TRUE(history().Scan(std::span(&task, 1)).has_value());
+  files_->AnswerForProcesses();
+  AwaitProcesses();
+  EXPECT_GE(files_->questions_to_processes(), 3) << "twice what it has mapped, then for its file";
+  EXPECT_EQ(sink_.by_pid[Pid(100)].exec, ExecId(4));
+  EXPECT_EQ(sink_.by_pid[Pid(100)].mappings.size(), 1U);
+}
+
+TEST_F(HungFilesTest, KeepsWhatItKnowsWhereNobodyHasTheTimeToAsk) {
+  ScanAll();
+  AwaitProcesses();
+  ASSERT_EQ(::unlink((machine_.root() + "/lib/a").c_str()), 0);
+  files_->HangOnProcesses();
+  const int questions = files_->questions_to_processes();
+  history().Recheck(kKey);
+  files_->AnswerForProcesses();
+  AwaitProcesses();
+  EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
+  EXPECT_EQ(files_->questions_to_processes(), questions + 1) << "not for its file again";
+}
+
 TEST_F(HungFilesTest, KnowsAFileByItsPathIfItsProcessDoesNotSayWhatItHasMapped) {
   ScanAll();
-  files_->HangOnProcesses(clock_);
+  AwaitProcesses();
+  files_->HangOnProcesses();
   Happens(At(Mapping(100, "/lib/b", 'b'), kStart + 0x10000, kStart + 0x12000));
   EXPECT_EQ(PathAt(kStart + 0x10010), "/lib/b+0x3010");
   EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
@@ -224,7 +304,7 @@ TEST_F(HungFilesTest, KnowsAFileByItsPathIfItsProcessDoesNotSayWhatItHasMapped) 
 }
 
 TEST_F(HungFilesTest, ForgetsAProcessThatDidNotAnswerAndHasEnded) {
-  files_->HangOnProcesses(clock_);
+  files_->HangOnProcesses();
   ScanAll();
   Happens(ExitEvent{Now(), Pid(100), Tid(100)});
   EXPECT_EQ(history().counters().processes_unanswered, 0);

@@ -7,11 +7,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/direct_foreign_files.h"
+#include "base/file_identity.h"
 #include "tests/shared/fake_clock.h"
 #include "tests/unit/process/fake_machine.h"
 
@@ -28,8 +31,12 @@ class FakeFinder : public FileFinder {
       : mapping_(std::move(mapping)), path_(std::move(path)) {}
   UniqueFd OpenMapping() override { return OpenFile(mapping_); }
   Way FindPath() override { return {.file = OpenFile(path_), .root = {}}; }
+  std::optional<std::chrono::system_clock::time_point> MappedAt() const override {
+    return mapped_at;
+  }
 
   int opens = 0;
+  std::optional<std::chrono::system_clock::time_point> mapped_at = {};
 
  private:
   UniqueFd OpenFile(const std::string& path) {
@@ -64,6 +71,30 @@ class ObjectTableTest : public testing::Test {
   FakeClock clock_;
   ObjectTable table_{{.clock = clock_, .max_objects = 6, .held_files = 2}, inspections_};
 };
+
+TEST_F(ObjectTableTest, TakesNoContentThatIsNewerThanTheMapping) {
+  const std::string file = File("lib", "ELF a");
+  const auto written = std::chrono::system_clock::time_point(std::chrono::nanoseconds(
+      IdentityOf(UniqueFd(::open(file.c_str(), O_PATH | O_CLOEXEC)).get())->changed_ns));
+  for (const bool is_through_mapping : {false, true}) {
+    FakeFinder finder(is_through_mapping ? file : "", file);
+    const MappedFile name = WithInode(is_through_mapping ? "/1" : "/2", file);
+    finder.mapped_at = written - std::chrono::nanoseconds(1);
+    EXPECT_FALSE(table_.Find(table_.Identify(kHost, name, finder))->was_opened);
+    EXPECT_TRUE(table_.Find(table_.Identify(kHost, WithBuildId("/lib", 'a'), finder))->was_opened)
+        << "a build id tells which content it is";
+    finder.mapped_at = written;
+    EXPECT_TRUE(table_.Find(table_.Identify(kHost, name, finder))->was_opened);
+  }
+}
+
+TEST_F(ObjectTableTest, TakesCodeForAMemfdsThatIsWrittenAfterItIsMapped) {
+  const std::string memory = File("memory", "code");
+  FakeFinder finder(memory, "");
+  finder.mapped_at = std::chrono::system_clock::time_point();
+  EXPECT_EQ(table_.Identify(kHost, WithInode("/memfd:doublemapper (deleted)", memory), finder),
+            ObjectId(0));
+}
 
 TEST_F(ObjectTableTest, OpensAFileOnceForAllItsMappings) {
   const std::string libc = File("libc", "ELF a");

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "process/file_inspections.h"
+#include "process/proc_reader.h"
 
 namespace pyrometer {
 
@@ -11,5 +12,6 @@ namespace pyrometer {
 inline constexpr FileInspections::Options kPatient{.patience = std::chrono::minutes(1),
                                                    .patience_in_all = std::chrono::minutes(1),
                                                    .limit = std::chrono::minutes(1)};
+inline constexpr ProcReader::Options kPatientReader{.limit = std::chrono::minutes(1)};
 
 }  // namespace pyrometer

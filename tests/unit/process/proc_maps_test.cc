@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -169,6 +171,54 @@ TEST(ProcMaps, StopsAtTheLimitOfBytes) {
   ProcMapsParser parser({.bytes = lines.size()});
   EXPECT_FALSE(parser.Add(lines));
   EXPECT_FALSE(std::move(parser).Finish().complete);
+}
+
+// Pages, and what a mapping says of them.
+using Pages = std::map<uint64_t, std::pair<std::string, uint64_t>>;
+
+void Paint(Pages& pages, const FileMapping& range, const std::string& path) {
+  for (uint64_t at = range.start.value(); at < range.end.value(); at += 0x1000) {
+    pages[at] = {path, range.offset.value() + at - range.start.value()};
+  }
+}
+
+TEST(ProcMaps, KnowAnonymousMemoryBetterThanTheReportOfItsMapping) {
+  ProcMaps maps = Read("10000-12000 r-xp 0 00:00 0 \n20000-22000 r-xp 0 08:01 7 /lib/a\n");
+  maps.Map({Address(0x10000), Address(0x18000), FileOffset(0x10000)},
+           {.path = "//anon", .build_id = {}});
+  maps.Map({Address(0x20000), Address(0x28000), FileOffset(0)}, {.path = "//anon", .build_id = {}});
+  ASSERT_THAT(maps.mappings, SizeIs(2));
+  EXPECT_EQ(maps.mappings[0].range.end, Address(0x12000));
+  EXPECT_EQ(maps.mappings[1].range.end, Address(0x28000));
+}
+
+TEST(ProcMaps, HaveWhatWasMappedSince) {
+  std::mt19937 random(7);  // NOLINT(*-msc51-cpp): the same each time
+  const auto number = [&](uint64_t below) { return uint64_t{random()} % below; };
+  for (int round = 0; round < 200; ++round) {
+    ProcMaps maps = Read(Lines(4, "/lib/a"));
+    Pages pages;
+    for (const ProcMapping& m : maps.mappings) Paint(pages, m.range, m.file.path);
+    for (int i = 0; i < 6; ++i) {
+      const Address start(0xe000 + number(14) * 0x1000);
+      const FileMapping range{start, Address(start.value() + number(5) * 0x1000),
+                              FileOffset(number(4) * 0x10000)};
+      const std::string path = fmt::format("/lib/{}", i);
+      maps.Map(range, {.path = path, .build_id = {}});
+      Paint(pages, range, path);
+    }
+    Pages found;
+    Address last;
+    for (const ProcMapping& m : maps.mappings) {
+      EXPECT_GE(m.range.start, last) << "ascending";
+      EXPECT_LT(m.range.start, m.range.end);
+      EXPECT_GT(m.line_end, m.range.start);
+      EXPECT_LE(m.line_end, m.range.end);
+      last = m.range.end;
+      Paint(found, m.range, m.file.path);
+    }
+    ASSERT_EQ(found, pages) << "round " << round;
+  }
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "base/foreign_file.h"
+#include "tests/shared/eventually.h"
 #include "tests/unit/process/process_history_fixture.h"
 
 namespace pyrometer {
@@ -328,10 +330,13 @@ class OneHeldFile : public ProcessHistoryTest {
     return contents;
   }
 
-  ProcessHistory forgetful_{
-      {.clock = clock_, .procfs = machine_.procfs(), .held_files = 1, .inspections = kPatient},
-      inspector_,
-      sink_};
+  ProcessHistory forgetful_{{.clock = clock_,
+                             .procfs = machine_.procfs(),
+                             .held_files = 1,
+                             .inspections = kPatient,
+                             .reader = kPatientReader},
+                            inspector_,
+                            sink_};
 };
 
 TEST_F(OneHeldFile, OthersAreOpenedAgainForAWindow) {
@@ -417,6 +422,29 @@ TEST_F(OverwrittenFileTest, IsNeverTakenForWhatItWas) {
   EXPECT_EQ(PathAt(100, 5, 3, kStart + 0x10).substr(0, 10), "/lib/plain");
   EXPECT_EQ(doubtful.offset(), ElfAddress(0x1010)) << "its offset in the file";
   EXPECT_EQ(history_.counters().files_overwritten, 1);
+}
+
+// Its process may be gone by the time that its mapping is looked at.
+TEST_F(OverwrittenFileTest, IsNotWhatWasMappedBefore) {
+  clock_.SetWall(std::chrono::system_clock::now());
+  MappingEvent mapped = At(Mapping(100, "/lib/plain", 0), kStart + 0x10000, kStart + 0x12000);
+  struct stat status {};
+  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  mapped.file.inode = status.st_ino;
+  mapped.file.major = gnu_dev_major(status.st_dev);
+  mapped.file.minor = gnu_dev_minor(status.st_dev);
+  ASSERT_TRUE(Eventually([&] {  // the time of a file is that of a tick
+    machine_.WriteFile(path_, "ELF 0 of something else");
+    return std::filesystem::last_write_time(path_) >
+           std::chrono::file_clock::from_sys(clock_.WallNow());
+  }));
+  clock_.Advance(std::chrono::hours(1));
+  Apply(mapped);
+  const Frame frame = FrameAt(100, 5, 3, kStart + 0x10010);
+  ASSERT_EQ(frame.kind(), Frame::Kind::kObject);
+  EXPECT_FALSE(history_.Object(frame.object())->was_opened);
+  EXPECT_EQ(history_.Object(frame.object())->path, "/lib/plain");
+  EXPECT_EQ(frame.offset(), ElfAddress(0x1010)) << "its offset in the file";
 }
 
 TEST_F(OverwrittenFileTest, IsKnownAsWhatItIsNow) {

@@ -30,7 +30,8 @@ class ProcessHistoryTest : public testing::Test {
                   .procfs = machine_.procfs(),
                   .remembered = remembered,
                   .observer = observer,
-                  .inspections = kPatient},
+                  .inspections = kPatient,
+                  .reader = kPatientReader},
                  inspector_, sink_) {
     machine_.WriteFile(machine_.root() + "/lib/a", "ELF a");
     machine_.WriteFile(machine_.root() + "/lib/b", "ELF b");

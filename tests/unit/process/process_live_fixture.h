@@ -105,7 +105,9 @@ class ProcessLiveTest : public testing::Test {
     if (!directory_.empty()) std::filesystem::remove_all(directory_);
   }
 
-  ProcessTracker::Options Patient() const { return {.clock = clock_, .inspections = kPatient}; }
+  ProcessTracker::Options Patient() const {
+    return {.clock = clock_, .inspections = kPatient, .reader = kPatientReader};
+  }
 
   static Pid Spawn(const std::string& path, std::vector<std::string> arguments) {
     std::vector<char*> argv{const_cast<char*>(path.c_str())};

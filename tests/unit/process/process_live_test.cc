@@ -258,11 +258,12 @@ TEST_F(ProcessLiveTest, TriesASnapshotAgainThatFailed) {
           std::make_shared<spdlog::logger>("told",
                                            std::make_shared<spdlog::sinks::ostream_sink_mt>(told)));
   TimingSink sink;
-  auto tracker = ProcessTracker::Start({.clock = clock_, .log = &log, .inspections = kPatient},
-                                       inspector_, sink, [&]() -> Result<std::vector<TaskRecord>> {
-                                         if (++calls < 3) return Fail(ErrorCode::kIo, "not now");
-                                         return AllInProgramOne();
-                                       });
+  auto tracker = ProcessTracker::Start(
+      {.clock = clock_, .log = &log, .inspections = kPatient, .reader = kPatientReader}, inspector_,
+      sink, [&]() -> Result<std::vector<TaskRecord>> {
+        if (++calls < 3) return Fail(ErrorCode::kIo, "not now");
+        return AllInProgramOne();
+      });
   ASSERT_TRUE(tracker.has_value()) << tracker.error().message();
   EXPECT_TRUE(WaitFor([&] { return !sink.Of(Self()).mappings.empty(); }));
   EXPECT_EQ((*tracker)->counters().snapshots_failed, 2U);

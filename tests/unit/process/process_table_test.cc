@@ -38,6 +38,7 @@ ScannedProcess Scanned(uint32_t pid, uint64_t start, uint64_t read_at) {
   process.read_at = Tick(read_at);
   process.comm = "scanned";
   process.threads = {Tid(pid)};
+  process.maps.emplace();
   return process;
 }
 
@@ -236,6 +237,20 @@ TEST_F(ProcessTableTest, NoticesALostExecAtTheNextScan) {
   table_.Add(Scanned(100, 1, 90), {Text(kNew)}, &task);
   EXPECT_EQ(ObjectOf(100, 1, 5, 60), kOld);
   EXPECT_EQ(ObjectOf(100, 1, 6, 91), kNew);
+}
+
+TEST_F(ProcessTableTest, KeepsWhatAnUnreadableProcessHadMapped) {
+  ScannedProcess unreadable = Scanned(100, 1, 90);
+  unreadable.maps.reset();
+  unreadable.threads = {Tid(100), Tid(101)};
+  table_.Add(unreadable, {}, nullptr);
+  EXPECT_EQ(ObjectOf(100, 1, 5, 91), kOld);
+  EXPECT_EQ(table_.Living(Pid(100))->threads.size(), 2U);
+  EXPECT_EQ(table_.Living(Pid(100))->scanned_at, Tick(50)) << "events since then are news";
+  const TaskRecord task = Task(100, 1, 6, 99);
+  unreadable.read_at = Tick(100);
+  EXPECT_FALSE(table_.Add(unreadable, {}, &task).program().complete) << "it runs something else";
+  EXPECT_EQ(table_.Living(Pid(100))->program().exec, ExecId(6));
 }
 
 TEST_F(ProcessTableTest, TakesAScannedPidWithAnotherStartForAnotherProcess) {

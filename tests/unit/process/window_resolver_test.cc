@@ -35,6 +35,7 @@ class WindowResolverTest : public testing::Test {
     ScannedProcess process;
     process.key = {Pid(pid), StartTime(1)};
     process.threads = {Tid(pid)};
+    process.maps.emplace();
     processes_.Add(process, mappings, nullptr);
   }
 
