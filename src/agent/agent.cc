@@ -35,6 +35,7 @@
 #include "base/log.h"
 #include "base/pid_namespace.h"
 #include "base/stop_signals.h"
+#include "foreign/reader_pool.h"
 #include "profiler/profiler.h"
 #include "sampler/sample_rate.h"
 #include "server/http_server.h"
@@ -90,6 +91,7 @@ class Agent {
   Agent(const AgentOptions& options, AgentConfig config)
       : options_(options), config_(std::move(config)) {}
 
+  Result<std::shared_ptr<ReaderPool>> StartReaders();
   Result<void> OpenProfiler();
   std::unique_ptr<WindowShipper> MakeShipper();
   Result<void> StartServer();
@@ -137,6 +139,24 @@ class Agent {
   MonotonicTime last_watchdog_;
 };
 
+// Null if none are wanted.
+Result<std::shared_ptr<ReaderPool>> Agent::StartReaders() {
+  constexpr std::string_view kWhat = "sandbox";
+  if (!config_.sandbox) {
+    log_.Warn(kWhat, "off: the agent itself reads files of the programs it profiles");
+    return std::shared_ptr<ReaderPool>();
+  }
+  Result<std::unique_ptr<ReaderPool>> readers =
+      ReaderPool::Start({.clock = std::make_shared<Clock>()});
+  if (!readers) {
+    return Fail(readers.error().code(),
+                "{}; with 'sandbox: off' files of profiled programs are read without a sandbox",
+                readers.error().message());
+  }
+  log_.Tell(kWhat, "foreign files are read behind " + Describe((*readers)->level()));
+  return std::shared_ptr<ReaderPool>(*std::move(readers));
+}
+
 Result<void> Agent::OpenProfiler() {
   RETURN_IF_ERROR(CheckPidNamespace(procfs_));
   RETURN_IF_ERROR(CheckSampleRate(procfs_, config_.frequency));
@@ -144,6 +164,7 @@ Result<void> Agent::OpenProfiler() {
   ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(RulesOf(config_)));
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
+  ASSIGN_OR_RETURN(std::shared_ptr<ReaderPool> readers, StartReaders());
   containers_ = FollowContainers(config_.kubernetes, clock_, log_);
   node_labels_ = FollowNode(config_.kubernetes, clock_, log_);
   if (config_.otel_service_name) {
@@ -160,7 +181,8 @@ Result<void> Agent::OpenProfiler() {
                                               .filter = targets_.filter,
                                               .longest_window = config_.window,
                                               .observer = labels_.get(),
-                                              .files = std::move(files)}));
+                                              .files = std::move(files),
+                                              .readers = std::move(readers)}));
   return {};
 }
 
@@ -384,6 +406,9 @@ void Agent::Reload() {
 Result<void> Agent::TakeOver(AgentConfig next) {
   if (next.kernel_stacks != config_.kernel_stacks) {
     return Fail(ErrorCode::kUnsupported, "kernel_stacks cannot change while the agent runs");
+  }
+  if (next.sandbox != config_.sandbox) {
+    return Fail(ErrorCode::kUnsupported, "sandbox cannot change while the agent runs");
   }
   if (next.otel_service_name != config_.otel_service_name) {
     return Fail(ErrorCode::kUnsupported, "otel_service_name cannot change while the agent runs");

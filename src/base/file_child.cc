@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,28 +29,6 @@ namespace {
 constexpr size_t kCopyStep = size_t{256} << 10;
 // The kernel gives a page of a text at a time.
 constexpr size_t kTextStep = 4096;
-
-UniqueFd OpenProcessById(pid_t pid) {
-  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-}
-
-// False: it has ended.
-bool SignalProcess(const UniqueFd& process, int signal) {
-  return ::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
-}
-
-// Nothing of ours may be held by a process that hangs: neither a pipe whose end somebody waits for,
-// nor a terminal.
-void LeaveEverythingBehind(int kept) {
-  ::setsid();
-  if (::chdir("/") != 0) std::abort();  // cannot be
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, standard);
-  constexpr auto kFirst = static_cast<unsigned>(STDERR_FILENO + 1);
-  const auto keep = static_cast<unsigned>(kept);
-  if (keep > kFirst) ::syscall(SYS_close_range, kFirst, keep - 1, 0);
-  ::syscall(SYS_close_range, keep + 1, ~0U, 0);
-}
 
 class Worker {
  public:
@@ -123,52 +99,6 @@ class Worker {
   bool keeps_ = false;  // `opened_` for the next request
 };
 
-class Nursery {
- public:
-  Nursery(MessageSocket control, FileOperations& operations)
-      : control_(std::move(control)), operations_(operations) {}
-
-  void Run() {
-    NurseryRequest request;
-    while (Result<UniqueFd> attached = control_.Receive(request)) {
-      std::erase_if(children_, [](const Child& child) { return !SignalProcess(child.handle, 0); });
-      if (request.what == NurseryRequest::What::kKill) {
-        Kill(request.pid);
-      } else if (!control_.Send(Fork(*std::move(attached)))) {
-        break;
-      }
-    }
-    for (const Child& child : children_) SignalProcess(child.handle, SIGKILL);
-  }
-
- private:
-  struct Child {
-    pid_t pid;
-    UniqueFd handle;
-  };
-
-  int32_t Fork(UniqueFd socket) {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      LeaveEverythingBehind(socket.get());
-      Worker(MessageSocket(std::move(socket)), operations_).Run();
-      ::_exit(EXIT_SUCCESS);
-    }
-    if (pid > 0) children_.push_back({pid, OpenProcessById(pid)});
-    return pid;
-  }
-
-  void Kill(pid_t pid) {
-    const auto child = std::ranges::find(children_, pid, &Child::pid);
-    if (child != children_.end()) SignalProcess(child->handle, SIGKILL);
-  }
-
-  const MessageSocket control_;
-  FileOperations& operations_;
-  std::vector<Child> children_;
-};
-
 }  // namespace
 
 Result<UniqueFd> FileOperations::Open(int path_fd) {
@@ -229,14 +159,8 @@ Result<UniqueFd> FileOperations::Follow(int directory_fd, const std::string& nam
   return OpenAt(directory_fd, name, O_PATH);
 }
 
-void RunNursery(MessageSocket control, FileOperations& operations) {
-  ::prctl(PR_SET_NAME, "pyrometer-files");
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  LeaveEverythingBehind(control.fd());
-  ::signal(SIGCHLD, SIG_IGN);  // the kernel buries them
-  Nursery(std::move(control), operations).Run();
-  ::_exit(EXIT_SUCCESS);
+void ServeFiles(MessageSocket socket, FileOperations& operations) {
+  Worker(std::move(socket), operations).Run();
 }
 
 }  // namespace pyrometer

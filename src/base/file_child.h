@@ -13,14 +13,6 @@
 
 namespace pyrometer {
 
-// To the nursery: fork a worker that serves the attached socket, or kill one. It answers a kFork
-// with the worker's pid, negative if there is none.
-struct NurseryRequest {
-  enum class What : uint32_t { kFork, kKill };
-  What what = What::kFork;
-  int32_t pid = 0;  // to kill
-};
-
 // To a worker. It answers with a FileReply, then closes what it has opened, which may hang as well,
 // and says so with another (kFree).
 struct FileRequest {
@@ -64,7 +56,7 @@ class FileOperations {
   virtual Result<UniqueFd> Follow(int directory_fd, const std::string& name);
 };
 
-// Serves `control` until its other end is closed. REQUIRES: a process of its own, with one thread.
-[[noreturn]] void RunNursery(MessageSocket control, FileOperations& operations);
+// Serves `socket` until its other end is closed. REQUIRES: a process of its own, with one thread.
+void ServeFiles(MessageSocket socket, FileOperations& operations);
 
 }  // namespace pyrometer

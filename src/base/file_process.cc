@@ -2,8 +2,6 @@
 #include "base/file_process.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,7 +13,6 @@
 namespace pyrometer {
 namespace {
 
-constexpr std::chrono::seconds kNurseryAnswers(2);
 // To close what was opened.
 constexpr std::chrono::seconds kClosing(2);
 constexpr std::chrono::nanoseconds kNow(0);
@@ -70,20 +67,12 @@ class FileProcess::Session {
 };
 
 Result<std::unique_ptr<FileProcess>> FileProcess::Start(const Options& options) {
-  ASSIGN_OR_RETURN(auto ends, MessageSocket::Pair());
-  const pid_t pid = ::fork();
-  if (pid < 0) return SystemError(errno, "starting the process that opens files");
-  if (pid == 0) {
+  const auto serve = [operations = options.operations](MessageSocket socket) {
     FileOperations real;
-    ends.first = {};
-    RunNursery(std::move(ends.second), options.operations == nullptr ? real : *options.operations);
-  }
-  return std::unique_ptr<FileProcess>(new FileProcess(options, pid, std::move(ends.first)));
-}
-
-FileProcess::~FileProcess() {
-  nursery_ = {};  // which ends it, at once
-  ::waitpid(nursery_pid_, nullptr, 0);
+    ServeFiles(std::move(socket), operations == nullptr ? real : *operations);
+  };
+  ASSIGN_OR_RETURN(Nursery nursery, Nursery::Start({.name = "pyrometer-files", .serve = serve}));
+  return std::unique_ptr<FileProcess>(new FileProcess(options, std::move(nursery)));
 }
 
 Result<OpenedFile> FileProcess::OpenForReading(int path_fd, const FilePatience& patience) {
@@ -173,8 +162,7 @@ bool FileProcess::HasRoomFor(Work work) const {
 }
 
 void FileProcess::Kill(Worker worker) {
-  nursery_.Send(NurseryRequest{.what = NurseryRequest::What::kKill, .pid = worker.pid})
-      .has_value();  // without a nursery there are no workers
+  nursery_.Kill(worker.pid);
   stuck_.push_back(std::move(worker));
 }
 
@@ -203,17 +191,10 @@ Result<FileProcess::Worker> FileProcess::Take(Work work, uint64_t file_system) {
 }
 
 Result<FileProcess::Worker> FileProcess::Fork() {
-  ASSIGN_OR_RETURN(auto ends, MessageSocket::Pair());
-  RETURN_IF_ERROR(nursery_.Send(NurseryRequest{}, ends.second.fd()));
-  int32_t pid = 0;
-  if (!nursery_.WaitUntilReadable(kNurseryAnswers)) {
-    return Fail(ErrorCode::kExhausted, "the process that opens files does not answer");
-  }
-  RETURN_IF_ERROR(nursery_.Receive(pid));
-  if (pid <= 0) return Fail(ErrorCode::kExhausted, "no further process to open files");
+  ASSIGN_OR_RETURN(Nursery::Process child, nursery_.Fork());
   Worker worker;
-  worker.socket = std::move(ends.first);
-  worker.pid = pid;
+  worker.socket = std::move(child.socket);
+  worker.pid = child.pid;
   return worker;
 }
 

@@ -16,6 +16,7 @@
 #include "base/foreign_files.h"
 #include "base/local_copies.h"
 #include "base/message_socket.h"
+#include "base/nursery.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
@@ -45,7 +46,6 @@ class FileProcess final : public ForeignFiles {
   // Forks the nursery. REQUIRES: this process has one thread. Errors: those of fork(2) and
   // socketpair(2).
   static Result<std::unique_ptr<FileProcess>> Start(const Options& options);
-  ~FileProcess() override;
   FileProcess(const FileProcess&) = delete;
   FileProcess& operator=(const FileProcess&) = delete;
 
@@ -75,11 +75,8 @@ class FileProcess final : public ForeignFiles {
   };
   class Session;
 
-  FileProcess(const Options& options, pid_t nursery_pid, MessageSocket nursery)
-      : options_(options),
-        nursery_pid_(nursery_pid),
-        copies_(options.copies),
-        nursery_(std::move(nursery)) {}
+  FileProcess(const Options& options, Nursery nursery)
+      : options_(options), copies_(options.copies), nursery_(std::move(nursery)) {}
 
   // What `request` says of `name`, below `directory_fd`.
   Result<UniqueFd> AskFor(Work work, FileRequest request, int directory_fd, const std::string& name,
@@ -95,10 +92,9 @@ class FileProcess final : public ForeignFiles {
   Result<Worker> Fork();
 
   const Options options_;
-  const pid_t nursery_pid_;
   LocalCopies copies_;
   std::mutex mutex_;  // guards the rest
-  MessageSocket nursery_;
+  Nursery nursery_;
   std::vector<Worker> idle_;
   std::vector<Worker> closing_;  // have answered, but may hang before they are free
   std::vector<Worker> stuck_;

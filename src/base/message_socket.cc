@@ -23,7 +23,8 @@ msghdr HeaderOf(iovec& bytes, AttachedRoom& attached) {
   header.msg_iov = &bytes;
   header.msg_iovlen = 1;
   header.msg_control = attached.bytes.data();
-  header.msg_controllen = attached.bytes.size();
+  // Without the padding: where that has room for a second one, whoever sends two leaves us that.
+  header.msg_controllen = CMSG_LEN(sizeof(int));
   return header;
 }
 
@@ -43,6 +44,11 @@ Result<std::pair<MessageSocket, MessageSocket>> MessageSocket::Pair() {
     return SystemError(errno, "socketpair");
   }
   return std::pair(MessageSocket(UniqueFd(fds[0])), MessageSocket(UniqueFd(fds[1])));
+}
+
+void MessageSocket::LimitSending(std::chrono::seconds time) const {
+  const timeval limit{.tv_sec = time.count(), .tv_usec = 0};
+  ::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
 Result<void> MessageSocket::SendBytes(std::span<const std::byte> bytes, int attached) const {
@@ -67,7 +73,7 @@ Result<void> MessageSocket::SendBytes(std::span<const std::byte> bytes, int atta
   return {};
 }
 
-Result<UniqueFd> MessageSocket::ReceiveBytes(std::span<std::byte> bytes) const {
+Result<MessageSocket::Received> MessageSocket::ReceiveSome(std::span<std::byte> bytes) const {
   iovec buffer{bytes.data(), bytes.size()};
   AttachedRoom room;
   msghdr header = HeaderOf(buffer, room);
@@ -78,10 +84,18 @@ Result<UniqueFd> MessageSocket::ReceiveBytes(std::span<std::byte> bytes) const {
   if (received < 0) return SystemError(errno, "receiving a message from another process");
   UniqueFd attached = AttachedTo(header);
   if (received == 0) return Fail(ErrorCode::kIo, "the other process has closed its end");
-  if (static_cast<size_t>(received) != bytes.size() || (header.msg_flags & MSG_TRUNC) != 0) {
+  if ((header.msg_flags & MSG_TRUNC) != 0) {
+    return Fail(ErrorCode::kMalformed, "a message that is larger than expected");
+  }
+  return Received{.size = static_cast<size_t>(received), .attached = std::move(attached)};
+}
+
+Result<UniqueFd> MessageSocket::ReceiveBytes(std::span<std::byte> bytes) const {
+  ASSIGN_OR_RETURN(Received received, ReceiveSome(bytes));
+  if (received.size != bytes.size()) {
     return Fail(ErrorCode::kMalformed, "a message of another size than expected");
   }
-  return attached;
+  return std::move(received.attached);
 }
 
 bool MessageSocket::WaitUntilReadable(std::chrono::nanoseconds at_most) const {
@@ -94,6 +108,11 @@ bool MessageSocket::WaitUntilReadable(std::chrono::nanoseconds at_most) const {
     if (ready > 0) return true;
     if (ready == 0 || errno != EINTR) return false;
   }
+}
+
+bool MessageSocket::IsClosed() const {
+  pollfd look{.fd = fd_.get(), .events = 0, .revents = 0};
+  return ::poll(&look, 1, 0) > 0 && (look.revents & POLLHUP) != 0;
 }
 
 }  // namespace pyrometer

@@ -24,13 +24,27 @@ class MessageSocket {
 
   int fd() const { return fd_.get(); }
 
+  // Sending fails from now on if the other end does not receive what came before within that time.
+  void LimitSending(std::chrono::seconds time) const;
+
   // `attached` may be -1. Errors: kIo, also if the other end is closed.
   Result<void> SendBytes(std::span<const std::byte> bytes, int attached) const;
   // Waits for a message of just this size. Errors: kMalformed for another size; kIo, also if the
   // other end is closed.
   Result<UniqueFd> ReceiveBytes(std::span<std::byte> bytes) const;
+  // A message of any size: its first bytes, as far as there is room.
+  struct Received {
+    size_t size = 0;  // of bytes; 0 of a message without any
+    UniqueFd attached;
+  };
+  // Waits for one. Errors: kMalformed if it is larger than `room`; kIo as above.
+  Result<Received> ReceiveSome(std::span<std::byte> room) const;
   // True if there is a message, or the other end is closed, within that time.
   bool WaitUntilReadable(std::chrono::nanoseconds at_most) const;
+
+  // True if nobody has the other end any more, whatever is left to be received. A process that ends
+  // has given its memory back by then.
+  bool IsClosed() const;
 
   template <typename T>
   Result<void> Send(const T& message, int attached = -1) const {

@@ -42,7 +42,10 @@ int main(int argc, char** argv) {
             return pyrometer::ExplainLabels(pyrometer::Procfs{}, options, clock, pid);
           },
       .examine =
-          [] { return pyrometer::RunDoctor(pyrometer::Procfs{}, pyrometer::FindAgentSetup()); },
+          [] {
+            const pyrometer::Clock clock;
+            return pyrometer::RunDoctor(pyrometer::Procfs{}, pyrometer::FindAgentSetup(), clock);
+          },
   };
   const pyrometer::Streams streams = {
       .out = STDOUT_FILENO,

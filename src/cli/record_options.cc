@@ -150,6 +150,7 @@ Result<RecordConfig> MakeRecordConfig(const RecordOptions& options) {
   ASSIGN_OR_RETURN(config.outputs, ChooseOutputs(options.outputs, format));
   ASSIGN_OR_RETURN(config.labels, ParseLabels(options.labels));
   config.kernel_stacks = !options.no_kernel;
+  config.sandbox = !options.no_sandbox;
   config.quiet = options.quiet;
   if (!options.stats.empty()) {
     ASSIGN_OR_RETURN(config.stats, ParseStatsFormat(options.stats));

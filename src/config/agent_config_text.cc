@@ -119,6 +119,8 @@ std::string Describe(const AgentConfig& config) {
                                   config.frequency.value, FormatDuration(config.window),
                                   config.kernel_stacks ? "with" : "without"));
   text += Line("of", FilterText(config.filter));
+  if (!config.sandbox)
+    text += Line("warning", "sandbox is off: foreign files are read by the agent");
   std::vector<std::string> labels;
   for (const auto& [name, value] : config.labels) {
     labels.push_back(fmt::format("{}={}", name, value));

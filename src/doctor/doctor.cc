@@ -6,6 +6,7 @@
 
 #include "doctor/agent_facts.h"
 #include "doctor/doctor_facts.h"
+#include "foreign/reader_pool.h"
 
 namespace pyrometer {
 
@@ -13,10 +14,12 @@ bool DoctorReport::CanRecord() const {
   return std::ranges::find(checks, CheckStatus::kFail, &Check::status) == checks.end();
 }
 
-DoctorReport RunDoctor(const Procfs& procfs, const AgentSetup& setup) {
+DoctorReport RunDoctor(const Procfs& procfs, const AgentSetup& setup, const Clock& clock) {
   DebugSources sources;
   if (const char* urls = std::getenv("DEBUGINFOD_URLS")) sources.debuginfod_urls = urls;
-  DoctorReport report = Examine(GatherFacts(procfs, sources, ProbeKernelFeatures()));
+  MachineFacts facts = GatherFacts(procfs, sources, ProbeKernelFeatures());
+  facts.sandbox = ProbeSandbox(clock);
+  DoctorReport report = Examine(facts);
   report.agent_checks = ExamineAgent(GatherAgentFacts(procfs, setup));
   return report;
 }

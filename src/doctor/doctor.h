@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/procfs.h"
 #include "sampler/kernel_features.h"
 
@@ -48,8 +49,8 @@ struct DoctorReport {
 };
 
 // Looks at this machine, and for an agent as `setup` describes it, for at most some seconds. Never
-// fails: what cannot be read is itself a finding.
-DoctorReport RunDoctor(const Procfs& procfs, const AgentSetup& setup);
+// fails: what cannot be read is itself a finding. REQUIRES: this process has one thread.
+DoctorReport RunDoctor(const Procfs& procfs, const AgentSetup& setup, const Clock& clock);
 
 // Judges `facts`, looking at nothing else.
 DoctorReport Examine(const MachineFacts& facts);

@@ -341,6 +341,16 @@ Check CheckBpfStats(const MachineFacts& facts) {
                 .advice = "sysctl -w kernel.bpf_stats_enabled=0"});
 }
 
+Check CheckSandbox(const MachineFacts& facts) {
+  return Judge(facts.sandbox.has_value(), CheckStatus::kFail,
+               {.name = "sandbox",
+                .found = facts.sandbox ? Describe(*facts.sandbox) : facts.sandbox.error().message(),
+                .meaning = facts.sandbox ? "what holds the processes that read foreign files"
+                                         : "files of profiled programs cannot be read safely",
+                .advice = "allow seccomp(2) and fork(2) here; or trust all programs, with record's "
+                          "--no-sandbox and the agent's 'sandbox: off'"});
+}
+
 }  // namespace
 
 DoctorReport Examine(const MachineFacts& facts) {
@@ -352,7 +362,7 @@ DoctorReport Examine(const MachineFacts& facts) {
   run(CheckUserNamespace, CheckLockdown, CheckBtf);
   for (const Feature& feature : kFeatures) report.checks.push_back(CheckFeature(feature, facts));
   run(CheckParanoid, CheckKernelSymbols, CheckMemlock, CheckSampleRate, CheckCgroups,
-      CheckPidNamespace, CheckDebugFiles, CheckBpfStats);
+      CheckPidNamespace, CheckSandbox, CheckDebugFiles, CheckBpfStats);
   return report;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/procfs.h"
+#include "foreign/sandbox.h"
 #include "metadata/cgroup_mounts.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -29,9 +30,10 @@ struct MachineFacts {
   std::optional<uint64_t> memlock_limit;  // bytes; nothing: unlimited, or not known
   std::optional<Hertz> sample_rate_limit;
   std::vector<CgroupMount> cgroups;
-  bool debug_files = false;     // any below /usr/lib/debug/.build-id
-  std::string debuginfod_urls;  // $DEBUGINFOD_URLS
-  bool bpf_stats = false;       // kernel.bpf_stats_enabled
+  bool debug_files = false;                       // any below /usr/lib/debug/.build-id
+  std::string debuginfod_urls;                    // $DEBUGINFOD_URLS
+  bool bpf_stats = false;                         // kernel.bpf_stats_enabled
+  Result<SandboxLevel> sandbox = SandboxLevel{};  // of readers of foreign files
 };
 
 // Where to find the facts that are in neither /proc nor /sys.

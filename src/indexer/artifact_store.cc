@@ -4,22 +4,16 @@
 #include <algorithm>
 #include <chrono>
 
+#include "foreign/source_trust.h"
 #include "indexer/spilled_rows.h"
 
 namespace pyrometer {
 namespace {
 
-// 5 s for any file, and one for each 32 MiB: the slowest in sight, an archive of debug information
-// on a busy machine, takes a tenth of that.
-std::chrono::nanoseconds TimeFor(uint64_t size) {
-  return std::chrono::seconds(5 + std::min<uint64_t>(size >> 25, 55));
-}
-
 // Of 140 programs and libraries of 2 to 16 MiB none took more than 14 ms, while 100 MiB took up to
 // 100 ms and 750 MiB 0.4 s: of an optimized build on an idle machine.
-FileEffort EffortFor(uint64_t size) {
-  constexpr uint64_t kMostOfSmall = uint64_t{16} << 20;
-  return size <= kMostOfSmall ? FileEffort::kSmall : FileEffort::kLarge;
+bool IsLarge(uint64_t size) {
+  return size > uint64_t{16} << 20;
 }
 
 // Families that nobody belongs to any more are forgotten once there are twice as many families as
@@ -28,8 +22,15 @@ constexpr size_t kSweptAt = 1024;
 
 // In memory.
 size_t BytesOf(const UnwindTable& table, size_t of_rows) {
-  return sizeof(table) + of_rows + table.pages.size() * sizeof(UnwindTable::Page) +
-         table.rules.size() * sizeof(pyro_unwind_rule) + table.exotic.size() * sizeof(ExoticRule);
+  size_t of_exotic = 0;
+  for (const ExoticRule& rule : table.exotic) {
+    of_exotic += sizeof(rule) + rule.cfa.expression.size();
+    for (const ExoticRule::OfRegister& of : rule.registers) {
+      of_exotic += sizeof(of) + of.rule.expression.size();
+    }
+  }
+  return sizeof(table) + of_rows + of_exotic + table.pages.size() * sizeof(UnwindTable::Page) +
+         table.rules.size() * sizeof(pyro_unwind_rule);
 }
 
 // One table gets no more than a quarter of the file, so that none keeps others out.
@@ -37,8 +38,16 @@ SymbolTableOptions OptionsFor(const std::shared_ptr<SpillFile>& spill) {
   return {.spill = spill, .most_spilled = spill == nullptr ? 0 : spill->most() / 4};
 }
 
-FilesToRead FilesOf(const ArtifactStore::Source& source) {
-  return {.own = source.own->get(), .debug = source.debug == nullptr ? -1 : source.debug->get()};
+// For one that compares a file with so many contents, and then reads it: an indexer that gives up
+// by itself does so before, and it was not the file system that was late.
+std::chrono::nanoseconds JobTime(uint64_t size, size_t known) {
+  return (ReadingTime(size) + std::chrono::seconds(1)) * static_cast<int64_t>(known + 1);
+}
+
+FilesToRead FilesOf(const ArtifactStore::Source& source, bool is_large) {
+  return {.own = source.own->get(),
+          .debug = source.debug == nullptr ? -1 : source.debug->get(),
+          .is_large = is_large};
 }
 
 }  // namespace
@@ -69,6 +78,7 @@ struct ArtifactStore::Outcome {
 struct ArtifactStore::Work {
   Kind kind;
   Source source;
+  bool is_large;
   std::vector<std::pair<ContentRef, bool>> known;  // and whether something is kept of it
   std::shared_ptr<Indexer> indexer;
   std::shared_ptr<SpillFile> spill;
@@ -83,19 +93,26 @@ ArtifactStore::~ArtifactStore() {
 }
 
 void ArtifactStore::AskUnwindTable(Source source, OnAnswer on_answer) {
-  const Family family{.kind = Kind::kTable,
-                      .with_debug_file = source.debug != nullptr,
-                      .build_id = source.build_id};
-  Ask({.family = family, .source = std::move(source), .on_answer = std::move(on_answer)});
+  Ask(Kind::kTable, std::move(source), std::move(on_answer));
 }
 
 void ArtifactStore::AskSymbols(Source source, OnAnswer on_answer) {
-  const Family family{
-      .kind = Kind::kSymbols, .with_debug_file = false, .build_id = source.build_id};
-  Ask({.family = family, .source = std::move(source), .on_answer = std::move(on_answer)});
+  Ask(Kind::kSymbols, std::move(source), std::move(on_answer));
 }
 
-void ArtifactStore::Ask(Question question) {
+void ArtifactStore::Ask(Kind kind, Source source, OnAnswer on_answer) {
+  const bool has_debug_file = kind == Kind::kTable && source.debug != nullptr;
+  const SourceTrust trust = TrustOf(source.own->get(), has_debug_file ? source.debug->get() : -1);
+  const Family family{
+      .kind = kind,
+      .with_debug_file = has_debug_file,
+      .build_id = trust.owner == SourceTrust::kNameless ? BuildId() : source.build_id,
+      .trust = trust};
+  const bool is_large = IsLarge(source.size);
+  Question question{.family = family,
+                    .source = std::move(source),
+                    .on_answer = std::move(on_answer),
+                    .is_large = is_large};
   {
     const absl::MutexLock lock(&mutex_);
     ++counters_.pending;
@@ -119,6 +136,7 @@ void ArtifactStore::Begin(Question question) {
 std::optional<ArtifactStore::Question> ArtifactStore::Post(Question question) {
   const auto work = std::make_shared<Work>(Work{.kind = question.family.kind,
                                                 .source = question.source,
+                                                .is_large = question.is_large,
                                                 .known = {},
                                                 .indexer = parts_.indexer,
                                                 .spill = parts_.spill,
@@ -135,18 +153,20 @@ std::optional<ArtifactStore::Question> ArtifactStore::Post(Question question) {
   const bool is_stopped = shared->family.kind == Kind::kTable && stopping_.stop_requested();
   const bool posted =
       !is_stopped &&
-      parts_.workers.Post(
-          shared->source.file_system, TimeFor(shared->source.size),
-          {[work, outcome] { Read(*work, *outcome); }, EffortFor(shared->source.size)},
-          lifeline_.To([shared, outcome](ArtifactStore& self, FileWork ended) {
-            if (auto next = self.End(*shared, ended, *outcome)) self.Begin(*std::move(next));
-          }));
+      parts_.workers.Post(shared->source.file_system,
+                          JobTime(shared->source.size, work->known.size()),
+                          {[work, outcome] { Read(*work, *outcome); },
+                           shared->is_large ? FileEffort::kLarge : FileEffort::kSmall},
+                          lifeline_.To([shared, outcome](ArtifactStore& self, FileWork ended) {
+                            if (auto next = self.End(*shared, ended, *outcome))
+                              self.Begin(*std::move(next));
+                          }));
   return posted ? std::nullopt : End(*shared, FileWork::kRefused, *outcome);
 }
 
 // On a worker's thread.
 void ArtifactStore::Read(const Work& work, Outcome& outcome) {
-  const FilesToRead files = FilesOf(work.source);
+  const FilesToRead files = FilesOf(work.source, work.is_large);
   for (const auto& [content, is_kept] : work.known) {
     const Result<bool> equal = work.indexer->Repeats(files, content->reading);
     if (!equal || !*equal) continue;
@@ -161,7 +181,7 @@ void ArtifactStore::Read(const Work& work, Outcome& outcome) {
       outcome.error = std::move(made).error();
     }
   } else {
-    if (Result<Made<SymbolTable>> made = work.indexer->Symbols(files.own, OptionsFor(work.spill))) {
+    if (Result<Made<SymbolTable>> made = work.indexer->Symbols(files, OptionsFor(work.spill))) {
       outcome.symbols = std::move(made->value);
       outcome.reading = std::move(made->reading);
     } else {
@@ -173,18 +193,33 @@ void ArtifactStore::Read(const Work& work, Outcome& outcome) {
 // With its rows in the spill file, as far as there is room.
 Result<ArtifactStore::NewTable> ArtifactStore::MakeTable(const Work& work, Reading& reading) {
   const auto rows = std::make_shared<SpilledRows>(work.spill);
-  ASSIGN_OR_RETURN(
-      Made<UnwindTable> made,
-      work.indexer->Unwind(FilesOf(work.source), {.stop = work.stop, .rows = rows.get()}));
+  ASSIGN_OR_RETURN(Made<UnwindTable> made,
+                   work.indexer->Unwind(FilesOf(work.source, work.is_large),
+                                        {.stop = work.stop, .rows = rows.get()}));
   reading = std::move(made.reading);
   UnwindTable& table = made.value;
   if (!table.empty()) table.stored = rows;
   return NewTable{.table = std::move(table), .bytes = rows->bytes(), .spilled = rows->spilled()};
 }
 
+// If that may end otherwise.
+std::optional<ArtifactStore::Question> ArtifactStore::AnotherTry(const Question& question,
+                                                                 ErrorCode failure) {
+  Question again = question;
+  // A small file may take much memory to read; then it waits for its turn among the large ones.
+  again.is_large |= failure == ErrorCode::kExhausted;
+  // Who read it was killed, which may have had another reason.
+  again.is_second |= failure == ErrorCode::kInternal;
+  const bool differs = again.is_large != question.is_large || again.is_second != question.is_second;
+  return differs ? std::optional(std::move(again)) : std::nullopt;
+}
+
 // The question to begin next.
 std::optional<ArtifactStore::Question> ArtifactStore::End(const Question& question, FileWork work,
                                                           Outcome& outcome) {
+  if (work == FileWork::kDone && outcome.error) {
+    if (auto again = AnotherTry(question, outcome.error->code())) return again;
+  }
   Result<ContentRef> answer = Fail(ErrorCode::kIo, "its file system does not answer");
   std::vector<Value> dropped;
   std::optional<Question> next;

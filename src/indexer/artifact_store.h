@@ -21,7 +21,8 @@
 #include "base/lifeline.h"
 #include "base/spill_file.h"
 #include "base/unique_fd.h"
-#include "indexer/indexer.h"
+#include "foreign/indexer.h"
+#include "foreign/source_trust.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 #include "pyrometer/unwind_table.h"
@@ -34,8 +35,9 @@ namespace pyrometer {
 // answer; nobody waits.
 //
 // Files that have the same build id, the same size and the same bytes wherever one of them was
-// read (see Reading) share what was made. So a file with another's build id can mislead nobody
-// about that one. Files with one build id are read one after the other, so nothing is made twice.
+// read (see Reading) share what was made, if they have one owner, too. So a file with another's
+// build id can mislead nobody about that one, even if it takes over the process that reads it.
+// Files with one build id are read one after the other, so nothing is made twice.
 //
 // All that is kept has one budget of memory: beyond it what was least recently used is dropped, and
 // made again when asked for again.
@@ -116,16 +118,19 @@ class ArtifactStore {
     Kind kind = Kind::kTable;
     bool with_debug_file = false;
     BuildId build_id;
+    SourceTrust trust;
     bool operator==(const Family&) const = default;
     template <typename H>
     friend H AbslHashValue(H h, const Family& f) {
-      return H::combine(std::move(h), f.kind, f.with_debug_file, f.build_id);
+      return H::combine(std::move(h), f.kind, f.with_debug_file, f.build_id, f.trust);
     }
   };
   struct Question {
     Family family;
     Source source;
     OnAnswer on_answer;
+    bool is_large = false;   // may take much time and memory
+    bool is_second = false;  // asked again since its reader died
   };
   struct Members {
     std::vector<std::weak_ptr<Content>> contents;
@@ -141,9 +146,10 @@ class ArtifactStore {
   struct Outcome;
   struct Work;
 
-  void Ask(Question question);
+  void Ask(Kind kind, Source source, OnAnswer on_answer);
   void Begin(Question question);
   std::optional<Question> Post(Question question);
+  static std::optional<Question> AnotherTry(const Question& question, ErrorCode failure);
   std::optional<Question> End(const Question& question, FileWork work, Outcome& outcome);
   Result<ContentRef> Enter(const Question& question, Outcome& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/code_reader.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -55,12 +53,8 @@ const CodeReader::Page& CodeReader::PageOf(uint64_t number) {
 
 std::vector<std::byte> CodeReader::Fetch(uint64_t number) {
   auto bytes = workers_.Ask<std::vector<std::byte>>(
-      file_->file_system, kWait, kLimit, [file = file_->file, number] {
-        std::vector<std::byte> page(kPage);
-        const ssize_t size =
-            ::pread(file->get(), page.data(), page.size(), static_cast<off_t>(number * kPage));
-        page.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
-        return page;
+      file_->file_system, kWait, kLimit, [indexer = indexer_, file = file_->file, number] {
+        return indexer->ReadCode(file->get(), number * kPage).value_or(std::vector<std::byte>());
       });
   if (!bytes) {
     file_->file = nullptr;  // there is no point in waiting for more of it

@@ -9,12 +9,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/file_workers.h"
 #include "base/unique_fd.h"
+#include "foreign/indexer.h"
 #include "process/process_knowledge.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
@@ -31,8 +33,8 @@ class CodeReader {
   static constexpr std::chrono::seconds kLimit{5};
 
   // Both must outlive this.
-  CodeReader(ProcessKnowledge& processes, FileWorkers& workers)
-      : processes_(processes), workers_(workers) {}
+  CodeReader(ProcessKnowledge& processes, std::shared_ptr<Indexer> indexer, FileWorkers& workers)
+      : processes_(processes), indexer_(std::move(indexer)), workers_(workers) {}
 
   // False if the bytes are not in the object's file, or do not come in time.
   bool Read(ObjectId object, ElfAddress address, std::span<std::byte> out);
@@ -41,7 +43,7 @@ class CodeReader {
   void CloseFile();
 
  private:
-  static constexpr size_t kPage = 4096;
+  static constexpr size_t kPage = Indexer::kMostOfCode;
   // The file that was read last.
   struct File {
     ObjectId object;
@@ -60,6 +62,7 @@ class CodeReader {
   std::vector<std::byte> Fetch(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ProcessKnowledge& processes_;
+  const std::shared_ptr<Indexer> indexer_;
   FileWorkers& workers_;
   absl::Mutex mutex_;
   std::optional<File> file_ ABSL_GUARDED_BY(mutex_);

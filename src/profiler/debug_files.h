@@ -16,7 +16,7 @@
 #include "base/lifeline.h"
 #include "base/procfs.h"
 #include "base/unique_fd.h"
-#include "indexer/indexer.h"
+#include "foreign/indexer.h"
 #include "profiler/recently_missed.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "indexer/indexer.h"
+#include "foreign/indexer.h"
 #include "process/object_inspector.h"
 
 namespace pyrometer {

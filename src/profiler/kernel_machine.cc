@@ -9,6 +9,8 @@
 
 #include "base/cpu_list.h"
 #include "base/direct_foreign_files.h"
+#include "foreign/in_process_indexer.h"
+#include "foreign/sandboxed_indexer.h"
 #include "profiler/kernel_memory.h"
 
 namespace pyrometer {
@@ -80,6 +82,11 @@ Result<std::unique_ptr<KernelMachine>> KernelMachine::Open(const Profiler::Optio
   return machine;
 }
 
+std::shared_ptr<Indexer> KernelMachine::IndexerOf(const std::shared_ptr<ReaderPool>& readers) {
+  if (readers == nullptr) return std::make_shared<InProcessIndexer>();
+  return std::make_shared<SandboxedIndexer>(readers);
+}
+
 Profiler::Machine KernelMachine::parts() {
   return {.windows = sampler_->windows(),
           .tables = sampler_->tables(),
@@ -93,7 +100,8 @@ Profiler::Machine KernelMachine::parts() {
           .sampler_counters = [this] { return sampler_->counters(); },
           .kernel_symbols = procfs_,
           .procfs = procfs_,
-          .spill = spill_};
+          .spill = spill_,
+          .readers = readers_};
 }
 
 Result<std::unique_ptr<Profiler>> Profiler::Open(const Options& options) {

@@ -11,7 +11,8 @@
 #include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/spill_file.h"
-#include "indexer/in_process_indexer.h"
+#include "foreign/indexer.h"
+#include "foreign/reader_pool.h"
 #include "process/address_space_sink.h"
 #include "process/process_tracker.h"
 #include "profiler/indexed_headers.h"
@@ -30,6 +31,8 @@ class KernelMachine {
   Profiler::Machine parts();
 
  private:
+  static std::shared_ptr<Indexer> IndexerOf(const std::shared_ptr<ReaderPool>& readers);
+
   // Passes mapping arrays on to the kernel side.
   class Mappings : public AddressSpaceSink {
    public:
@@ -54,6 +57,8 @@ class KernelMachine {
         clock_(options.clock),
         log_(clock_),
         sampler_(std::move(sampler)),
+        readers_(options.readers),
+        indexer_(IndexerOf(readers_)),
         files_(std::move(files)),
         mappings_(sampler_->mappings()) {}
 
@@ -61,7 +66,8 @@ class KernelMachine {
   const Clock& clock_;
   Log log_;
   std::unique_ptr<Sampler> sampler_;
-  const std::shared_ptr<Indexer> indexer_ = std::make_shared<InProcessIndexer>();
+  const std::shared_ptr<ReaderPool> readers_;
+  const std::shared_ptr<Indexer> indexer_;
   const std::shared_ptr<ForeignFiles> files_;
   FileWorkers file_workers_;
   std::shared_ptr<SpillFile> spill_;  // null: none could be made

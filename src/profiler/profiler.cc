@@ -233,6 +233,8 @@ ProfilerStats Profiler::stats() const {
           .sampler = machine_.sampler_counters(),
           .cold = cold_.counters(),
           .store = store_.counters(),
+          .readers =
+              machine_.readers == nullptr ? ReaderPool::Counters() : machine_.readers->counters(),
           .tables = tables_.counters(),
           .loading = loader_.counters(),
           .processes = machine_.processes.counters(),

@@ -19,8 +19,9 @@
 #include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/procfs.h"
+#include "foreign/indexer.h"
+#include "foreign/reader_pool.h"
 #include "indexer/artifact_store.h"
-#include "indexer/indexer.h"
 #include "process/process_knowledge.h"
 #include "profiler/cold_unwinder.h"
 #include "profiler/consumers.h"
@@ -66,6 +67,8 @@ class Profiler {
     ProcessObserver* observer = nullptr;  // told of processes and mappings; outlives the profiler
     // Opens files of profiled programs; null: this process does, and hangs with their file systems.
     std::shared_ptr<ForeignFiles> files = nullptr;
+    // Read them; null: this process does, and is at their mercy.
+    std::shared_ptr<ReaderPool> readers = nullptr;
   };
 
   // What a profiler works with; all of it must outlive the profiler.
@@ -80,9 +83,10 @@ class Profiler {
     const Clock& clock;
     Log& log;
     std::function<SamplerCounters()> sampler_counters;
-    std::optional<Procfs> kernel_symbols;  // where to read symbols of modules loaded later
-    Procfs procfs{};                       // leads to the host's root
-    std::shared_ptr<SpillFile> spill{};    // keeps what memory has no room for; null: nothing does
+    std::optional<Procfs> kernel_symbols;   // where to read symbols of modules loaded later
+    Procfs procfs{};                        // leads to the host's root
+    std::shared_ptr<SpillFile> spill{};     // keeps what memory has no room for; null: nothing does
+    std::shared_ptr<ReaderPool> readers{};  // what `indexer` has read files; null: it reads them
   };
 
   // A profiler of this machine: loads the kernel side, scans all processes and loads unwind tables;

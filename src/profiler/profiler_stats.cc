@@ -194,6 +194,20 @@ void AddStore(const ArtifactStore::Counters& store, StatList& list) {
            "unwind tables with rows in memory because the spill file was full or not there");
 }
 
+void AddReaders(const ReaderPool::Counters& readers, StatList& list) {
+  static_assert(kNumbers<ReaderPool::Counters> == 7);
+  list.Add("reader_tasks_total", readers.tasks,
+           "times that a sandboxed process was asked to read a file of a profiled program");
+  list.Add("reader_tasks_late_total", readers.late, "of these: given up, and the process killed");
+  list.Add("reader_tasks_died_total", readers.died,
+           "of these: the process died, of it or otherwise");
+  list.Add("reader_tasks_refused_total", readers.no_room,
+           "files not read because others took all memory that readers may have");
+  list.Add("readers_started_total", readers.started, "such processes started");
+  list.Add("readers", readers.living, "such processes now");
+  list.Add("readers_memory_bytes", readers.reserved, "bytes that they may take, now");
+}
+
 void AddSpill(const SpillStats& spill, StatList& list) {
   static_assert(kNumbers<SpillStats> == 3);
   list.Add("spill_file_bytes", spill.bytes, "bytes of the spill file in use now");
@@ -376,6 +390,7 @@ std::vector<Stat> ListStats(const ProfilerStats& stats) {
   AddKernelTables(stats.sampler, list);
   AddUnwinding(stats, list);
   AddStore(stats.store, list);
+  AddReaders(stats.readers, list);
   AddWindows(stats, list);
   AddProcessRecords(stats.processes, list);
   AddProcesses(stats.processes, list);

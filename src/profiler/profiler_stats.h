@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "foreign/reader_pool.h"
 #include "indexer/artifact_store.h"
 #include "process/process_counters.h"
 #include "profiler/cold_unwinder.h"
@@ -36,6 +37,7 @@ struct ProfilerStats {
   SamplerCounters sampler;
   ColdUnwinder::Counters cold;
   ArtifactStore::Counters store;
+  ReaderPool::Counters readers;  // all 0 if there are none
   UnwindTables::Counters tables;
   TableLoader::Counters loading;
   ProcessCounters processes;

@@ -47,7 +47,7 @@ UnwindTables::UnwindTables(const Parts& parts, std::function<void()> on_answer)
                     .files = parts.files,
                     .workers = parts.workers,
                     .clock = parts.clock}),
-      code_(parts.processes, parts.workers) {}
+      code_(parts.processes, parts.indexer, parts.workers) {}
 
 std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
   {

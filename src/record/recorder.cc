@@ -18,6 +18,7 @@
 #include "base/stop_signals.h"
 #include "config/environment.h"
 #include "export/grpc_client.h"
+#include "foreign/reader_pool.h"
 #include "profile/profile_builder.h"
 #include "profiler/profiler.h"
 #include "record/accounting_line.h"
@@ -91,6 +92,7 @@ class Recording {
   std::unique_ptr<ContainerSource> Containers() const {
     return LocalContainerRuntime(ProcessEnvironment(), clock_);
   }
+  Result<std::shared_ptr<ReaderPool>> StartReaders() const;
   Result<SampleFilter> FindFilter(const Procfs& procfs);
   void FollowContainers();
   void Wait(const StopSignals& signals, const std::optional<ChildCommand>& command);
@@ -117,10 +119,11 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
   if (!config.event.counted()) RETURN_IF_ERROR(CheckSampleRate(procfs, config.frequency));
   // First: where this fails a process may have neither threads nor children.
   RETURN_IF_ERROR(CheckPidNamespace(procfs));
+  std::unique_ptr<Recording> recording(new Recording(config));
   // While there is one thread.
   ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
+  ASSIGN_OR_RETURN(std::shared_ptr<ReaderPool> readers, recording->StartReaders());
   GrpcClient::ConfigureLibrary();  // which changes the environment
-  std::unique_ptr<Recording> recording(new Recording(config));
   ASSIGN_OR_RETURN(SampleFilter filter, recording->FindFilter(procfs));
   recording->only_pids_ =
       !filter.pids.empty() && filter.comms.empty() && filter.cgroups.empty() && !command;
@@ -134,13 +137,27 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
                                                          .table_budget = config.unwind_memory,
                                                          .longest_window = kWindow,
                                                          .observer = &recording->naming_,
-                                                         .files = std::move(files)}));
+                                                         .files = std::move(files),
+                                                         .readers = std::move(readers)}));
   for (const Pid pid : config.pids) {
     // Gone between the check and the moment from which exits are seen.
     if (!IsAlive(procfs, pid)) recording->profiler_->ForgetWantedPid(pid);
   }
   recording->profiler_->Attach(recording->adder_, {.length = kWindow});
   return recording;
+}
+
+// Null if none are wanted.
+Result<std::shared_ptr<ReaderPool>> Recording::StartReaders() const {
+  if (!config_.sandbox) return std::shared_ptr<ReaderPool>();
+  Result<std::unique_ptr<ReaderPool>> readers =
+      ReaderPool::Start({.clock = std::make_shared<Clock>()});
+  if (!readers) {
+    return Fail(readers.error().code(),
+                "{}; with --no-sandbox files of profiled programs are read without a sandbox",
+                readers.error().message());
+  }
+  return std::shared_ptr<ReaderPool>(*std::move(readers));
 }
 
 Result<SampleFilter> Recording::FindFilter(const Procfs& procfs) {

@@ -14,19 +14,53 @@ namespace {
 
 constexpr size_t kUsualName = 256;  // bytes
 constexpr size_t kMaxName = 4096;   // longer ones are cut
+constexpr size_t kKeptInMemory = size_t{64} << 10;
 constexpr std::string_view kKnownNames[] = {"[plt]", "_init", "_fini", "_start", ""};
 
 }  // namespace
+
+std::shared_ptr<SpilledBytes> SymbolTableOptions::Storage() const {
+  return std::make_shared<SpilledBytes>(SpilledBytes::Options{.file = spill,
+                                                              .most_spilled = most_spilled,
+                                                              .most_in_memory = most_in_memory,
+                                                              .kept_in_memory = kKeptInMemory});
+}
+
+Result<SymbolTable> SymbolTable::From(const Layout& layout,
+                                      std::shared_ptr<const SpilledBytes> bytes) {
+  const Error malformed = Fail(ErrorCode::kMalformed, "not the bytes of a symbol table");
+  const uint64_t of_entries = bytes->size() - std::min(bytes->size(), layout.entries_at);
+  if (layout.size != of_entries / sizeof(Entry) || of_entries % sizeof(Entry) != 0) {
+    return malformed;
+  }
+  SymbolTable table;
+  table.base_ = layout.base;
+  table.size_ = layout.size;
+  table.has_names_ = layout.has_names;
+  if (layout.size == 0) return table;
+  table.entries_at_ = layout.entries_at;
+  table.stored_ = std::move(bytes);
+  for (size_t first = 0; first < table.size_; first += kPage) {
+    const std::vector<Entry> of_page = table.Entries(first, 1);
+    if (of_page.empty()) return malformed;
+    table.page_starts_.push_back(of_page.front().start);
+  }
+  table.page_starts_.shrink_to_fit();
+  if (!std::ranges::is_sorted(table.page_starts_)) return malformed;
+  return table;
+}
 
 std::optional<Symbol> SymbolTable::Find(ElfAddress address) const {
   const uint64_t offset = address.value() - base_;  // wraps below base_, which is out of range
   if (offset > std::numeric_limits<uint32_t>::max()) return std::nullopt;
   std::optional<uint32_t> index = LastAtOrBelow(static_cast<uint32_t>(offset));
-  while (index && *index != kNone) {
+  for (size_t nesting = 0; index && nesting <= kMostNesting; ++nesting) {
     const std::vector<Entry> found = Entries(*index, 1);
     if (found.empty()) break;
     const Entry& entry = found.front();
     if (offset - entry.start >= entry.size) {
+      // What encloses it comes before it; nothing does if this is kNone.
+      if (entry.enclosing >= *index) break;
       index = entry.enclosing;
       continue;
     }
@@ -72,6 +106,7 @@ std::string SymbolTable::BestName(uint32_t index, const Entry& entry) const {
 // "memcpy@@GLIBC_2.14" is called memcpy.
 std::string SymbolTable::NameAt(uint32_t offset) const {
   if (offset >= kFirstKnown) return std::string(kKnownNames[offset - kFirstKnown]);
+  if (offset >= entries_at_) return {};
   std::string name;
   for (const size_t most : {kUsualName, kMaxName}) {
     name.resize(std::min<uint64_t>(most, entries_at_ - offset));

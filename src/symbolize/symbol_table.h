@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/spill_file.h"
 #include "base/spilled_bytes.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/result.h"
 
 namespace pyrometer {
 
@@ -28,18 +30,46 @@ struct Symbol {
   uint64_t size = 0;
 };
 
+// Takes the bytes of a table while it is being made, in another process than that of its users.
+class SymbolByteSink {
+ public:
+  virtual ~SymbolByteSink() = default;
+  // The next bytes. False if there is no room.
+  virtual bool Put(std::span<const std::byte> bytes) = 0;
+};
+
 // Where a table is kept: what has more than 64 KiB in the spill file, as far as that has room.
 struct SymbolTableOptions {
   std::shared_ptr<SpillFile> spill{};           // null: has no room
   uint64_t most_spilled = uint64_t{256} << 20;  // bytes
   size_t most_in_memory = size_t{32} << 20;     // bytes; without room in the spill file
+  SymbolByteSink* bytes = nullptr;              // gets all instead, and nothing can be found
+
+  // What a table of these keeps its bytes in.
+  std::shared_ptr<SpilledBytes> Storage() const;
 };
 
 // The functions of one object by address. An immutable value made by SymbolTableBuilder, of 16
 // bytes per function plus the names. Any number of threads may use it.
 class SymbolTable {
  public:
+  // Where what is in its bytes.
+  struct Layout {
+    uint64_t base = 0;
+    uint64_t size = 0;        // entries
+    uint64_t entries_at = 0;  // where they begin, behind the names
+    bool has_names = false;
+  };
+
   SymbolTable() = default;
+
+  // The table that was made elsewhere with this layout, and `bytes`. Whatever these are, no
+  // question to it does harm. Errors: kMalformed if they are not those of a table.
+  static Result<SymbolTable> From(const Layout& layout, std::shared_ptr<const SpilledBytes> bytes);
+
+  Layout layout() const {
+    return {.base = base_, .size = size_, .entries_at = entries_at_, .has_names = has_names_};
+  }
 
   // The function that `address` lies in, the innermost if there are several. Sizes are honoured:
   // between functions there is nothing. Nothing, too, if the spill file cannot be read. Costs up to
@@ -72,8 +102,9 @@ class SymbolTable {
     kStart,
     kUnnamed
   };
-  static constexpr size_t kPage = 256;      // entries, read at once
-  static constexpr size_t kMostNames = 64;  // of one function, among which the best is chosen
+  static constexpr size_t kPage = 256;        // entries, read at once
+  static constexpr size_t kMostNames = 64;    // of one function, among which the best is chosen
+  static constexpr size_t kMostNesting = 32;  // of functions in functions
 
   struct Entry {
     uint32_t start = 0;  // relative to base_

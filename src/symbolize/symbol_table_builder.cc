@@ -12,20 +12,13 @@ namespace {
 // Above what the largest known executables have (a debug build of Chromium: 3 million). They take
 // 64 MiB while the table is made.
 constexpr uint64_t kMaxFunctions = uint64_t{4} << 20;
-constexpr size_t kMaxNesting = 32;
 constexpr uint64_t kReach = std::numeric_limits<uint32_t>::max();
 constexpr size_t kBufferBytes = size_t{256} << 10;
-constexpr size_t kKeptInMemory = size_t{64} << 10;
 
 }  // namespace
 
-SymbolTableBuilder::SymbolTableBuilder(ElfAddress base, SymbolTableOptions options)
-    : base_(base.value()),
-      stored_(std::make_shared<SpilledBytes>(
-          SpilledBytes::Options{.file = std::move(options.spill),
-                                .most_spilled = options.most_spilled,
-                                .most_in_memory = options.most_in_memory,
-                                .kept_in_memory = kKeptInMemory})) {}
+SymbolTableBuilder::SymbolTableBuilder(ElfAddress base, const SymbolTableOptions& options)
+    : base_(base.value()), sink_(options.bytes), stored_(options.Storage()) {}
 
 void SymbolTableBuilder::Reserve(uint64_t functions) {
   functions_.reserve(std::min(functions, kMaxFunctions));
@@ -134,7 +127,7 @@ bool SymbolTableBuilder::IsPrivateLabel(const Function& function, std::string_vi
 // Keeps a name that is the end of the last one only once: no more bytes than the file has.
 uint32_t SymbolTableBuilder::Keep(uint32_t offset, std::string_view name, ReadName& last) {
   if (offset - last.offset < last.size) return last.kept_at + (offset - last.offset);
-  const uint64_t at = stored_->size() + buffer_.size();
+  const uint64_t at = put_ + buffer_.size();
   has_room_ &= at <= kReach;
   last = {.offset = offset,
           .size = static_cast<uint32_t>(name.size()),
@@ -150,7 +143,8 @@ void SymbolTableBuilder::Write(std::span<const std::byte> bytes) {
 }
 
 void SymbolTableBuilder::Flush() {
-  has_room_ = has_room_ && stored_->Put(buffer_);
+  has_room_ = has_room_ && (sink_ == nullptr ? stored_->Put(buffer_) : sink_->Put(buffer_));
+  put_ += buffer_.size();
   buffer_.clear();
 }
 
@@ -211,7 +205,7 @@ void SymbolTableBuilder::DropCoveredAndAliases() {
 }
 
 void SymbolTableBuilder::WriteEntries(SymbolTable& table) {
-  table.entries_at_ = stored_->size() + buffer_.size();
+  table.entries_at_ = put_ + buffer_.size();
   table.page_starts_.reserve(functions_.size() / SymbolTable::kPage + 1);
   std::vector<uint32_t> open;  // entries that contain the current start, outermost first
   for (uint32_t i = 0; i < functions_.size(); ++i) {
@@ -227,7 +221,7 @@ void SymbolTableBuilder::WriteEntries(SymbolTable& table) {
                                    .enclosing = open.empty() ? SymbolTable::kNone : open.back()};
     if (i % SymbolTable::kPage == 0) table.page_starts_.push_back(f.start);
     Write(std::as_bytes(std::span(&entry, 1)));
-    if (open.size() < kMaxNesting) open.push_back(i);
+    if (open.size() < SymbolTable::kMostNesting) open.push_back(i);
   }
   Flush();
 }

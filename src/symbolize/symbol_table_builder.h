@@ -39,7 +39,7 @@ struct DeclaredFunction {
 class SymbolTableBuilder {
  public:
   // Functions below `base`, or more than 4 GiB above it, are left out.
-  SymbolTableBuilder(ElfAddress base, SymbolTableOptions options);
+  SymbolTableBuilder(ElfAddress base, const SymbolTableOptions& options);
 
   // Memory for so many functions is not allocated in several steps.
   void Reserve(uint64_t functions);
@@ -104,8 +104,10 @@ class SymbolTableBuilder {
   std::vector<Function> functions_;
   size_t named_ = 0;  // of these, the first
   std::vector<Function> code_;
+  SymbolByteSink* const sink_;  // null: stored_ gets all
   std::shared_ptr<SpilledBytes> stored_;
-  std::vector<std::byte> buffer_;  // what follows it
+  uint64_t put_ = 0;               // bytes that these have got
+  std::vector<std::byte> buffer_;  // what follows them
   bool has_room_ = true;
 };
 

@@ -15,6 +15,7 @@ const pyro_unwind_rule* UnwindTable::RuleAt(ElfAddress address) const {
   if (of_page.empty()) return nullptr;
   const auto low = static_cast<uint16_t>(address.value());
   const auto after = std::ranges::upper_bound(of_page, low, {}, &pyro_unwind_row::pc_low);
+  if (after == of_page.begin()) return &kNone;
   return &rules[std::prev(after)->rule];
 }
 

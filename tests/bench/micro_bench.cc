@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
-#include "indexer/in_process_indexer.h"
+#include "foreign/in_process_indexer.h"
 #include "process/window_resolver.h"
 #include "profile/folded.h"
 #include "profile/html.h"
@@ -59,9 +59,9 @@ BENCHMARK(DemangleName);
 void ReadSymbolsOf(benchmark::State& state, const char* path) {
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
   InProcessIndexer indexer;
-  const Result<Made<SymbolTable>> made = indexer.Symbols(file.get(), {});
+  const Result<Made<SymbolTable>> made = indexer.Symbols({.own = file.get()}, {});
   if (!made) state.SkipWithError("there is no such file here");
-  for (auto _ : state) benchmark::DoNotOptimize(indexer.Symbols(file.get(), {}));
+  for (auto _ : state) benchmark::DoNotOptimize(indexer.Symbols({.own = file.get()}, {}));
   state.counters["functions"] = made ? static_cast<double>(made->value.size()) : 0;
 }
 // Some tens of thousands of functions.

@@ -15,7 +15,7 @@
 
 #include "base/direct_foreign_files.h"
 #include "base/file.h"
-#include "indexer/in_process_indexer.h"
+#include "foreign/in_process_indexer.h"
 #include "process/process_history.h"
 #include "profile/folded.h"
 #include "profile/profile_builder.h"

@@ -41,15 +41,16 @@ TEST(ParseCommandLine, RecordsTheWholeMachineUnlessTold) {
   EXPECT_EQ(config.duration, std::nullopt);
   EXPECT_EQ(config.frequency.value, 99U);
   EXPECT_TRUE(config.kernel_stacks);
+  EXPECT_TRUE(config.sandbox);
   EXPECT_FALSE(config.quiet);
 }
 
 TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
-  const RecordConfig config =
-      ParseRecord({"--comm",   "nginx",     "--cgroup",    "/a",     "--container", "0123456789ab",
-                   "--pid",    "7",         "--duration",  "1m30s",  "--frequency", "499",
-                   "--output", "a.html",    "--format",    "pprof",  "--output",    "b",
-                   "--label",  "service=x", "--no-kernel", "--quiet"});
+  const RecordConfig config = ParseRecord(
+      {"--comm",   "nginx",     "--cgroup",    "/a",           "--container", "0123456789ab",
+       "--pid",    "7",         "--duration",  "1m30s",        "--frequency", "499",
+       "--output", "a.html",    "--format",    "pprof",        "--output",    "b",
+       "--label",  "service=x", "--no-kernel", "--no-sandbox", "--quiet"});
   EXPECT_THAT(config.comms, ElementsAre("nginx"));
   EXPECT_THAT(config.cgroups, ElementsAre("/a"));
   EXPECT_THAT(config.containers, ElementsAre("0123456789ab"));
@@ -62,6 +63,7 @@ TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
   EXPECT_EQ(config.outputs[1].format, OutputFormat::kPprof);
   EXPECT_THAT(config.labels, ElementsAre(std::pair<std::string, std::string>("service", "x")));
   EXPECT_FALSE(config.kernel_stacks);
+  EXPECT_FALSE(config.sandbox);
   EXPECT_TRUE(config.quiet);
 }
 

@@ -56,6 +56,7 @@ TEST(ParseAgentConfig, RefusesImpossibleValues) {
        {"window: 999ms", "from 1s to 10m"},
        {"window: 10m1s", "from 1s to 10m"},
        {"kernel_stacks: yes", "expected true or false"},
+       {"sandbox: false", "expected on or off"},
        {"labels: {pid: '1'}", "label name 'pid' is reserved"},
        {"labels: {__name__: x}", "begin with '__' are reserved"},
        {"labels: {a-b: x}", "may only have letters, digits and '_'"},

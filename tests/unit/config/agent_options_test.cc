@@ -71,6 +71,7 @@ TEST(ParseAgentConfig, ReadsWhatIsSampledAndWhatItMayCost) {
 frequency: 499
 window: 1m30s
 kernel_stacks: false
+sandbox: off
 labels: { cluster: blue, version: 1.10 }
 filter: { comms: [nginx, a-name-beyond-the-kernels], cgroups: [/a, /a], exclude_cgroups: [b] }
 limits: { cpu: 2.5%, memory: 1GiB }
@@ -78,6 +79,7 @@ limits: { cpu: 2.5%, memory: 1GiB }
   EXPECT_EQ(config.frequency.value, 499U);
   EXPECT_EQ(config.window, 90s);
   EXPECT_FALSE(config.kernel_stacks);
+  EXPECT_FALSE(config.sandbox);
   EXPECT_THAT(config.labels, ElementsAre(Pair("cluster", "blue"), Pair("version", "1.10")));
   EXPECT_THAT(config.filter.comms, ElementsAre("nginx", "a-name-beyond-t"));
   EXPECT_THAT(config.filter.cgroups, ElementsAre("/a"));

@@ -238,8 +238,19 @@ TEST(Examine, NamesTheLayoutOfCgroups) {
   EXPECT_EQ(Find(Examine(facts), "cgroups").status, CheckStatus::kWarn) << "it cannot be used";
 }
 
+TEST(Examine, TellsWhatHoldsReaders) {
+  MachineFacts facts = GoodMachine();
+  facts.sandbox = SandboxLevel{.filter = 1, .no_capabilities = 1};
+  EXPECT_EQ(Find(Examine(facts), "sandbox").status, CheckStatus::kOk);
+  EXPECT_EQ(Find(Examine(facts), "sandbox").found, "seccomp filter, no capabilities");
+  facts.sandbox = Fail(ErrorCode::kUnsupported, "no seccomp here");
+  EXPECT_EQ(Find(Examine(facts), "sandbox").status, CheckStatus::kFail);
+  EXPECT_EQ(Find(Examine(facts), "sandbox").found, "no seccomp here");
+  EXPECT_NE(Find(Examine(facts), "sandbox").advice.find("--no-sandbox"), std::string::npos);
+}
+
 TEST(RunDoctor, ExaminesThisMachine) {
-  const DoctorReport report = RunDoctor(Procfs{}, AgentSetup{});
+  const DoctorReport report = RunDoctor(Procfs{}, AgentSetup{}, Clock());
   EXPECT_NE(Find(report, "kernel").found, "");
   EXPECT_EQ(Find(report, "architecture").status, CheckStatus::kOk);
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "indexer/artifact_store.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <future>
 #include <latch>
@@ -19,7 +21,8 @@
 #include "base/file.h"
 #include "base/file_identity.h"
 #include "binary/sections.h"
-#include "indexer/in_process_indexer.h"
+#include "foreign/in_process_indexer.h"
+#include "tests/unit/base/temporary_tree.h"
 #include "tests/unit/binary/elf_fixtures.h"
 
 namespace pyrometer {
@@ -36,10 +39,18 @@ class WatchedIndexer : public InProcessIndexer {
   Result<Made<UnwindTable>> Unwind(const FilesToRead& files,
                                    const UnwindTableOptions& options) override {
     ++made;
+    was_large = files.is_large;
     if (before_making) before_making(files.own);
+    if (!failures.empty()) {
+      const ErrorCode failure = failures.front();
+      failures.pop_front();
+      return Fail(failure, "as it was told");
+    }
     return InProcessIndexer::Unwind(files, options);
   }
   std::atomic<int> made = 0;
+  std::atomic<bool> was_large = false;
+  std::deque<ErrorCode> failures;  // of the next ones; the file of a test is the only one then
   std::function<void(int fd)> before_making;
 };
 
@@ -48,19 +59,30 @@ class ArtifactStoreTest : public testing::Test {
   using Answer = std::future<Result<ArtifactStore::ContentRef>>;
 
   // A file of its own with these bytes, and the build id that it claims to have.
-  static ArtifactStore::Source CopyOf(const std::vector<std::byte>& bytes,
-                                      std::string_view build_id = "0123") {
+  ArtifactStore::Source CopyOf(const std::vector<std::byte>& bytes,
+                               std::string_view build_id = "0123") {
+    const std::string name = std::to_string(++copies_);
+    tree_.File(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return SourceOf(*Open(tree_.Path(name), O_RDWR | O_CLOEXEC), bytes, build_id);
+  }
+  // One that has no name.
+  static ArtifactStore::Source NamelessCopyOf(const std::vector<std::byte>& bytes,
+                                              std::string_view build_id = "0123") {
     UniqueFd fd(::memfd_create("copy", MFD_CLOEXEC));
     EXPECT_TRUE(WriteAll(fd.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()})
                     .has_value());
+    return SourceOf(std::move(fd), bytes, build_id);
+  }
+  static ArtifactStore::Source SourceOf(UniqueFd fd, const std::vector<std::byte>& bytes,
+                                        std::string_view build_id) {
     return {.own = std::make_shared<const UniqueFd>(std::move(fd)),
             .build_id = BuildId(std::as_bytes(std::span(build_id))),
             .file_system = kDisk,
             .size = bytes.size()};
   }
   // The same, with zeros behind.
-  static ArtifactStore::Source LargeCopyOf(const std::vector<std::byte>& bytes,
-                                           std::string_view build_id) {
+  ArtifactStore::Source LargeCopyOf(const std::vector<std::byte>& bytes,
+                                    std::string_view build_id) {
     ArtifactStore::Source source = CopyOf(bytes, build_id);
     EXPECT_EQ(::ftruncate(source.own->get(), kLarge), 0);
     source.size = kLarge;
@@ -90,6 +112,8 @@ class ArtifactStoreTest : public testing::Test {
         ArtifactStore::Parts{.indexer = indexer_, .workers = workers_}, budget);
   }
 
+  TemporaryTree tree_;
+  int copies_ = 0;
   const std::vector<std::byte> program_ = FixtureBytes("unwound");
   std::shared_ptr<WatchedIndexer> indexer_ = std::make_shared<WatchedIndexer>();
   FileWorkers workers_;
@@ -114,6 +138,45 @@ TEST_F(ArtifactStoreTest, SharesNothingOfFilesWithoutABuildId) {
   EXPECT_NE(first, second);
   EXPECT_NE(first->content, second->content);
   EXPECT_EQ(indexer_->made, 2);
+}
+
+// Who made one of these may have made its reader say what he likes.
+TEST_F(ArtifactStoreTest, SharesNothingOfFilesOfDifferentOwners) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  const auto first = TableOf(CopyOf(program_));
+  ArtifactStore::Source others = CopyOf(program_);
+  ASSERT_EQ(::fchown(others.own->get(), 65534, 65534), 0);
+  const auto second = TableOf(others);
+  EXPECT_NE(first, second);
+  EXPECT_NE(first->content, second->content);
+  EXPECT_EQ(indexer_->made, 2);
+}
+
+TEST_F(ArtifactStoreTest, SharesNothingOfFilesWithoutAName) {
+  const auto first = TableOf(NamelessCopyOf(program_));
+  const auto second = TableOf(NamelessCopyOf(program_));
+  EXPECT_NE(first->content, second->content);
+  EXPECT_EQ(indexer_->made, 2);
+}
+
+TEST_F(ArtifactStoreTest, TriesOnceMoreWhenAReaderDies) {
+  indexer_->failures = {ErrorCode::kInternal};
+  EXPECT_NE(TableOf(CopyOf(program_)), nullptr);
+  EXPECT_EQ(indexer_->made, 2);
+  indexer_->failures = {ErrorCode::kInternal, ErrorCode::kInternal};
+  const auto answer = Ask(CopyOf(program_, "4567")).get();
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().code(), ErrorCode::kInternal);
+  EXPECT_EQ(indexer_->made, 4);
+}
+
+TEST_F(ArtifactStoreTest, GivesASmallFileTheMemoryOfALargeOneIfNeedBe) {
+  indexer_->failures = {ErrorCode::kExhausted};
+  EXPECT_NE(TableOf(CopyOf(program_)), nullptr);
+  EXPECT_TRUE(indexer_->was_large);
+  indexer_->failures = {ErrorCode::kExhausted, ErrorCode::kExhausted};
+  EXPECT_FALSE(Ask(CopyOf(program_, "4567")).get().has_value()) << "and no more than that";
+  EXPECT_EQ(indexer_->made, 4);
 }
 
 // The bytes of the first function's FDE are somebody else's.

@@ -30,11 +30,14 @@ class ContentIndexer : public Indexer {
     ASSIGN_OR_RETURN(const std::string content, ReadAll(fd, 100));
     return ObjectFacts{.build_id = BuildId(std::as_bytes(std::span(content))), .segments = {}};
   }
-  Result<Made<SymbolTable>> Symbols(int, const SymbolTableOptions&) override {
+  Result<Made<SymbolTable>> Symbols(const FilesToRead&, const SymbolTableOptions&) override {
     return Fail(ErrorCode::kUnsupported, "no symbols");
   }
   Result<Made<UnwindTable>> Unwind(const FilesToRead&, const UnwindTableOptions&) override {
     return Fail(ErrorCode::kUnsupported, "no table");
+  }
+  Result<std::vector<std::byte>> ReadCode(int, uint64_t) override {
+    return Fail(ErrorCode::kUnsupported, "no code");
   }
   Result<bool> Repeats(const FilesToRead&, const Reading&) override { return false; }
 };

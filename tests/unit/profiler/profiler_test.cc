@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/direct_foreign_files.h"
-#include "indexer/in_process_indexer.h"
+#include "foreign/in_process_indexer.h"
 #include "tests/unit/profiler/fakes.h"
 
 namespace pyrometer {

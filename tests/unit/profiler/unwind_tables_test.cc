@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/direct_foreign_files.h"
 #include "base/file.h"
+#include "foreign/in_process_indexer.h"
 #include "tests/unit/profiler/fakes.h"
 
 namespace pyrometer {
@@ -39,7 +40,7 @@ class OpenableProcesses : public FakeProcesses {
 class TableIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int) override { return Fail(ErrorCode::kUnsupported, "no facts"); }
-  Result<Made<SymbolTable>> Symbols(int, const SymbolTableOptions&) override {
+  Result<Made<SymbolTable>> Symbols(const FilesToRead&, const SymbolTableOptions&) override {
     return Fail(ErrorCode::kUnsupported, "no symbols");
   }
   Result<Made<UnwindTable>> Unwind(const FilesToRead&, const UnwindTableOptions& options) override {
@@ -56,6 +57,9 @@ class TableIndexer : public Indexer {
     options.rows->Put(std::span(rows).last(400));
     table.text = table.covered_text = 4096;
     return Made<UnwindTable>{.value = std::move(table), .reading = Reading()};
+  }
+  Result<std::vector<std::byte>> ReadCode(int fd, uint64_t offset) override {
+    return InProcessIndexer().ReadCode(fd, offset);
   }
   Result<bool> Repeats(const FilesToRead&, const Reading&) override { return true; }
 

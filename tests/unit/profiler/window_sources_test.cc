@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "base/file.h"
-#include "indexer/in_process_indexer.h"
+#include "foreign/in_process_indexer.h"
 #include "tests/shared/fake_clock.h"
 
 namespace pyrometer {
@@ -54,9 +54,10 @@ ResolvedWindow WindowOfObjects() {
 // Can be held up.
 class SlowIndexer : public InProcessIndexer {
  public:
-  Result<Made<SymbolTable>> Symbols(int fd, const SymbolTableOptions& options) override {
+  Result<Made<SymbolTable>> Symbols(const FilesToRead& files,
+                                    const SymbolTableOptions& options) override {
     if (before_reading) before_reading();
-    return InProcessIndexer::Symbols(fd, options);
+    return InProcessIndexer::Symbols(files, options);
   }
   std::function<void()> before_reading;
 };

@@ -160,7 +160,8 @@ class CheckLayersTest(script.TreeTest):
                      "using Time = std::chrono::steady_clock;", "timespec_get(&t, TIME_UTC);",
                      'Get("http://x", MonotonicNow());', "  const Clock clock;", "  Clock clock_{};",
                      "inline const Clock k;", "thread_local Clock k;", "Clock const k;", "{ const Clock k; }",
-                     "Log log(Clock{});", "const Clock& k = Clock();", "std::make_unique<Clock>()"):
+                     "Log log(Clock{});", "const Clock& k = Clock();", "std::make_unique<Clock>()",
+                     "std::make_shared<Clock>()"):
             with self.subTest(code):
                 self.write("src/base/base.cc", f"\n{code}\n")
                 self.assert_breach("src/base/base.cc:2", "take a Clock")
@@ -170,6 +171,8 @@ class CheckLayersTest(script.TreeTest):
                    "int f(const Clock& clock, std::chrono::steady_clock::time_point until);\n"
                    "const Clock& clock_;\n"
                    "clock_.Now();\n"
+                   "SCMP_SYS(clock_gettime),  // a name of it\n"
+                   "std::shared_ptr<const Clock> clock;\n"
                    "clock_.WallNow();  // no system_clock::now()\n"
                    "class Clock {};  \nstruct Clock;\nusing Clock = int;\nstd::chrono::milliseconds time(0);\n"
                    'Say("steady_clock::now()");\n')

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "indexer/reading.h"
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "foreign/reading.h"
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
 #include "pyrometer/unwind_table.h"
@@ -12,8 +18,15 @@ namespace pyrometer {
 // Descriptors open for reading, which stay the caller's.
 struct FilesToRead {
   int own = -1;
-  int debug = -1;  // of its separate debug file; -1: none
+  int debug = -1;         // of its separate debug file; -1: none
+  bool is_large = false;  // may take much memory; else kExhausted is no last word
 };
+
+// How long it may take to read a file of so many bytes: 5 s for any, and one for each 32 MiB. The
+// slowest in sight, an archive of debug information on a busy machine, takes a tenth of that.
+constexpr std::chrono::nanoseconds ReadingTime(uint64_t size) {
+  return std::chrono::seconds(5 + std::min<uint64_t>(size >> 25, 55));
+}
 
 // What was made, and from what.
 template <typename T>
@@ -23,8 +36,9 @@ struct Made {
 };
 
 // The only way to read files of profiled programs. A descriptor goes in, values come out; no paths,
-// so an implementation needs neither a file system nor privileges. All methods read files and so
-// may hang with their file system: FileWorkers call them. Any number of threads at once.
+// so that they are read by a process that has neither a file system nor privileges. All methods
+// read files and so may hang with their file system: FileWorkers call them. Any number of threads
+// at once.
 class Indexer {
  public:
   virtual ~Indexer() = default;
@@ -34,13 +48,18 @@ class Indexer {
   virtual Result<ObjectFacts> Inspect(int fd) = 0;
 
   // The file's functions; see ReadSymbolTable. Half a microsecond a function.
-  virtual Result<Made<SymbolTable>> Symbols(int fd, const SymbolTableOptions& options) = 0;
+  virtual Result<Made<SymbolTable>> Symbols(const FilesToRead& files,
+                                            const SymbolTableOptions& options) = 0;
 
   // How to unwind the file's functions, with what its debug file adds; see CompileUnwindTable.
   // About 70 ns a row: 2 ms for libc, 60 ms for libLLVM. A stop makes it fail soon, with
   // kExhausted.
   virtual Result<Made<UnwindTable>> Unwind(const FilesToRead& files,
                                            const UnwindTableOptions& options) = 0;
+
+  // The file's bytes from `offset` on, at most kMostOfCode; fewer at its end. Errors: kIo.
+  static constexpr size_t kMostOfCode = 4096;
+  virtual Result<std::vector<std::byte>> ReadCode(int fd, uint64_t offset) = 0;
 
   // True if the same would be made of these files. Errors: those of reading them.
   virtual Result<bool> Repeats(const FilesToRead& files, const Reading& reading) = 0;

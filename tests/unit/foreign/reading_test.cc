@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "indexer/reading.h"
+#include "foreign/reading.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/keyed_digest.h"
-#include "indexer/indexer.h"
+#include "foreign/indexer.h"
 
 namespace pyrometer {
 
@@ -10,9 +10,11 @@ namespace pyrometer {
 class InProcessIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int fd) override;
-  Result<Made<SymbolTable>> Symbols(int fd, const SymbolTableOptions& options) override;
+  Result<Made<SymbolTable>> Symbols(const FilesToRead& files,
+                                    const SymbolTableOptions& options) override;
   Result<Made<UnwindTable>> Unwind(const FilesToRead& files,
                                    const UnwindTableOptions& options) override;
+  Result<std::vector<std::byte>> ReadCode(int fd, uint64_t offset) override;
   Result<bool> Repeats(const FilesToRead& files, const Reading& reading) override;
 
  private:

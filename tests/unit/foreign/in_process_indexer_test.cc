@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "indexer/in_process_indexer.h"
+#include "foreign/in_process_indexer.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ TEST(InProcessIndexer, FindsBuildIdAndSegments) {
 TEST(InProcessIndexer, ReadsSymbols) {
   InProcessIndexer indexer;
   const UniqueFd fd = *Open(FixturePath("shared.so"), O_RDONLY);
-  const Result<Made<SymbolTable>> symbols = indexer.Symbols(fd.get(), {});
+  const Result<Made<SymbolTable>> symbols = indexer.Symbols({.own = fd.get()}, {});
   ASSERT_TRUE(symbols.has_value()) << symbols.error().message();
   const ElfAddress address(NmSymbolOf("shared.so", "fixture_far").address);
   EXPECT_EQ(symbols->value.Find(address)->name, "fixture_far");
@@ -64,7 +64,7 @@ TEST(InProcessIndexer, FindsNoSegmentsInWhatIsNoElfFile) {
     const Result<ObjectFacts> facts = indexer.Inspect(FileOf(bytes).get());
     ASSERT_TRUE(facts.has_value()) << bytes;
     EXPECT_TRUE(facts->segments.empty());
-    EXPECT_FALSE(indexer.Symbols(FileOf(bytes).get(), {}).has_value());
+    EXPECT_FALSE(indexer.Symbols({.own = FileOf(bytes).get()}, {}).has_value());
     EXPECT_FALSE(indexer.Unwind({.own = FileOf(bytes).get()}, {}).has_value());
   }
 }

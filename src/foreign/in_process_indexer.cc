@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "indexer/in_process_indexer.h"
+#include "foreign/in_process_indexer.h"
+
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <span>
 #include <utility>
 
+#include "base/system_error.h"
 #include "binary/elf_file.h"
 #include "binary/object_facts.h"
 #include "symbolize/elf_symbols.h"
@@ -49,9 +54,10 @@ Result<ObjectFacts> InProcessIndexer::Inspect(int fd) {
   return elf.error();
 }
 
-Result<Made<SymbolTable>> InProcessIndexer::Symbols(int fd, const SymbolTableOptions& options) {
+Result<Made<SymbolTable>> InProcessIndexer::Symbols(const FilesToRead& files,
+                                                    const SymbolTableOptions& options) {
   ReadingRecorder recorder(key_);
-  ASSIGN_OR_RETURN(SymbolTable symbols, ReadSymbols(fd, options, recorder));
+  ASSIGN_OR_RETURN(SymbolTable symbols, ReadSymbols(files.own, options, recorder));
   return Made<SymbolTable>{.value = std::move(symbols), .reading = std::move(recorder).Finish()};
 }
 
@@ -60,6 +66,14 @@ Result<Made<UnwindTable>> InProcessIndexer::Unwind(const FilesToRead& files,
   ReadingRecorder recorder(key_);
   ASSIGN_OR_RETURN(UnwindTable table, Compile(files, options, recorder));
   return Made<UnwindTable>{.value = std::move(table), .reading = std::move(recorder).Finish()};
+}
+
+Result<std::vector<std::byte>> InProcessIndexer::ReadCode(int fd, uint64_t offset) {
+  std::vector<std::byte> bytes(kMostOfCode);
+  const ssize_t size = ::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  if (size < 0) return SystemError(errno, "reading code");
+  bytes.resize(static_cast<size_t>(size));
+  return bytes;
 }
 
 Result<bool> InProcessIndexer::Repeats(const FilesToRead& files, const Reading& reading) {

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "foreign/reader.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "foreign/reader_messages.h"
+
+namespace pyrometer {
+namespace {
+
+// Before anything is asked, there is nobody to tell.
+[[noreturn]] void End() {
+  ::_exit(EXIT_SUCCESS);
+}
+
+// What the handler of SIGPROF sends, and where: made before, since it may not allocate.
+struct LastWords {
+  int fd = -1;
+  std::array<std::byte, 128> bytes{};
+  size_t size = 0;
+};
+LastWords last_words;
+
+void SayTooMuchCpu(int /*signal*/) {
+  iovec buffer{last_words.bytes.data(), last_words.size};
+  msghdr message{};
+  message.msg_iov = &buffer;
+  message.msg_iovlen = 1;
+  ::sendmsg(last_words.fd, &message, MSG_NOSIGNAL);
+  End();
+}
+
+void PrepareLastWords(int fd) {
+  FlatWriter out;
+  out.Put(ReaderMessage::kFailed);
+  out.Put(ErrorCode::kIo);
+  const std::string_view text = "reading it takes more CPU time than a file may have";
+  out.PutAll(std::as_bytes(std::span(text)));
+  last_words.fd = fd;
+  last_words.size = out.bytes().size();
+  std::memcpy(last_words.bytes.data(), out.bytes().data(), last_words.size);
+  struct sigaction action {};
+  action.sa_handler = SayTooMuchCpu;
+  ::sigaction(SIGPROF, &action, nullptr);
+}
+
+// 0: no more.
+void LimitCpu(uint64_t milliseconds) {
+  itimerval timer{};
+  timer.it_value.tv_sec = static_cast<time_t>(milliseconds / 1000);
+  timer.it_value.tv_usec = static_cast<suseconds_t>(milliseconds % 1000 * 1000);
+  ::setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+class Reader : private RowSink, private SymbolByteSink {
+ public:
+  Reader(ReaderChannel channel, Indexer& indexer)
+      : channel_(std::move(channel)), indexer_(indexer) {}
+
+  void Run() {
+    while (Result<ReaderChannel::Message> message = channel_.Receive()) {
+      if (message->kind != ReaderMessage::kTask) return;
+      FlatReader in(message->bytes);
+      const auto task = in.Get<ReaderTask>();
+      const UniqueFd own = std::move(message->attached);
+      if (!in.ended() || !own) return;
+      LimitCpu(task.cpu_ms);
+      const bool goes_on = Serve(task, own);
+      LimitCpu(0);
+      if (!goes_on) return;
+      // A reader that waits costs little; to give back what the headers took would cost more.
+      if (task.what == ReaderTask::What::kSymbols || task.what == ReaderTask::What::kUnwind) {
+        ::malloc_trim(0);
+      }
+    }
+  }
+
+ private:
+  // False: the process is in no state to go on.
+  bool Serve(const ReaderTask& task, const UniqueFd& own) {
+    try {
+      FlatWriter out;
+      const Result<void> done = Do(task, own, out);
+      const Result<void> sent =
+          done ? channel_.SendAndEnd(out.bytes()) : channel_.SendFailure(done.error());
+      return sent.has_value();
+    } catch (const std::bad_alloc&) {
+    } catch (const std::length_error&) {
+    }
+    channel_
+        .SendFailure(
+            Fail(ErrorCode::kExhausted, "reading it takes more memory than a file may have"))
+        .has_value();  // the parent is there, or not
+    return false;
+  }
+
+  Result<void> Do(const ReaderTask& task, const UniqueFd& own, FlatWriter& out) {
+    UniqueFd debug;
+    if (task.has_debug_file != 0) {
+      ASSIGN_OR_RETURN(ReaderChannel::Message message, channel_.Receive());
+      if (message.kind != ReaderMessage::kDebugFile || !message.attached) End();
+      debug = std::move(message.attached);
+    }
+    std::vector<std::byte> value;
+    while (value.size() < task.value_bytes) {
+      ASSIGN_OR_RETURN(const ReaderChannel::Message message, channel_.Receive());
+      if (message.kind != ReaderMessage::kValue || message.bytes.empty()) End();
+      value.insert(value.end(), message.bytes.begin(), message.bytes.end());
+    }
+    const FilesToRead files{.own = own.get(), .debug = debug ? debug.get() : -1};
+    return Answer(task.what, files, value, out);
+  }
+
+  Result<void> Answer(ReaderTask::What what, const FilesToRead& files,
+                      std::span<const std::byte> value, FlatWriter& out) {
+    switch (what) {
+      case ReaderTask::What::kInspect: {
+        ASSIGN_OR_RETURN(const ObjectFacts facts, indexer_.Inspect(files.own));
+        Write(facts, out);
+        return {};
+      }
+      case ReaderTask::What::kSymbols: {
+        ASSIGN_OR_RETURN(const Made<SymbolTable> made, indexer_.Symbols(files, {.bytes = this}));
+        Write(made.value.layout(), out);
+        Write(made.reading, out);
+        return {};
+      }
+      case ReaderTask::What::kUnwind: {
+        ASSIGN_OR_RETURN(const Made<UnwindTable> made, indexer_.Unwind(files, {.rows = this}));
+        Write(made.value, out);
+        Write(made.reading, out);
+        return {};
+      }
+      case ReaderTask::What::kCode: {
+        FlatReader in(value);
+        const auto offset = in.Get<uint64_t>();
+        if (!in.ended()) End();
+        ASSIGN_OR_RETURN(const std::vector<std::byte> code, indexer_.ReadCode(files.own, offset));
+        out.PutAll(std::span<const std::byte>(code));
+        return {};
+      }
+      case ReaderTask::What::kRepeats: {
+        FlatReader in(value);
+        const Reading reading = ReadReading(in);
+        if (!in.ended()) End();
+        ASSIGN_OR_RETURN(const bool repeats, indexer_.Repeats(files, reading));
+        out.Put(uint8_t{repeats});
+        return {};
+      }
+    }
+    End();
+  }
+
+  void Put(std::span<const pyro_unwind_row> rows) override {
+    if (!channel_.SendAll(ReaderMessage::kBulk, std::as_bytes(rows))) End();
+  }
+  bool Put(std::span<const std::byte> bytes) override {
+    return channel_.SendAll(ReaderMessage::kBulk, bytes).has_value();
+  }
+
+  ReaderChannel channel_;
+  Indexer& indexer_;
+};
+
+}  // namespace
+
+void ServeReader(MessageSocket socket, Sandbox& sandbox, Indexer& indexer) {
+  ReaderChannel channel(std::move(socket));
+  const Result<ReaderChannel::Message> message = channel.Receive();
+  if (!message || message->kind != ReaderMessage::kSetup) return;
+  FlatReader in(message->bytes);
+  const auto setup = in.Get<ReaderSetup>();
+  if (!in.ended()) return;
+  PrepareLastWords(channel.fd());
+  const Result<SandboxLevel> level = sandbox.Close(setup.memory);
+  const Result<void> sent =
+      level ? channel.SendOne(ReaderMessage::kReady, *level) : channel.SendFailure(level.error());
+  if (level && sent) Reader(std::move(channel), indexer).Run();
+}
+
+}  // namespace pyrometer

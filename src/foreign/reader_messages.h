@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reader is asked, and how it answers.
+//
+// A conversation: kTask (with the file), then if wanted kDebugFile (with that file) and kValue.
+// The answer is any number of kBulk, then any number of kValue, then kDone with the rest of the
+// value; or at any point kFailed. Before the first one a reader gets kSetup, and answers kReady or
+// kFailed.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/message_socket.h"
+#include "base/unique_fd.h"
+#include "foreign/flat_bytes.h"
+#include "foreign/reading.h"
+#include "foreign/sandbox.h"
+#include "pyrometer/mapping.h"
+#include "pyrometer/result.h"
+#include "pyrometer/unwind_table.h"
+#include "symbolize/symbol_table.h"
+
+namespace pyrometer {
+
+enum class ReaderMessage : uint32_t {
+  kSetup,      // ReaderSetup
+  kReady,      // SandboxLevel
+  kTask,       // ReaderTask; attached: the file
+  kDebugFile,  // nothing; attached: the file
+  kValue,      // a part of a value's bytes
+  kBulk,       // rows of an unwind table, or names and entries of a symbol table
+  kDone,       // the last part of a value's bytes
+  kFailed,     // a code, then the text of a message
+};
+
+struct ReaderSetup {
+  uint64_t memory = 0;  // bytes that it may take
+};
+
+struct ReaderTask {
+  enum class What : uint32_t { kInspect, kSymbols, kUnwind, kCode, kRepeats };
+  What what = What::kInspect;
+  uint32_t has_debug_file = 0;
+  uint64_t cpu_ms = 0;       // that it may take
+  uint64_t value_bytes = 0;  // that follow
+};
+
+// One end of a conversation. One thread.
+class ReaderChannel {
+ public:
+  static constexpr size_t kMostOfOne = size_t{60} << 10;  // bytes after the kind
+
+  struct Message {
+    ReaderMessage kind = ReaderMessage::kFailed;
+    std::span<const std::byte> bytes;  // until the next call
+    UniqueFd attached;
+  };
+
+  explicit ReaderChannel(MessageSocket socket) : socket_(std::move(socket)) {}
+
+  int fd() const { return socket_.fd(); }
+
+  // REQUIRES: at most kMostOfOne bytes.
+  Result<void> Send(ReaderMessage kind, std::span<const std::byte> bytes = {},
+                    int attached = -1) const;
+  // The same in as many messages as it takes; none for no bytes.
+  Result<void> SendAll(ReaderMessage kind, std::span<const std::byte> bytes) const;
+  // A value, with kDone: of a small one the other end wakes up once.
+  Result<void> SendAndEnd(std::span<const std::byte> value) const;
+  template <Flat T>
+  Result<void> SendOne(ReaderMessage kind, const T& value, int attached = -1) const {
+    return Send(kind, std::as_bytes(std::span(&value, 1)), attached);
+  }
+  // kFailed, for this reason.
+  Result<void> SendFailure(const Error& error) const;
+
+  // Waits for the next one. Errors: kIo if the other end is closed; kMalformed.
+  Result<Message> Receive();
+  bool WaitUntilReadable(std::chrono::nanoseconds at_most) const {
+    return socket_.WaitUntilReadable(at_most);
+  }
+  bool IsClosed() const { return socket_.IsClosed(); }
+
+ private:
+  MessageSocket socket_;
+  std::vector<std::byte> buffer_;
+};
+
+// What kFailed says: printable, and one of the codes that a file may be the reason for.
+Error FailureIn(std::span<const std::byte> bytes);
+
+void Write(const ObjectFacts& facts, FlatWriter& out);
+void Write(const Reading& reading, FlatWriter& out);
+void Write(const SymbolTable::Layout& layout, FlatWriter& out);
+void Write(const UnwindTable& table, FlatWriter& out);  // but its rows and its digest
+
+// What is read is checked as far as its users rely on it. Else the reader has failed.
+ObjectFacts ReadFacts(FlatReader& in);
+Reading ReadReading(FlatReader& in);
+SymbolTable::Layout ReadLayout(FlatReader& in);
+// `rows`: what was sent of rows; `largest_rule` is the largest that one of them has.
+struct SentRows {
+  uint64_t count = 0;
+  uint16_t largest_rule = 0;
+};
+UnwindTable ReadTable(FlatReader& in, const SentRows& rows);
+
+}  // namespace pyrometer

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "foreign/sandboxed_indexer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/file_identity.h"
+#include "foreign/reader_answers.h"
+#include "foreign/source_trust.h"
+
+namespace pyrometer {
+namespace {
+
+using Room = ReaderPool::Room;
+
+// The callers give up a little later, and take it for the fault of the file system then.
+std::chrono::nanoseconds TimeFor(Room room, uint64_t size) {
+  return room == Room::kHeaders ? std::chrono::seconds(4)
+                                : ReadingTime(size) + std::chrono::milliseconds(500);
+}
+
+// Who says what makes no sense is not asked again.
+template <typename T>
+Result<T> Conclude(ReaderPool::Task& task, Result<T> answer) {
+  if (!answer) task.Distrust();
+  return answer;
+}
+
+Room RoomFor(ReaderTask::What what, const FilesToRead& files) {
+  switch (what) {
+    case ReaderTask::What::kInspect:
+    case ReaderTask::What::kCode:
+      return Room::kHeaders;
+    case ReaderTask::What::kRepeats:
+      return Room::kSmall;
+    case ReaderTask::What::kSymbols:
+    case ReaderTask::What::kUnwind:
+      break;
+  }
+  return files.is_large ? Room::kLarge : Room::kSmall;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ReaderPool::Task>> SandboxedIndexer::Begin(
+    ReaderTask::What what, const FilesToRead& files, std::stop_token stop,
+    std::span<const std::byte> value) {
+  ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(files.own));
+  const Room room = RoomFor(what, files);
+  const std::chrono::nanoseconds time = TimeFor(room, identity.size);
+  ASSIGN_OR_RETURN(std::unique_ptr<ReaderPool::Task> task,
+                   readers_->Take(TrustOf(files.own, files.debug),
+                                  {.room = room, .time = time, .stop = std::move(stop)}));
+  const auto cpu = std::chrono::duration_cast<std::chrono::milliseconds>(time);
+  RETURN_IF_ERROR(task->Begin({.what = what, .cpu_ms = static_cast<uint64_t>(cpu.count())},
+                              files.own, files.debug, value));
+  return task;
+}
+
+Result<ObjectFacts> SandboxedIndexer::Inspect(int fd) {
+  ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kInspect, {.own = fd}, {}));
+  return Conclude(*task, ReceiveFacts(*task));
+}
+
+Result<Made<SymbolTable>> SandboxedIndexer::Symbols(const FilesToRead& files,
+                                                    const SymbolTableOptions& options) {
+  ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kSymbols, files, {}));
+  return Conclude(*task, ReceiveSymbols(*task, options));
+}
+
+Result<Made<UnwindTable>> SandboxedIndexer::Unwind(const FilesToRead& files,
+                                                   const UnwindTableOptions& options) {
+  ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kUnwind, files, options.stop));
+  return Conclude(*task, ReceiveTable(*task, options.rows));
+}
+
+Result<std::vector<std::byte>> SandboxedIndexer::ReadCode(int fd, uint64_t offset) {
+  FlatWriter value;
+  value.Put(offset);
+  ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kCode, {.own = fd}, {}, value.bytes()));
+  return Conclude(*task, ReceiveCode(*task));
+}
+
+Result<bool> SandboxedIndexer::Repeats(const FilesToRead& files, const Reading& reading) {
+  if (!reading.is_complete) return false;
+  FlatWriter value;
+  Write(reading, value);
+  ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kRepeats, files, {}, value.bytes()));
+  return Conclude(*task, ReceiveRepeats(*task));
+}
+
+}  // namespace pyrometer

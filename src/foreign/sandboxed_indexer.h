@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "foreign/indexer.h"
+#include "foreign/reader_pool.h"
+
+namespace pyrometer {
+
+// Has readers read, and believes them no more than it must. Any number of threads may use it.
+// Errors beyond those of Indexer: kIo if a reader takes longer than it may, or none can be had,
+// since others have all memory for instance; kInternal if it dies; kExhausted if it takes more
+// memory than it may.
+class SandboxedIndexer : public Indexer {
+ public:
+  explicit SandboxedIndexer(std::shared_ptr<ReaderPool> readers) : readers_(std::move(readers)) {}
+
+  Result<ObjectFacts> Inspect(int fd) override;
+  Result<Made<SymbolTable>> Symbols(const FilesToRead& files,
+                                    const SymbolTableOptions& options) override;
+  Result<Made<UnwindTable>> Unwind(const FilesToRead& files,
+                                   const UnwindTableOptions& options) override;
+  Result<std::vector<std::byte>> ReadCode(int fd, uint64_t offset) override;
+  Result<bool> Repeats(const FilesToRead& files, const Reading& reading) override;
+
+ private:
+  Result<std::unique_ptr<ReaderPool::Task>> Begin(ReaderTask::What what, const FilesToRead& files,
+                                                  std::stop_token stop,
+                                                  std::span<const std::byte> value = {});
+
+  const std::shared_ptr<ReaderPool> readers_;
+};
+
+}  // namespace pyrometer

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of profiled programs are read by processes that can do nothing else: what a file does to its
+reader nobody else notices, and all of them together take no more memory than they may."""
+
+import contextlib
+import ctypes
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import unittest
+
+from pyrometer_harness import (
+    PAGE_FAULTS, PYROMETER, BpfTestCase, Running, count_where, main, pages_when_told, program, refused, skip_or_fail,
+    stats_of,
+)
+from foreign_processes import MemoryWatch, RecorderProcesses, map_files, write_hostile_files
+from shares_test import chain
+
+# Of all processes of a recording together, in bytes.
+MOST_MEMORY = 256 << 20
+HOSTILE_FILES = 6
+DEPTH = 60
+PAGES = 300
+MOST_KILLED = 20
+REFUSED = 3
+
+
+class ForeignFiles(BpfTestCase):
+    def bystander(self):
+        return Running(program("shares"), str(DEPTH), pages_when_told(PAGES))
+
+    def assert_whole(self, recording, truth, what):
+        self.assert_pages(recording.of_pid(truth.pid), truth, lambda leaf: [*chain(DEPTH), leaf], what)
+
+    def test_made_to_take_much_memory_do_not_get_it(self):
+        paths = write_hostile_files(self.directory, HOSTILE_FILES)
+        with self.bystander() as bystander:
+            # Files of all processes are read; page faults of all processes would take more memory than these.
+            recorder = self.start_recording("--stats=json", "--pid", str(bystander.pid), event=PAGE_FAULTS)
+            processes = RecorderProcesses(recorder.process.pid)
+            processes.await_rest()
+            with MemoryWatch(processes) as watch, map_files(paths):
+                processes.await_readers()
+                processes.await_rest()
+                truth = bystander.work()
+                recording = recorder.interrupt().finish()
+        print("all processes: %d MB at most" % (watch.most >> 20))
+        self.assertLess(watch.most, MOST_MEMORY)
+        # Of other files one may have failed, too.
+        self.assertGreaterEqual(stats_of(recording.stderr)["artifacts_failed_total"], HOSTILE_FILES)
+        self.assert_whole(recording, truth, "a bystander")
+
+    def test_are_read_again_when_their_readers_are_killed(self):
+        late = shutil.copy(program("shares"), os.path.join(self.directory, "late"))
+        with self.bystander() as bystander:
+            recorder = self.start_recording("--stats=json", event=PAGE_FAULTS)
+            processes = RecorderProcesses(recorder.process.pid)
+            processes.await_rest()
+            started = killed = 0
+            while killed < MOST_KILLED:
+                # Each maps a file that must be read; so readers are killed in the middle, too.
+                copy = shutil.copy(program("shares"), os.path.join(self.directory, "copy%d" % started))
+                started += 1
+                with Running(copy, str(DEPTH), pages_when_told(PAGES)):
+                    for pid in processes.readers():
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(pid, signal.SIGKILL)
+                            killed += 1
+                os.unlink(copy)
+            with Running(late, str(DEPTH), pages_when_told(PAGES)) as other:
+                processes.await_rest()
+                truths = [bystander.work(), other.work()]
+                recording = recorder.interrupt().finish()
+        for truth in truths:
+            self.assert_whole(recording, truth, "who runs when it is over")
+
+    def test_are_not_read_by_the_process_with_the_privileges(self):
+        if not shutil.which("strace"):
+            skip_or_fail("no strace")
+        binary = shutil.copy(program("shares"), os.path.join(self.directory, "profiled"))
+        log = os.path.join(self.directory, "calls")
+        calls = "read,pread64,readv,preadv,preadv2,mmap,sendfile,copy_file_range,splice,clone,clone3"
+        traced = subprocess.run(
+            ["strace", "-f", "--seccomp-bpf", "-y", "-e", "trace=" + calls, "-o", log, PYROMETER, "record",
+             "--output", os.path.join(self.directory, "traced.folded"), "--", binary, str(DEPTH), "1"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=300)  # fmt: skip
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        by_recorder, by_others = [], []
+        threads, making = set(), set()
+        with open(log, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                task, call = line.split(None, 1)
+                threads = threads or {task}
+                # A call is one line, or two with others between them.
+                if task in threads and "CLONE_THREAD" in call:
+                    making.add(task)
+                made = re.search(r"clone.*= (\d+)$", call)
+                if made and task in making:
+                    making.remove(task)
+                    threads.add(made[1])
+                if binary + ">" in call and "PROT_EXEC" not in call:
+                    (by_recorder if task in threads else by_others).append(line)
+        self.assertEqual(by_recorder, [])
+        self.assertNotEqual(by_others, [], "nobody has read it: this test sees nothing")
+
+
+def forbid_filters():
+    """Has the kernel refuse seccomp(2), also as prctl(2), to this process."""
+    def statement(code, value, yes=0, no=0):
+        return struct.pack("<HBBI", code, yes, no, value)
+    load, equal, answer = 0x20, 0x15, 0x06
+    refuse, allow = 0x00050001, 0x7FFF0000
+    program_bytes = b"".join([
+        statement(load, 0),               # the call's number
+        statement(equal, 317, 3, 0),      # seccomp
+        statement(equal, 157, 0, 3),      # prctl
+        statement(load, 16),              # its first argument
+        statement(equal, 22, 0, 1),       # PR_SET_SECCOMP
+        statement(answer, refuse),
+        statement(answer, allow),
+    ])
+    buffer = ctypes.create_string_buffer(program_bytes)
+    filter_program = struct.pack("<HxxxxxxQ", len(program_bytes) // 8, ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+    if libc.prctl(22, 2, filter_program, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+@unittest.skipUnless(os.uname().machine == "x86_64", "its numbers of system calls")
+class WithoutSandbox(BpfTestCase):
+    def run_refused(self, *arguments):
+        return refused(*arguments, preexec_fn=forbid_filters)
+
+    def test_nothing_is_recorded_unless_that_is_asked_for(self):
+        output = os.path.join(self.directory, "profile.folded")
+        result = self.run_refused("record", "--duration", "200ms", "--output", output)
+        self.assertEqual(result.returncode, REFUSED, result.stderr)
+        self.assertIn("--no-sandbox", result.stderr)
+        self.assertFalse(os.path.exists(output))
+        asked = self.run_refused("record", "--no-sandbox", "--output", output, "--", program("shares"), "5", "1")
+        self.assertEqual(asked.returncode, 0, asked.stderr)
+        with open(output, encoding="utf-8") as file:
+            self.assertIn("shares::Loop", file.read())
+
+    def test_no_agent_starts_unless_that_is_configured(self):
+        config = os.path.join(self.directory, "pyrometer.yaml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("server: { listen: \"\" }\n")
+        result = self.run_refused("agent", "--config", config)
+        self.assertEqual(result.returncode, REFUSED, result.stderr)
+        self.assertIn("sandbox: off", result.stderr)
+
+    def test_doctor_tells_it(self):
+        result = self.run_refused("doctor")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stdout, r"sandbox\b.*seccomp")
+
+
+if __name__ == "__main__":
+    main()

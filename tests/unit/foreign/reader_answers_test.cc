@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "foreign/reader_answers.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+namespace pyrometer {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// Messages as a reader would send them that a file has taken over.
+class Lies : public AnswerMessages {
+ public:
+  void Add(ReaderMessage kind, Bytes bytes = {}) { lies_.emplace_back(kind, std::move(bytes)); }
+
+  Result<ReaderChannel::Message> Next() override {
+    if (lies_.empty()) return Fail(ErrorCode::kIo, "no more");
+    last_ = std::move(lies_.front());
+    lies_.pop_front();
+    ReaderChannel::Message message;
+    message.kind = last_.first;
+    message.bytes = last_.second;
+    return message;
+  }
+
+ private:
+  std::deque<std::pair<ReaderMessage, Bytes>> lies_;
+  std::pair<ReaderMessage, Bytes> last_;
+};
+
+template <typename T>
+Bytes BytesOf(const T& value) {
+  FlatWriter out;
+  Write(value, out);
+  return {out.bytes().begin(), out.bytes().end()};
+}
+
+Bytes operator+(Bytes a, const Bytes& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+TEST(ReaderAnswers, AreNoneOfAnotherKind) {
+  for (const auto kind : {ReaderMessage::kSetup, ReaderMessage::kReady, ReaderMessage::kTask,
+                          ReaderMessage::kDebugFile, static_cast<ReaderMessage>(99)}) {
+    Lies lies;
+    lies.Add(kind);
+    EXPECT_EQ(ReceiveFacts(lies).error().code(), ErrorCode::kMalformed);
+  }
+  Lies bulk;
+  bulk.Add(ReaderMessage::kBulk, Bytes(8));
+  EXPECT_EQ(ReceiveRepeats(bulk).error().code(), ErrorCode::kMalformed) << "of a yes or no";
+}
+
+TEST(ReaderAnswers, SayYesOrNo) {
+  for (const int said : {0, 1, 2}) {
+    Lies lies;
+    lies.Add(ReaderMessage::kValue, Bytes(1, static_cast<std::byte>(said)));
+    lies.Add(ReaderMessage::kDone);
+    const Result<bool> repeats = ReceiveRepeats(lies);
+    ASSERT_EQ(repeats.has_value(), said < 2);
+    EXPECT_EQ(repeats.value_or(false), said == 1);
+  }
+}
+
+TEST(ReaderAnswers, EndWhenTheyAreLargerThanAnyValue) {
+  Lies lies;
+  for (int i = 0; i < 200; ++i) lies.Add(ReaderMessage::kValue, Bytes(size_t{60} << 10));
+  EXPECT_EQ(ReceiveFacts(lies).error().code(), ErrorCode::kMalformed);
+}
+
+TEST(ReaderAnswers, HaveRowsThatTheirTableKnows) {
+  const auto receive = [](uint32_t rows_said, size_t rows_sent, uint8_t rule) {
+    pyro_unwind_row row{};
+    row.rule = rule;
+    Bytes rows;
+    for (size_t i = 0; i < rows_sent; ++i) {
+      const auto bytes = std::as_bytes(std::span(&row, 1));
+      rows.insert(rows.end(), bytes.begin(), bytes.end());
+    }
+    UnwindTable table;
+    table.pages = {{.first_row = 0, .row_count = rows_said}};
+    table.rules.resize(1);
+    Lies lies;
+    lies.Add(ReaderMessage::kBulk, rows);
+    lies.Add(ReaderMessage::kValue, BytesOf(table) + BytesOf(Reading()));
+    lies.Add(ReaderMessage::kDone);
+    return ReceiveTable(lies, nullptr);
+  };
+  ASSERT_TRUE(receive(2, 2, 0).has_value());
+  EXPECT_EQ(receive(2, 2, 0)->value.rows.size(), 2U);
+  EXPECT_FALSE(receive(3, 2, 0).has_value());
+  EXPECT_FALSE(receive(1, 2, 0).has_value());
+  EXPECT_FALSE(receive(2, 2, 1).has_value()) << "a rule that is not there";
+}
+
+TEST(ReaderAnswers, HaveSymbolsThatFitTheirBytes) {
+  const auto receive = [](const SymbolTable::Layout& layout, size_t bytes) {
+    Lies lies;
+    if (bytes > 0) lies.Add(ReaderMessage::kBulk, Bytes(bytes, std::byte{'a'}));
+    lies.Add(ReaderMessage::kValue, BytesOf(layout) + BytesOf(Reading()));
+    lies.Add(ReaderMessage::kDone);
+    return ReceiveSymbols(lies, {});
+  };
+  EXPECT_TRUE(receive({}, 0).has_value());
+  EXPECT_FALSE(receive({.size = 1}, 0).has_value());
+  EXPECT_FALSE(receive({.size = ~uint64_t{0}, .entries_at = 16}, 32).has_value());
+  EXPECT_FALSE(receive({.size = 1, .entries_at = ~uint64_t{0}}, 32).has_value());
+  EXPECT_FALSE(receive({.size = 1, .entries_at = 8}, 32).has_value());
+  // Whose entries point wherever they like.
+  const auto lying = receive({.base = 0, .size = 2, .entries_at = 8, .has_names = true}, 40);
+  ASSERT_TRUE(lying.has_value()) << lying.error().message();
+  for (const uint64_t address : {uint64_t{0}, uint64_t{0x61616161}, uint64_t{0xc2c2c2c1}}) {
+    lying->value.Find(ElfAddress(address));
+  }
+}
+
+}  // namespace
+}  // namespace pyrometer

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "foreign/sandboxed_indexer.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/unique_fd.h"
+#include "foreign/in_process_indexer.h"
+#include "tests/shared/fake_clock.h"
+#include "tests/unit/base/temporary_tree.h"
+#include "tests/unit/binary/elf_fixtures.h"
+
+namespace pyrometer {
+namespace {
+
+class SandboxedIndexerTest : public ::testing::Test {
+ protected:
+  static std::shared_ptr<ReaderPool> Start() {
+    Result<std::unique_ptr<ReaderPool>> pool =
+        ReaderPool::Start({.clock = std::make_shared<FakeClock>()});
+    EXPECT_TRUE(pool.has_value()) << pool.error().message();
+    return pool ? *std::move(pool) : nullptr;
+  }
+
+  const std::shared_ptr<ReaderPool> readers_ = Start();
+  SandboxedIndexer sandboxed_{readers_};
+  InProcessIndexer in_process_;
+};
+
+void ExpectEqual(const UnwindTable& a, const UnwindTable& b) {
+  EXPECT_EQ(a.first_page, b.first_page);
+  EXPECT_EQ(a.sparse, b.sparse);
+  EXPECT_EQ(a.text, b.text);
+  EXPECT_EQ(a.covered_text, b.covered_text);
+  EXPECT_EQ(a.functions, b.functions);
+  EXPECT_EQ(a.exotic, b.exotic);
+  const auto have_equal_bytes = [](const auto& x, const auto& y) {
+    return std::ranges::equal(std::as_bytes(std::span(x)), std::as_bytes(std::span(y)));
+  };
+  EXPECT_TRUE(have_equal_bytes(a.rows, b.rows));
+  EXPECT_TRUE(have_equal_bytes(a.rules, b.rules));
+}
+
+// At addresses all over a file.
+void ExpectEqual(const SymbolTable& a, const SymbolTable& b) {
+  EXPECT_EQ(a.size(), b.size());
+  EXPECT_EQ(a.has_names(), b.has_names());
+  for (uint64_t address = a.layout().base; address < a.layout().base + (1 << 20); address += 97) {
+    const std::optional<Symbol> of_a = a.Find(ElfAddress(address));
+    const std::optional<Symbol> of_b = b.Find(ElfAddress(address));
+    ASSERT_EQ(of_a.has_value(), of_b.has_value()) << address;
+    if (!of_a) continue;
+    ASSERT_EQ(of_a->name, of_b->name);
+    ASSERT_EQ(of_a->start, of_b->start);
+  }
+}
+
+TEST_F(SandboxedIndexerTest, MakesWhatThisProcessWouldMake) {
+  for (const std::string& path : {FixturePath("shared.so"), FixturePath("unwound"),
+                                  FixturePath("two_texts"), std::string("/proc/self/exe")}) {
+    SCOPED_TRACE(path);
+    const UniqueFd fd = *Open(path, O_RDONLY);
+    const FilesToRead files{.own = fd.get(), .is_large = path.starts_with("/proc")};
+    const Result<ObjectFacts> facts = sandboxed_.Inspect(fd.get());
+    ASSERT_TRUE(facts.has_value()) << facts.error().message();
+    EXPECT_EQ(facts->build_id, in_process_.Inspect(fd.get())->build_id);
+    EXPECT_EQ(facts->segments.size(), in_process_.Inspect(fd.get())->segments.size());
+    const Result<Made<UnwindTable>> table = sandboxed_.Unwind(files, {});
+    ASSERT_TRUE(table.has_value()) << table.error().message();
+    ExpectEqual(table->value, in_process_.Unwind(files, {})->value);
+    EXPECT_TRUE(*sandboxed_.Repeats(files, table->reading));
+    const Result<Made<SymbolTable>> symbols = sandboxed_.Symbols(files, {});
+    ASSERT_TRUE(symbols.has_value()) << symbols.error().message();
+    ExpectEqual(symbols->value, in_process_.Symbols(files, {})->value);
+    EXPECT_TRUE(*sandboxed_.Repeats(files, symbols->reading));
+  }
+}
+
+TEST_F(SandboxedIndexerTest, AddsWhatTheDebugFileTells) {
+  const UniqueFd fd = *Open(FixturePath("unwound_bare"), O_RDONLY);
+  const UniqueFd debug_file = *Open(FixturePath("unwound_debug_frame"), O_RDONLY);
+  const FilesToRead files{.own = fd.get(), .debug = debug_file.get()};
+  const Result<Made<UnwindTable>> table = sandboxed_.Unwind(files, {});
+  ASSERT_TRUE(table.has_value()) << table.error().message();
+  ExpectEqual(table->value, in_process_.Unwind(files, {})->value);
+  EXPECT_TRUE(*sandboxed_.Repeats(files, table->reading));
+  EXPECT_FALSE(*sandboxed_.Repeats({.own = fd.get()}, table->reading)) << "without that file";
+}
+
+TEST_F(SandboxedIndexerTest, ReadsCode) {
+  const std::string bytes = ReadFile(FixturePath("unwound")).value();
+  const UniqueFd fd = *Open(FixturePath("unwound"), O_RDONLY);
+  ASSERT_GT(bytes.size(), 5000U);
+  const auto read = [&](uint64_t offset) {
+    const std::vector<std::byte> code = sandboxed_.ReadCode(fd.get(), offset).value();
+    return std::string(reinterpret_cast<const char*>(code.data()), code.size());
+  };
+  EXPECT_EQ(read(100), bytes.substr(100, Indexer::kMostOfCode));
+  EXPECT_EQ(read(bytes.size() - 10), bytes.substr(bytes.size() - 10)) << "fewer at its end";
+  EXPECT_EQ(read(bytes.size() + 10), "");
+}
+
+TEST_F(SandboxedIndexerTest, RepeatsNothingOfAFileWithOtherBytes) {
+  const std::string bytes = ReadFile(FixturePath("unwound")).value();
+  const UniqueFd fd(::memfd_create("file", MFD_CLOEXEC));
+  ASSERT_TRUE(WriteAll(fd.get(), bytes).has_value());
+  const Result<Made<UnwindTable>> table = sandboxed_.Unwind({.own = fd.get()}, {});
+  ASSERT_TRUE(table.has_value());
+  ASSERT_FALSE(table->reading.pieces.empty());
+  const Reading::Piece& last = table->reading.pieces.back();
+  const char other = static_cast<char>(~bytes[last.offset]);
+  ASSERT_EQ(::pwrite(fd.get(), &other, 1, static_cast<off_t>(last.offset)), 1);
+  EXPECT_FALSE(*sandboxed_.Repeats({.own = fd.get()}, table->reading));
+}
+
+// Whatever bytes of a file are: it has an answer, and its reader lives. PYROMETER_MUTATIONS: how
+// often that is tried with each file.
+TEST_F(SandboxedIndexerTest, HasAnAnswerForMutatedFiles) {
+  const char* wanted = std::getenv("PYROMETER_MUTATIONS");
+  const int mutations = wanted == nullptr ? 100 : std::atoi(wanted);
+  TemporaryTree tree;
+  std::mt19937 random(1);
+  for (const std::string& path : {FixturePath("shared.so"), FixturePath("unwound"),
+                                  FixturePath("two_texts"), FixturePath("unwound_debug_frame")}) {
+    const std::string original = ReadFile(path).value();
+    for (int mutation = 0; mutation < mutations; ++mutation) {
+      std::string bytes = original;
+      // Most of what steers a reader is at the beginning and at the end.
+      for (uint32_t changes = random() % 16 + 1; changes > 0; --changes) {
+        size_t at = random() % bytes.size();
+        if (random() % 2 == 0) at = random() % 2 == 0 ? at % 512 : bytes.size() - 1 - at % 4096;
+        bytes[at] = static_cast<char>(random() % 3 == 0 ? 0xff : random());
+      }
+      if (random() % 8 == 0) bytes.resize(random() % bytes.size());
+      // With a name: so all have one reader.
+      tree.File("mutated", bytes);
+      const UniqueFd fd = *Open(tree.Path("mutated"), O_RDONLY);
+      const FilesToRead files{.own = fd.get()};
+      sandboxed_.Inspect(fd.get()).has_value();  // any answer will do
+      sandboxed_.Unwind(files, {}).has_value();
+      sandboxed_.Symbols(files, {}).has_value();
+      ASSERT_EQ(readers_->counters().died, 0U) << path << ", mutation " << mutation;
+    }
+  }
+}
+
+TEST_F(SandboxedIndexerTest, FailsAsThisProcessWould) {
+  for (const char* bytes : {"", "\x7f", "#!/bin/sh\n",
+                            "\x7f"
+                            "ELF and nothing of the kind"}) {
+    SCOPED_TRACE(bytes);
+    const UniqueFd fd(::memfd_create("file", MFD_CLOEXEC));
+    ASSERT_TRUE(WriteAll(fd.get(), std::string_view(bytes)).has_value());
+    const FilesToRead files{.own = fd.get()};
+    EXPECT_EQ(sandboxed_.Inspect(fd.get()).has_value(), in_process_.Inspect(fd.get()).has_value());
+    EXPECT_EQ(sandboxed_.Symbols(files, {}).error().message(),
+              in_process_.Symbols(files, {}).error().message());
+    EXPECT_EQ(sandboxed_.Unwind(files, {}).error().message(),
+              in_process_.Unwind(files, {}).error().message());
+  }
+  EXPECT_EQ(readers_->counters().died, 0U);
+}
+
+}  // namespace
+}  // namespace pyrometer
