@@ -102,7 +102,10 @@ Result<std::unique_ptr<ReaderPool>> ReaderPool::Start(const Options& options) {
 }
 
 ReaderPool::ReaderPool(const Options& options, Nursery nursery)
-    : options_(options), nursery_(std::move(nursery)) {}
+    : options_(options),
+      nursery_(std::move(nursery)),
+      of_headers_{.memory = options.for_headers},
+      of_others_{.memory = options.for_others} {}
 
 ReaderPool::~ReaderPool() = default;
 
@@ -146,18 +149,30 @@ void ReaderPool::EndTheDead() {
   idle_.erase(dead, idle_.end());
 }
 
+ReaderPool::Share& ReaderPool::ShareOf(Room room) {
+  return room == Room::kHeaders ? of_headers_ : of_others_;
+}
+
 // Idle ones go for it.
-bool ReaderPool::MakeRoom(uint64_t memory) {
+bool ReaderPool::MakeRoom(Room room) {
   CountTheGone();
+  const Share& share = ShareOf(room);
+  const uint64_t memory = MemoryOf(room);
   uint64_t going = 0;
-  for (const auto& reader : ending_) going += MemoryOf(reader->room);
-  while (counters_.reserved - going + memory > options_.memory && !idle_.empty()) {
-    going += MemoryOf(idle_.front()->room);
-    std::unique_ptr<Reader> oldest = std::move(idle_.front());
-    idle_.erase(idle_.begin());
-    End(std::move(oldest));
+  for (const auto& reader : ending_) {
+    if (&ShareOf(reader->room) == &share) going += MemoryOf(reader->room);
   }
-  return counters_.reserved + memory <= options_.memory;
+  for (auto idle = idle_.begin(); idle != idle_.end();) {
+    if (share.reserved - going + memory <= share.memory) break;
+    if (&ShareOf((*idle)->room) != &share) {
+      ++idle;
+      continue;
+    }
+    going += MemoryOf((*idle)->room);
+    End(std::move(*idle));
+    idle = idle_.erase(idle);
+  }
+  return share.reserved + memory <= share.memory;
 }
 
 // It takes its time to give back its memory, some 10 ms for 100 MB.
@@ -171,7 +186,7 @@ void ReaderPool::CountTheGone() {
                                    [](const auto& reader) { return !reader->channel.IsClosed(); });
   for (auto reader = gone; reader != ending_.end(); ++reader) {
     --counters_.living;
-    counters_.reserved -= MemoryOf((*reader)->room);
+    ShareOf((*reader)->room).reserved -= MemoryOf((*reader)->room);
   }
   ending_.erase(gone, ending_.end());
 }
@@ -194,11 +209,12 @@ Result<std::unique_ptr<ReaderPool::Reader>> ReaderPool::TakeOrReserve(const Sour
                                                                       const Limits& limits,
                                                                       MonotonicTime until) {
   const absl::MutexLock lock(&mutex_);
-  const auto turn = waiting_.insert(waiting_.end(), char{});
+  std::list<char>& waiting = ShareOf(limits.room).waiting;
+  const auto turn = waiting.insert(waiting.end(), char{});
   Result<std::unique_ptr<Reader>> taken = nullptr;
   while (true) {
     if ((*taken = TakeIdle(trust, limits.room)) != nullptr) break;
-    if (turn == waiting_.begin() && MakeRoom(MemoryOf(limits.room))) {
+    if (turn == waiting.begin() && MakeRoom(limits.room)) {
       taken = Reserve(trust, limits.room);
       break;
     }
@@ -213,7 +229,7 @@ Result<std::unique_ptr<ReaderPool::Reader>> ReaderPool::TakeOrReserve(const Sour
     changed_.WaitWithTimeout(&mutex_,
                              absl::FromChrono(std::min<std::chrono::nanoseconds>(left, look)));
   }
-  waiting_.erase(turn);
+  waiting.erase(turn);
   changed_.SignalAll();
   return taken;
 }
@@ -225,7 +241,7 @@ Result<std::unique_ptr<ReaderPool::Reader>> ReaderPool::Reserve(const SourceTrus
   if (!child) return Fail(ErrorCode::kIo, "{}", child.error().message());
   ++counters_.started;
   ++counters_.living;
-  counters_.reserved += MemoryOf(room);
+  ShareOf(room).reserved += MemoryOf(room);
   return std::make_unique<Reader>(Reader{.channel = ReaderChannel(std::move(child->socket)),
                                          .pid = child->pid,
                                          .trust = trust,
@@ -275,7 +291,9 @@ void ReaderPool::Count(uint64_t Counters::*counter) {
 ReaderPool::Counters ReaderPool::counters() {
   const absl::MutexLock lock(&mutex_);
   CountTheGone();
-  return counters_;
+  Counters counters = counters_;
+  counters.reserved = of_headers_.reserved + of_others_.reserved;
+  return counters;
 }
 
 Result<SandboxLevel> ProbeSandbox(const Clock& clock) {

@@ -35,10 +35,12 @@ class ReaderPool {
   struct Options {
     // Shared, as threads that are lost in a task may outlive all else.
     std::shared_ptr<const Clock> clock;
-    // What all readers may take together, in bytes. REQUIRES: as much as each. Of 30 programs and
+    // What all readers may take together, in bytes: those of headers, who are waited for, and the
+    // others. REQUIRES: as much as each. Of 30 programs and
     // libraries up to 190 MB none took more than 48 MiB, most of 20 to 100 MB took 12 to 24; a
     // library of 555 MB with 5.9 million rows takes 64.
-    uint64_t memory = uint64_t{144} << 20;
+    uint64_t for_headers = uint64_t{16} << 20;
+    uint64_t for_others = uint64_t{144} << 20;
     uint64_t of_headers = uint64_t{4} << 20;
     uint64_t of_small = uint64_t{16} << 20;
     uint64_t of_large = uint64_t{96} << 20;
@@ -102,7 +104,8 @@ class ReaderPool {
     std::stop_token stop{};
   };
 
-  // Those who wait for memory get it in the order in which they came. Errors: kIo if there was none
+  // Those who wait for memory get it in the order in which they came; but nobody waits with headers
+  // for those who wait with the rest of a file. Errors: kIo if there was none
   // in time ("not read: over budget"), or no process could be had.
   Result<std::unique_ptr<Task>> Take(const SourceTrust& trust, const Limits& limits);
 
@@ -110,6 +113,12 @@ class ReaderPool {
 
  private:
   using Reader = Task::Reader;
+  // A part of the memory, and an element for each who waits for it.
+  struct Share {
+    uint64_t memory = 0;
+    uint64_t reserved = 0;
+    std::list<char> waiting{};
+  };
 
   ReaderPool(const Options& options, Nursery nursery);
 
@@ -117,7 +126,8 @@ class ReaderPool {
   std::unique_ptr<Reader> TakeIdle(const SourceTrust& trust, Room room)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndTheDead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MakeRoom(uint64_t memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Share& ShareOf(Room room) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MakeRoom(Room room) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(std::unique_ptr<Reader> reader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountTheGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Result<std::unique_ptr<Reader>> Reserve(const SourceTrust& trust, Room room)
@@ -135,8 +145,9 @@ class ReaderPool {
   // The one used last comes last.
   std::vector<std::unique_ptr<Reader>> idle_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Reader>> ending_ ABSL_GUARDED_BY(mutex_);  // killed, and not gone yet
-  std::list<char> waiting_ ABSL_GUARDED_BY(mutex_);  // an element for each who waits for memory
-  absl::CondVar changed_;                            // somebody may go on who waits
+  Share of_headers_ ABSL_GUARDED_BY(mutex_);
+  Share of_others_ ABSL_GUARDED_BY(mutex_);
+  absl::CondVar changed_;  // somebody may go on who waits
   Counters counters_ ABSL_GUARDED_BY(mutex_);
 };
 

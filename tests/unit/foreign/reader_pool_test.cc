@@ -201,12 +201,12 @@ TEST_F(ReaderPoolTest, TrustsNoReaderThatHasFailed) {
 
 TEST_F(ReaderPoolTest, HasOneBudgetForAll) {
   ReaderPool::Options options = by_default_;
-  options.memory = 2 * options.of_small;
+  options.for_others = 2 * options.of_small;
   const auto pool = Start(options);
   auto first = pool->Take(kRoot, {.time = kLong});
   auto second = pool->Take(kSomebody, {.time = kLong});
   ASSERT_TRUE(first && second);
-  EXPECT_EQ(pool->counters().reserved, options.memory);
+  EXPECT_EQ(pool->counters().reserved, options.for_others);
   const auto third = pool->Take(kRoot, {.time = milliseconds(10)});
   ASSERT_FALSE(third.has_value());
   EXPECT_EQ(third.error().message(), "not read: over budget");
@@ -217,7 +217,7 @@ TEST_F(ReaderPoolTest, HasOneBudgetForAll) {
 
 TEST_F(ReaderPoolTest, GivesRoomInTheOrderInWhichItWasAskedFor) {
   ReaderPool::Options options = by_default_;
-  options.memory = options.of_large;
+  options.for_others = options.of_large;
   const auto pool = Start(options);
   auto first = pool->Take(kRoot, {.time = kLong});
   ASSERT_TRUE(first.has_value());
@@ -234,9 +234,29 @@ TEST_F(ReaderPoolTest, GivesRoomInTheOrderInWhichItWasAskedFor) {
   EXPECT_TRUE(has_room);
 }
 
+TEST_F(ReaderPoolTest, HasRoomForHeadersWhateverElseIsRead) {
+  ReaderPool::Options options = by_default_;
+  options.for_others = options.of_small;
+  options.for_headers = 2 * options.of_headers;
+  const auto pool = Start(options);
+  const auto other = pool->Take(kRoot, {.time = kLong});
+  ASSERT_TRUE(other.has_value());
+  std::jthread waits([&] { pool->Take(kSomebody, {.time = milliseconds(50)}).has_value(); });
+  const ReaderPool::Limits of_headers{.room = Room::kHeaders, .time = milliseconds(10)};
+  {
+    const auto first = pool->Take(kRoot, of_headers);
+    const auto second = pool->Take(kSomebody, of_headers);
+    EXPECT_TRUE(first && second);
+    EXPECT_EQ(pool->counters().reserved, options.for_others + options.for_headers);
+    EXPECT_FALSE(pool->Take(kRoot, of_headers).has_value());
+  }
+  EXPECT_TRUE(pool->Take({.owner = 1001}, {.room = Room::kHeaders, .time = kLong}).has_value())
+      << "idle ones go";
+}
+
 TEST_F(ReaderPoolTest, EndsIdleReadersForRoom) {
   ReaderPool::Options options = by_default_;
-  options.memory = options.of_small;
+  options.for_others = options.of_small;
   const auto pool = Start(options);
   for (const SourceTrust& trust : {kRoot, kSomebody, kRoot}) {
     EXPECT_EQ(Ask(*pool, "", trust).value_or(0), 1);
