@@ -9,23 +9,23 @@
 
 namespace pyrometer {
 
-bool CodeReader::Read(ObjectId object, ElfAddress address, std::span<std::byte> out) {
+CodeReader::Code CodeReader::Read(ObjectId object, ElfAddress address, std::span<std::byte> out) {
   const absl::MutexLock lock(&mutex_);
   if (!file_ || file_->object != object) Open(object);
   const std::optional<FileOffset> offset = ToFileOffset(file_->segments, address);
-  if (!offset) return false;
+  if (!offset) return Code::kNone;
   uint64_t at = offset->value();
   while (!out.empty()) {
-    if (file_->file == nullptr) return false;
-    const Page& page = PageOf(at / kPage);
-    if (at % kPage >= page.bytes.size()) return false;
-    const auto part = std::span(page.bytes).subspan(at % kPage);
+    const Page* const page = PageOf(at / kPage);
+    if (page == nullptr) return file_->is_late ? Code::kLate : Code::kNone;
+    if (at % kPage >= page->bytes.size()) return Code::kNone;
+    const auto part = std::span(page->bytes).subspan(at % kPage);
     const size_t size = std::min(part.size(), out.size());
     std::ranges::copy(part.first(size), out.begin());
     out = out.subspan(size);
     at += size;
   }
-  return true;
+  return Code::kRead;
 }
 
 void CodeReader::Open(ObjectId object) {
@@ -40,27 +40,32 @@ void CodeReader::Open(ObjectId object) {
   file_->segments = std::move(info->segments);
 }
 
-const CodeReader::Page& CodeReader::PageOf(uint64_t number) {
+const CodeReader::Page* CodeReader::PageOf(uint64_t number) {
   for (auto page = pages_.begin(); page != pages_.end(); ++page) {
     if (page->object != file_->object || page->number != number) continue;
     pages_.splice(pages_.begin(), pages_, page);
-    return pages_.front();
+    return &pages_.front();
   }
-  pages_.push_front({.object = file_->object, .number = number, .bytes = Fetch(number)});
+  std::optional<std::vector<std::byte>> bytes = Fetch(number);
+  if (!bytes) return nullptr;
+  pages_.push_front({.object = file_->object, .number = number, .bytes = *std::move(bytes)});
   if (pages_.size() > kMostPages) pages_.pop_back();
-  return pages_.front();
+  return &pages_.front();
 }
 
-std::vector<std::byte> CodeReader::Fetch(uint64_t number) {
-  auto bytes = workers_.Ask<std::vector<std::byte>>(
+std::optional<std::vector<std::byte>> CodeReader::Fetch(uint64_t number) {
+  if (file_->file == nullptr) return std::nullopt;
+  using Bytes = std::optional<std::vector<std::byte>>;
+  const std::optional<Bytes> answer = workers_.Ask<Bytes>(
       file_->file_system, kWait, kLimit, [indexer = indexer_, file = file_->file, number] {
-        return indexer->ReadCode(file->get(), number * kPage).value_or(std::vector<std::byte>());
+        Result<std::vector<std::byte>> bytes = indexer->ReadCode(file->get(), number * kPage);
+        return bytes ? Bytes(*std::move(bytes)) : std::nullopt;
       });
-  if (!bytes) {
-    file_->file = nullptr;  // there is no point in waiting for more of it
-    return {};
-  }
-  return *std::move(bytes);
+  if (answer && *answer) return *answer;
+  // Who had no reader, or lost it, was as late.
+  file_->file = nullptr;
+  file_->is_late = true;
+  return std::nullopt;
 }
 
 void CodeReader::CloseFile() {

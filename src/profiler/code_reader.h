@@ -18,6 +18,7 @@
 #include "base/unique_fd.h"
 #include "foreign/indexer.h"
 #include "process/process_knowledge.h"
+#include "profiler/cold_view.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
 
@@ -36,8 +37,8 @@ class CodeReader {
   CodeReader(ProcessKnowledge& processes, std::shared_ptr<Indexer> indexer, FileWorkers& workers)
       : processes_(processes), indexer_(std::move(indexer)), workers_(workers) {}
 
-  // False if the bytes are not in the object's file, or do not come in time.
-  bool Read(ObjectId object, ElfAddress address, std::span<std::byte> out);
+  using Code = UnwindTableSource::Code;
+  Code Read(ObjectId object, ElfAddress address, std::span<std::byte> out);
 
   // Closes the file that is open for the next call, and forgets what was read.
   void CloseFile();
@@ -47,19 +48,22 @@ class CodeReader {
   // The file that was read last.
   struct File {
     ObjectId object;
-    std::shared_ptr<const UniqueFd> file;  // null: it cannot be read
+    std::shared_ptr<const UniqueFd> file;  // null: it cannot be read, or
+    bool is_late = false;                  // there is no point in waiting for more of it
     uint64_t file_system = 0;
     std::vector<Segment> segments;
   };
   struct Page {
     ObjectId object;
     uint64_t number = 0;
-    std::vector<std::byte> bytes;  // fewer at the file's end; none: it did not come
+    std::vector<std::byte> bytes;  // fewer at the file's end
   };
 
   void Open(ObjectId object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  const Page& PageOf(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<std::byte> Fetch(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Null if it did not come.
+  const Page* PageOf(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<std::vector<std::byte>> Fetch(uint64_t number)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ProcessKnowledge& processes_;
   const std::shared_ptr<Indexer> indexer_;

@@ -60,7 +60,10 @@ bool ColdView::LiesInAHole(uint64_t offset) const {
 bool ColdView::ReadCode(Address address, std::span<std::byte> out) {
   const ObjectMapping* const mapping = At(address);
   if (mapping == nullptr || mapping->object == ObjectId(0)) return false;
-  return tables_.ReadCode(mapping->object, mapping->ToElfAddress(address), out);
+  using Code = UnwindTableSource::Code;
+  const Code code = tables_.ReadCode(mapping->object, mapping->ToElfAddress(address), out);
+  is_code_late_ |= code == Code::kLate;
+  return code == Code::kRead;
 }
 
 Frame ColdView::FrameOf(Address pc) const {
@@ -69,6 +72,17 @@ Frame ColdView::FrameOf(Address pc) const {
   const ElfAddress address = mapping->ToElfAddress(pc);
   return Frame::Fits(address) ? Frame::Object(mapping->object, address) : Frame::User(pc);
 }
+
+namespace {
+
+// What the unwinder calls unreadable or unknown, there may be another reason for.
+StackEnd EndOf(const UnwoundStack& unwound, const ColdView& view) {
+  if (unwound.end == StackEnd::kUnreadable && view.ran_out()) return StackEnd::kTruncated;
+  if (unwound.end == StackEnd::kNoUnwindInfo && view.is_code_late()) return StackEnd::kNotReady;
+  return unwound.end;
+}
+
+}  // namespace
 
 ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,
                            UnwindTableSource& tables, const UnwindBudget& budget) {
@@ -79,8 +93,7 @@ ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* prog
   ColdStack stack;
   stack.pending = view.pending();
   stack.over_budget = unwound.over_budget;
-  stack.end =
-      unwound.end == StackEnd::kUnreadable && view.ran_out() ? StackEnd::kTruncated : unwound.end;
+  stack.end = EndOf(unwound, view);
   stack.frames.reserve(unwound.frames.size());
   for (const UnwoundFrame& frame : unwound.frames) {
     stack.frames.push_back(view.FrameOf(frame.pc));

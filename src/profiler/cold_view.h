@@ -17,6 +17,12 @@ namespace pyrometer {
 // Where a ColdView gets unwind tables and code from.
 class UnwindTableSource {
  public:
+  enum class Code : uint8_t {
+    kRead,
+    kNone,  // there are no such bytes
+    kLate,  // they did not come in time
+  };
+
   virtual ~UnwindTableSource() = default;
   // Null if it is not there yet: then it is being made. Empty if there is no call frame
   // information, and unread if the object's file could not be read. Never waits for a file.
@@ -25,9 +31,8 @@ class UnwindTableSource {
   virtual bool Has(ObjectId object) const = 0;
   // True while the object's table is being made.
   virtual bool IsPending(ObjectId object) const = 0;
-  // Reads bytes of the object's text; false if they are not available in time. May keep its file
-  // open until CloseFile().
-  virtual bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) = 0;
+  // Reads bytes of the object's text. May keep its file open until CloseFile().
+  virtual Code ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) = 0;
   virtual void CloseFile() = 0;
 };
 
@@ -49,6 +54,9 @@ class ColdView : public UnwindView {
   // True if a read failed because it went beyond the copied part of the stack.
   bool ran_out() const { return ran_out_; }
 
+  // True if code that was needed did not come in time.
+  bool is_code_late() const { return is_code_late_; }
+
   // The object whose table was needed and is still being made; 0: none.
   ObjectId pending() const { return pending_; }
 
@@ -62,6 +70,7 @@ class ColdView : public UnwindView {
   std::vector<std::shared_ptr<const UnwindTable>> held_;  // for the life of the view
   ObjectId pending_;
   bool ran_out_ = false;
+  bool is_code_late_ = false;
 };
 
 // A cold sample's user stack, leaf first.

@@ -62,7 +62,7 @@ class UnwindTables : public UnwindTableSource {
   std::shared_ptr<const UnwindTable> Of(ObjectId object) override;
   bool Has(ObjectId object) const override;
   bool IsPending(ObjectId object) const override;
-  bool ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override {
+  Code ReadCode(ObjectId object, ElfAddress address, std::span<std::byte> out) override {
     return code_.Read(object, address, out);
   }
   void CloseFile() override { code_.CloseFile(); }

@@ -44,8 +44,8 @@ class MadeTables : public UnwindTableSource {
     const auto table = tables.find(object);
     return table == tables.end() ? std::make_shared<UnwindTable>() : table->second;
   }
-  bool ReadCode(ObjectId /*object*/, ElfAddress /*address*/, std::span<std::byte>) override {
-    return false;
+  Code ReadCode(ObjectId /*object*/, ElfAddress /*address*/, std::span<std::byte>) override {
+    return code;
   }
 
   bool Has(ObjectId object) const override { return tables.contains(object); }
@@ -54,6 +54,7 @@ class MadeTables : public UnwindTableSource {
 
   std::map<ObjectId, std::shared_ptr<const UnwindTable>> tables;
   ObjectId pending = ObjectId(0);
+  Code code = Code::kNone;
 };
 
 class ColdViewTest : public testing::Test {
@@ -167,6 +168,19 @@ TEST_F(ColdViewTest, StopsInAFileWithoutCallFrameInformation) {
   const ColdStack stack = Unwind();
   EXPECT_EQ(stack.end, StackEnd::kNoUnwindInfo);
   EXPECT_EQ(stack.frames.back(), Frame::Object(kBare, ElfAddress(0xf)));
+}
+
+TEST_F(ColdViewTest, SaysThatCodeCameTooLateToTellACaller) {
+  auto table = std::make_shared<UnwindTable>(*TableWithFrames(16));
+  table->rows[0].rule = 0;  // hand-written code, of which the leaf is
+  table->rows.insert(table->rows.begin() + 1, {.pc_low = 0x200, .rule = 1});
+  table->pages = {{0, 3}};
+  tables_.tables[kProgram] = table;
+  SetStack(64);
+  Put(8, 0x400300);
+  EXPECT_EQ(Unwind().end, StackEnd::kNoUnwindInfo) << "there is no such code";
+  tables_.code = UnwindTableSource::Code::kLate;
+  EXPECT_EQ(Unwind().end, StackEnd::kNotReady);
 }
 
 TEST_F(ColdViewTest, SaysThatFramesMayBeMissingInAFileThatCouldNotBeRead) {

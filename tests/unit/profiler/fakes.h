@@ -260,8 +260,8 @@ class FakeTables : public UnwindTableSource {
   }
   bool Has(ObjectId object) const override { return at_hand.contains(object); }
   bool IsPending(ObjectId object) const override { return pending.contains(object); }
-  bool ReadCode(ObjectId /*object*/, ElfAddress /*address*/, std::span<std::byte>) override {
-    return false;
+  Code ReadCode(ObjectId /*object*/, ElfAddress /*address*/, std::span<std::byte>) override {
+    return Code::kNone;
   }
   void CloseFile() override {}
 

@@ -59,6 +59,7 @@ class TableIndexer : public Indexer {
     return Made<UnwindTable>{.value = std::move(table), .reading = Reading()};
   }
   Result<std::vector<std::byte>> ReadCode(int fd, uint64_t offset) override {
+    if (fails) return *fails;
     return InProcessIndexer().ReadCode(fd, offset);
   }
   Result<bool> Repeats(const FilesToRead&, const Reading&) override { return true; }
@@ -198,12 +199,16 @@ TEST_F(UnwindTablesTest, ReadTheCodeOfAnObject) {
                                 .memory_size = 0x3000,
                                 .executable = true}};
   std::array<std::byte, 4> magic{};
-  EXPECT_TRUE(tables_.ReadCode(kFirst, ElfAddress(0x400000), magic));
+  using Code = UnwindTableSource::Code;
+  EXPECT_EQ(tables_.ReadCode(kFirst, ElfAddress(0x400000), magic), Code::kRead);
   EXPECT_EQ(magic[1], std::byte{'E'});
   std::array<std::byte, 8> across_pages{};
-  EXPECT_TRUE(tables_.ReadCode(kFirst, ElfAddress(0x400ffc), across_pages));
-  EXPECT_FALSE(tables_.ReadCode(kFirst, ElfAddress(0x500000), magic));
+  EXPECT_EQ(tables_.ReadCode(kFirst, ElfAddress(0x400ffc), across_pages), Code::kRead);
+  EXPECT_EQ(tables_.ReadCode(kFirst, ElfAddress(0x500000), magic), Code::kNone);
   tables_.CloseFile();
+  indexer_->fails = Fail(ErrorCode::kIo, "the reader is late");
+  EXPECT_EQ(tables_.ReadCode(kFirst, ElfAddress(0x400000), magic), Code::kLate);
+  EXPECT_EQ(tables_.ReadCode(kFirst, ElfAddress(0x401000), magic), Code::kLate);
 }
 
 }  // namespace
