@@ -62,6 +62,15 @@ class FlatReader {
     return values;
   }
 
+  // The same of bytes, where they lie.
+  std::span<const std::byte> View(size_t most) {
+    const auto size = Get<uint64_t>();
+    if (size > most || size > rest_.size()) return Fail(), rest_;
+    const std::span<const std::byte> bytes = rest_.first(size);
+    rest_ = rest_.subspan(size);
+    return bytes;
+  }
+
   // False: something did not fit.
   bool ok() const { return ok_; }
   // Nothing is left, and all that was read fitted.

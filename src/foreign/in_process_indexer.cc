@@ -76,6 +76,11 @@ Result<std::vector<std::byte>> InProcessIndexer::ReadCode(int fd, uint64_t offse
   return bytes;
 }
 
+Result<std::optional<PerfMapFunction>> InProcessIndexer::PerfMapLines(
+    int fd, const PerfMapPart& part, std::chrono::nanoseconds /*at_most*/, PerfMapSink sink) {
+  return DirectPerfMapReader().Read(fd, part, sink);
+}
+
 Result<bool> InProcessIndexer::Repeats(const FilesToRead& files, const Reading& reading) {
   const std::array<int, 2> both = {files.own, files.debug};
   return pyrometer::Repeats(reading, std::span(both).first(files.debug < 0 ? 1 : 2), key_);

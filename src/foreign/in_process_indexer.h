@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <optional>
+
 #include "base/keyed_digest.h"
 #include "foreign/indexer.h"
 
@@ -15,6 +18,9 @@ class InProcessIndexer : public Indexer {
   Result<Made<UnwindTable>> Unwind(const FilesToRead& files,
                                    const UnwindTableOptions& options) override;
   Result<std::vector<std::byte>> ReadCode(int fd, uint64_t offset) override;
+  Result<std::optional<PerfMapFunction>> PerfMapLines(int fd, const PerfMapPart& part,
+                                                      std::chrono::nanoseconds at_most,
+                                                      PerfMapSink sink) override;
   Result<bool> Repeats(const FilesToRead& files, const Reading& reading) override;
 
  private:

@@ -5,12 +5,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "foreign/reading.h"
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
 #include "pyrometer/unwind_table.h"
+#include "symbolize/perf_map_reader.h"
 #include "symbolize/symbol_table.h"
 
 namespace pyrometer {
@@ -60,6 +62,12 @@ class Indexer {
   // The file's bytes from `offset` on, at most kMostOfCode; fewer at its end. Errors: kIo.
   static constexpr size_t kMostOfCode = 4096;
   virtual Result<std::vector<std::byte>> ReadCode(int fd, uint64_t offset) = 0;
+
+  // See PerfMapReader; takes no longer than `at_most`. What it gives `sink` fits `part` and has the
+  // form. Some 50 ns a line.
+  virtual Result<std::optional<PerfMapFunction>> PerfMapLines(int fd, const PerfMapPart& part,
+                                                              std::chrono::nanoseconds at_most,
+                                                              PerfMapSink sink) = 0;
 
   // True if the same would be made of these files. Errors: those of reading them.
   virtual Result<bool> Repeats(const FilesToRead& files, const Reading& reading) = 0;

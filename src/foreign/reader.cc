@@ -153,6 +153,16 @@ class Reader : private RowSink, private SymbolByteSink {
         out.PutAll(std::span<const std::byte>(code));
         return {};
       }
+      case ReaderTask::What::kPerfMap: {
+        FlatReader in(value);
+        const PerfMapPart part = ReadPerfMapPart(in);
+        if (!in.ended()) End();
+        const auto send = [this](const PerfMapLines& lines) { Put(lines); };
+        ASSIGN_OR_RETURN(const std::optional<PerfMapFunction> last,
+                         indexer_.PerfMapLines(files.own, part, {}, send));
+        Write(last, out);
+        return {};
+      }
       case ReaderTask::What::kRepeats: {
         FlatReader in(value);
         const Reading reading = ReadReading(in);
@@ -170,6 +180,12 @@ class Reader : private RowSink, private SymbolByteSink {
   }
   bool Put(std::span<const std::byte> bytes) override {
     return channel_.SendAll(ReaderMessage::kBulk, bytes).has_value();
+  }
+
+  void Put(const PerfMapLines& lines) {
+    FlatWriter out;
+    Write(lines, out);
+    if (!channel_.Send(ReaderMessage::kBulk, out.bytes())) End();
   }
 
   ReaderChannel channel_;

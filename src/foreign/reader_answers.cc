@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -129,6 +130,28 @@ Result<std::vector<std::byte>> ReceiveCode(AnswerMessages& messages) {
   std::vector<std::byte> code = in.GetAll<std::byte>(Indexer::kMostOfCode);
   if (!in.ended()) return Lie();
   return code;
+}
+
+Result<std::optional<PerfMapFunction>> ReceivePerfMap(AnswerMessages& messages,
+                                                      const PerfMapPart& part, PerfMapSink sink) {
+  uint64_t at = part.begin;
+  std::vector<PerfMapLines::Function> functions;
+  const auto take = [&](Bytes bytes) -> Result<void> {
+    FlatReader in(bytes);
+    const PerfMapLines lines = ReadPerfMapLines(in, functions);
+    if (!in.ended() || lines.end <= at || lines.end > part.end) return Lie();
+    // As few lines as their bytes can be, so that time is bounded.
+    const uint64_t most = lines.end - at;
+    if (lines.bad > most || functions.size() > (most - lines.bad) / kLeastPerfMapLine) return Lie();
+    at = lines.end;
+    sink(lines);
+    return {};
+  };
+  ASSIGN_OR_RETURN(const std::vector<std::byte> value, Receive(messages, take));
+  FlatReader in(value);
+  std::optional<PerfMapFunction> last = ReadPerfMapFunction(in);
+  if (!in.ended()) return Lie();
+  return last;
 }
 
 Result<Made<UnwindTable>> ReceiveTable(AnswerMessages& messages, RowSink* rows) {

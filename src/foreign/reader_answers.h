@@ -3,6 +3,9 @@
 // asked for.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "foreign/indexer.h"
 #include "foreign/reader_messages.h"
 #include "pyrometer/result.h"
@@ -23,6 +26,9 @@ Result<ObjectFacts> ReceiveFacts(AnswerMessages& messages);
 Result<bool> ReceiveRepeats(AnswerMessages& messages);
 Result<std::vector<std::byte>> ReceiveCode(AnswerMessages& messages);
 Result<Made<UnwindTable>> ReceiveTable(AnswerMessages& messages, RowSink* rows);
+// Of `part`. Gives `sink` lines as they come.
+Result<std::optional<PerfMapFunction>> ReceivePerfMap(AnswerMessages& messages,
+                                                      const PerfMapPart& part, PerfMapSink sink);
 // kExhausted, too, if there is no room for the table.
 Result<Made<SymbolTable>> ReceiveSymbols(AnswerMessages& messages,
                                          const SymbolTableOptions& options);

@@ -62,6 +62,24 @@ ExoticRule ReadExoticRule(FlatReader& in) {
   return rule;
 }
 
+void Write(const PerfMapLines::Function& function, FlatWriter& out) {
+  out.Put(function.start);
+  out.Put(function.end);
+  out.PutAll(std::as_bytes(std::span(function.name)));
+}
+
+PerfMapLines::Function ReadFunction(FlatReader& in) {
+  PerfMapLines::Function function;
+  function.start = in.Get<uint64_t>();
+  function.end = in.Get<uint64_t>();
+  const std::span<const std::byte> name = in.View(kMostOfPerfMapName);
+  function.name = {reinterpret_cast<const char*>(name.data()), name.size()};
+  if (function.start >= function.end || function.name.empty() || !IsPrintable(function.name)) {
+    in.Fail();
+  }
+  return function;
+}
+
 // Whether all that the kernel side and the unwinder take for granted is so.
 bool IsSound(const pyro_unwind_rule& rule, size_t exotic) {
   if (rule.kind >= PYRO_RULE_KINDS || rule.fp > PYRO_SAVED_IN_REGISTER ||
@@ -253,6 +271,51 @@ UnwindTable ReadTable(FlatReader& in, const SentRows& rows) {
     return {};
   }
   return table;
+}
+
+void Write(const PerfMapPart& part, FlatWriter& out) {
+  out.Put(part.begin);
+  out.Put(part.end);
+  out.Put(uint8_t{part.begins_in_line});
+}
+
+PerfMapPart ReadPerfMapPart(FlatReader& in) {
+  PerfMapPart part;
+  part.begin = in.Get<uint64_t>();
+  part.end = in.Get<uint64_t>();
+  part.begins_in_line = in.Get<uint8_t>() != 0;
+  return part;
+}
+
+void Write(const PerfMapLines& lines, FlatWriter& out) {
+  out.Put(lines.end);
+  out.Put(lines.bad);
+  out.Put(uint8_t{lines.ends_in_line});
+  out.Put(uint64_t{lines.functions.size()});
+  for (const PerfMapLines::Function& function : lines.functions) Write(function, out);
+}
+
+PerfMapLines ReadPerfMapLines(FlatReader& in, std::vector<PerfMapLines::Function>& functions) {
+  PerfMapLines lines;
+  lines.end = in.Get<uint64_t>();
+  lines.bad = in.Get<uint64_t>();
+  lines.ends_in_line = in.Get<uint8_t>() != 0;
+  const auto count = in.Get<uint64_t>();
+  functions.clear();
+  for (uint64_t i = 0; i < count && in.ok(); ++i) functions.push_back(ReadFunction(in));
+  lines.functions = functions;
+  return lines;
+}
+
+void Write(const std::optional<PerfMapFunction>& function, FlatWriter& out) {
+  out.Put(uint8_t{function.has_value()});
+  if (function) Write({function->start, function->end, function->name}, out);
+}
+
+std::optional<PerfMapFunction> ReadPerfMapFunction(FlatReader& in) {
+  if (in.Get<uint8_t>() == 0) return std::nullopt;
+  const auto [start, end, name] = ReadFunction(in);
+  return PerfMapFunction{.start = start, .end = end, .name = std::string(name)};
 }
 
 }  // namespace pyrometer

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
 #include "pyrometer/unwind_table.h"
+#include "symbolize/perf_map_reader.h"
 #include "symbolize/symbol_table.h"
 
 namespace pyrometer {
@@ -32,7 +34,7 @@ enum class ReaderMessage : uint32_t {
   kTask,       // ReaderTask; attached: the file
   kDebugFile,  // nothing; attached: the file
   kValue,      // a part of a value's bytes
-  kBulk,       // rows of an unwind table, or names and entries of a symbol table
+  kBulk,       // rows of an unwind table, names and entries of a symbol table, PerfMapLines
   kDone,       // the last part of a value's bytes
   kFailed,     // a code, then the text of a message
 };
@@ -42,7 +44,7 @@ struct ReaderSetup {
 };
 
 struct ReaderTask {
-  enum class What : uint32_t { kInspect, kSymbols, kUnwind, kCode, kRepeats };
+  enum class What : uint32_t { kInspect, kSymbols, kUnwind, kCode, kRepeats, kPerfMap };
   What what = What::kInspect;
   uint32_t has_debug_file = 0;
   uint64_t cpu_ms = 0;       // that it may take
@@ -97,6 +99,9 @@ void Write(const ObjectFacts& facts, FlatWriter& out);
 void Write(const Reading& reading, FlatWriter& out);
 void Write(const SymbolTable::Layout& layout, FlatWriter& out);
 void Write(const UnwindTable& table, FlatWriter& out);  // but its rows and its digest
+void Write(const PerfMapPart& part, FlatWriter& out);
+void Write(const PerfMapLines& lines, FlatWriter& out);
+void Write(const std::optional<PerfMapFunction>& function, FlatWriter& out);
 
 // What is read is checked as far as its users rely on it. Else the reader has failed.
 ObjectFacts ReadFacts(FlatReader& in);
@@ -108,5 +113,9 @@ struct SentRows {
   uint16_t largest_rule = 0;
 };
 UnwindTable ReadTable(FlatReader& in, const SentRows& rows);
+PerfMapPart ReadPerfMapPart(FlatReader& in);
+// Names stay where they lie, functions in `functions`.
+PerfMapLines ReadPerfMapLines(FlatReader& in, std::vector<PerfMapLines::Function>& functions);
+std::optional<PerfMapFunction> ReadPerfMapFunction(FlatReader& in);
 
 }  // namespace pyrometer

@@ -31,6 +31,7 @@ Room RoomFor(ReaderTask::What what, const FilesToRead& files) {
   switch (what) {
     case ReaderTask::What::kInspect:
     case ReaderTask::What::kCode:
+    case ReaderTask::What::kPerfMap:
       return Room::kHeaders;
     case ReaderTask::What::kRepeats:
       return Room::kSmall;
@@ -45,14 +46,14 @@ Room RoomFor(ReaderTask::What what, const FilesToRead& files) {
 
 Result<std::unique_ptr<ReaderPool::Task>> SandboxedIndexer::Begin(
     ReaderTask::What what, const FilesToRead& files, std::stop_token stop,
-    std::span<const std::byte> value) {
+    std::span<const std::byte> value, std::chrono::nanoseconds at_most) {
   ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(files.own));
   const Room room = RoomFor(what, files);
-  const std::chrono::nanoseconds time = TimeFor(room, identity.size);
+  const std::chrono::nanoseconds time = std::min(TimeFor(room, identity.size), at_most);
   ASSIGN_OR_RETURN(std::unique_ptr<ReaderPool::Task> task,
                    readers_->Take(TrustOf(files.own, files.debug),
                                   {.room = room, .time = time, .stop = std::move(stop)}));
-  const auto cpu = std::chrono::duration_cast<std::chrono::milliseconds>(time);
+  const auto cpu = std::chrono::ceil<std::chrono::milliseconds>(time);
   RETURN_IF_ERROR(task->Begin({.what = what, .cpu_ms = static_cast<uint64_t>(cpu.count())},
                               files.own, files.debug, value));
   return task;
@@ -80,6 +81,15 @@ Result<std::vector<std::byte>> SandboxedIndexer::ReadCode(int fd, uint64_t offse
   value.Put(offset);
   ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kCode, {.own = fd}, {}, value.bytes()));
   return Conclude(*task, ReceiveCode(*task));
+}
+
+Result<std::optional<PerfMapFunction>> SandboxedIndexer::PerfMapLines(
+    int fd, const PerfMapPart& part, std::chrono::nanoseconds at_most, PerfMapSink sink) {
+  FlatWriter value;
+  Write(part, value);
+  ASSIGN_OR_RETURN(const auto task,
+                   Begin(ReaderTask::What::kPerfMap, {.own = fd}, {}, value.bytes(), at_most));
+  return Conclude(*task, ReceivePerfMap(*task, part, sink));
 }
 
 Result<bool> SandboxedIndexer::Repeats(const FilesToRead& files, const Reading& reading) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "foreign/indexer.h"
@@ -23,12 +25,17 @@ class SandboxedIndexer : public Indexer {
   Result<Made<UnwindTable>> Unwind(const FilesToRead& files,
                                    const UnwindTableOptions& options) override;
   Result<std::vector<std::byte>> ReadCode(int fd, uint64_t offset) override;
+  Result<std::optional<PerfMapFunction>> PerfMapLines(int fd, const PerfMapPart& part,
+                                                      std::chrono::nanoseconds at_most,
+                                                      PerfMapSink sink) override;
   Result<bool> Repeats(const FilesToRead& files, const Reading& reading) override;
 
  private:
-  Result<std::unique_ptr<ReaderPool::Task>> Begin(ReaderTask::What what, const FilesToRead& files,
-                                                  std::stop_token stop,
-                                                  std::span<const std::byte> value = {});
+  // Takes no longer than reading such a file may, and no longer than `at_most`.
+  Result<std::unique_ptr<ReaderPool::Task>> Begin(
+      ReaderTask::What what, const FilesToRead& files, std::stop_token stop,
+      std::span<const std::byte> value = {},
+      std::chrono::nanoseconds at_most = std::chrono::nanoseconds::max());
 
   const std::shared_ptr<ReaderPool> readers_;
 };

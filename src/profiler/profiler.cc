@@ -69,7 +69,8 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
              .out = taken_,
              .clock = machine_.clock,
              .log = machine_.log}),
-      namer_(store_, std::move(symbols), NamingOptions(machine_), machine_.clock) {
+      namer_(store_, machine_.indexer, std::move(symbols), NamingOptions(machine_),
+             machine_.clock) {
   loader_.LoadAll(kLoadingTimeAtStart);
   loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
   unwinding_thread_ = std::jthread([this](const std::stop_token& stop) { cold_.Run(stop); });

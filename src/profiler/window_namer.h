@@ -22,10 +22,12 @@ namespace pyrometer {
 // because reading symbol tables can take a second for a large program on a busy machine.
 class WindowNamer {
  public:
-  // `symbols` and `clock` must outlive this. `kernel` is empty if the kernel hides its symbols.
-  WindowNamer(ArtifactStore& symbols, KernelSymbols kernel, const Symbolizer::Options& options,
-              const Clock& clock)
-      : sources_(symbols, clock), symbolizer_(sources_, sources_, std::move(kernel), options) {}
+  // `symbols` and `clock` must outlive this. `indexer` reads perf maps; `kernel` is empty if the
+  // kernel hides its symbols.
+  WindowNamer(ArtifactStore& symbols, std::shared_ptr<Indexer> indexer, KernelSymbols kernel,
+              const Symbolizer::Options& options, const Clock& clock)
+      : sources_(symbols, std::move(indexer), clock),
+        symbolizer_(sources_, sources_, std::move(kernel), options) {}
 
   // REQUIRES: called on one thread, with windows in the order in which they were taken.
   std::shared_ptr<const NamedWindow> Name(ResolvedWindow resolved);

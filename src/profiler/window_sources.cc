@@ -30,6 +30,7 @@ void WindowSources::Use(ResolvedWindow& resolved) {
   perf_maps_ = std::move(resolved.perf_maps);
   ended_ = std::move(resolved.ended);
   waited_ = {};
+  in_perf_maps_ = {};
   ahead_.clear();
   {
     const absl::MutexLock lock(&mutex_);
@@ -173,6 +174,23 @@ Result<UniqueFd> WindowSources::Open(ProcessKey process) {
     return Fail(ErrorCode::kNotFound, "process {} has no perf map", process.pid.value());
   }
   return known->second->Open();
+}
+
+Result<std::optional<PerfMapFunction>> WindowSources::Read(int fd, const PerfMapPart& part,
+                                                           PerfMapSink sink) {
+  const MonotonicTime begin = clock_.Now();
+  MonotonicTime until =
+      After(begin, std::min<std::chrono::nanoseconds>(
+                       kMostOfPerfMap, std::max(kMostOfPerfMaps - in_perf_maps_, kNothingLeft)));
+  {
+    const absl::MutexLock lock(&mutex_);
+    until = std::min(until, give_up_at_);
+  }
+  if (until <= begin) return Fail(ErrorCode::kIo, "no time is left to read perf maps");
+  Result<std::optional<PerfMapFunction>> last =
+      indexer_->PerfMapLines(fd, part, Between(begin, until), sink);
+  in_perf_maps_ += Between(begin, clock_.Now());
+  return last;
 }
 
 }  // namespace pyrometer

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/lifeline.h"
+#include "foreign/indexer.h"
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
 #include "pyrometer/ids.h"
@@ -32,10 +33,14 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   // So many tables are read at a time, until they are asked for.
   static constexpr size_t kMostAhead = 16;
 
-  // `store` and `clock` must outlive this.
-  WindowSources(ArtifactStore& store, const Clock& clock,
+  // Reading perf maps takes so long: all of a window, and one of them.
+  static constexpr std::chrono::seconds kMostOfPerfMaps{5};
+  static constexpr std::chrono::seconds kMostOfPerfMap{2};
+
+  // `store` and `clock` must outlive this. `indexer` reads perf maps.
+  WindowSources(ArtifactStore& store, std::shared_ptr<Indexer> indexer, const Clock& clock,
                 std::chrono::nanoseconds most_waiting = kMostWaiting)
-      : store_(store), clock_(clock), most_waiting_(most_waiting) {}
+      : store_(store), indexer_(std::move(indexer)), clock_(clock), most_waiting_(most_waiting) {}
 
   // Takes over what `resolved` carries, except its samples.
   void Use(ResolvedWindow& resolved);
@@ -48,6 +53,9 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   std::optional<ObjectDescription> Describe(ObjectId object) override;
   SymbolAnswer Symbols(ObjectId object) override;
   Result<UniqueFd> Open(ProcessKey process) override;
+  // Errors: those of Indexer; kIo, too, if no time is left.
+  Result<std::optional<PerfMapFunction>> Read(int fd, const PerfMapPart& part,
+                                              PerfMapSink sink) override;
   bool HasEnded(ProcessKey process) override { return ended_.contains(process); }
 
  private:
@@ -64,9 +72,11 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   Known Find(ObjectId object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ArtifactStore& store_;
+  const std::shared_ptr<Indexer> indexer_;
   const Clock& clock_;
   const std::chrono::nanoseconds most_waiting_;
-  std::chrono::nanoseconds waited_{};  // for this window
+  std::chrono::nanoseconds waited_{};        // for this window's symbols
+  std::chrono::nanoseconds in_perf_maps_{};  // for this window's perf maps
   decltype(ResolvedWindow::objects) objects_;
   decltype(ResolvedWindow::perf_maps) perf_maps_;
   decltype(ResolvedWindow::ended) ended_;

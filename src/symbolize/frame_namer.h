@@ -29,6 +29,10 @@ class FrameNamer {
   // since the last one.
   virtual std::vector<FrameRange> BeginWindow(uint32_t /*window*/) { return {}; }
 
+  // Called for each process of which the window has such frames, before the first Name() of the
+  // window, if IsPerProcess(). Some of them may have been left out.
+  virtual void Expect(ProcessKey /*process*/, uint32_t /*window*/) {}
+
   // Never returns null: a missing name is made up, and the reason counted. `process` is the one the
   // frame was sampled in if IsPerProcess(), else none.
   virtual LocationRef Name(Frame frame, ProcessKey process, uint32_t window) = 0;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "symbolize/named_location.h"
 
@@ -20,16 +21,34 @@ std::shared_ptr<const CodeObject> JitObject() {
 }  // namespace
 
 JitNamer::JitNamer(PerfMapSource& source, const PerfMaps::Budget& budget, SymbolizerCounts& counts)
-    : source_(source), counts_(counts), perf_maps_(budget, counts), jit_(JitObject()) {}
+    : source_(source), counts_(counts), perf_maps_(source, budget, counts), jit_(JitObject()) {}
+
+void JitNamer::Expect(ProcessKey key, uint32_t window) {
+  Open(key, window);
+}
+
+JitNamer::Process& JitNamer::Open(ProcessKey key, uint32_t window) {
+  const auto [entry, added] = processes_.try_emplace(key);
+  Process& process = entry->second;
+  if (!added && process.perf_map->window == window) return process;
+  process.perf_map = &perf_maps_.Need(key, window);
+  // Asked first, since it might write a last time while the file is read.
+  process.writer = source_.HasEnded(key) ? PerfMap::Writer::kGone : PerfMap::Writer::kMayWrite;
+  process.unread = {};
+  Result<UniqueFd> fd = source_.Open(key);
+  if (fd) {
+    perf_maps_.Look(*process.perf_map, fd->get());
+    process.to_read = *std::move(fd);
+  } else {
+    process.perf_map->is_behind = false;
+  }
+  return process;
+}
 
 LocationRef JitNamer::Name(Frame frame, ProcessKey key, uint32_t window) {
   const Address address = frame.user_address();
-  const auto [entry, added] = processes_.try_emplace(key);
-  Process& process = entry->second;
-  if (added || process.perf_map->window != window) {
-    process.perf_map = &perf_maps_.Need(key, window);
-    ReadPerfMap(key, process);
-  }
+  Process& process = Open(key, window);
+  if (process.to_read) ReadPerfMap(process);
   if (process.perf_map->is_behind) return NameUnread(process, address);
   const std::optional<std::string_view> name = process.perf_map->map.Find(address);
   LocationRef known = process.locations.Find(address, window);
@@ -53,22 +72,15 @@ LocationRef JitNamer::NameUnread(Process& process, Address address) {
 }
 
 bool JitNamer::MayGrow(const Process& process, Address address) {
-  const std::optional<PerfMap::Function>& tail = process.perf_map->map.tail();
+  const std::optional<PerfMapFunction>& tail = process.perf_map->map.tail();
   return process.writer == PerfMap::Writer::kMayWrite && tail && tail->Contains(address);
 }
 
-void JitNamer::ReadPerfMap(ProcessKey key, Process& process) {
-  // Asked first, since it might write a last time while the file is read.
-  process.writer = source_.HasEnded(key) ? PerfMap::Writer::kGone : PerfMap::Writer::kMayWrite;
-  process.unread = {};
-  const Result<UniqueFd> fd = source_.Open(key);
-  if (!fd) {
-    process.perf_map->is_behind = false;
-    return;
-  }
+void JitNamer::ReadPerfMap(Process& process) {
+  const UniqueFd fd = std::exchange(process.to_read, {});
   const PerfMap& map = process.perf_map->map;
-  const std::optional<PerfMap::Function> tail = map.tail();
-  perf_maps_.Update(*process.perf_map, fd->get(), process.writer);
+  const std::optional<PerfMapFunction> tail = map.tail();
+  perf_maps_.Update(*process.perf_map, fd.get(), process.writer);
   // Without a map the addresses count as unresolved.
   process.locations.DropIf([&](Address a) {
     if (map.Find(a)) return false;
@@ -96,6 +108,7 @@ void JitNamer::EndWindow(uint32_t unused_since) {
   for (auto& [key, process] : processes_) {
     process.locations.DropUnusedSince(unused_since);
     process.unread = {};
+    process.to_read = {};
   }
   perf_maps_.EndWindow(unused_since);
 }

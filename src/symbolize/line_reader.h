@@ -31,6 +31,9 @@ class LineReader {
   // The offset after the last line returned.
   uint64_t offset() const { return offset_; }
 
+  // True if that is in the middle of a line that was cut.
+  bool in_cut_line() const { return in_cut_line_; }
+
  private:
   Result<bool> Fill();
   void Consume(size_t bytes);

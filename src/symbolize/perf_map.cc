@@ -5,43 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "base/printable.h"
 #include "base/system_error.h"
-#include "symbolize/line_reader.h"
 
 namespace pyrometer {
-namespace {
-
-// Takes a hexadecimal number and the blank behind it off the front of `line`.
-std::optional<uint64_t> TakeHex(std::string_view& line) {
-  if (line.starts_with("0x") || line.starts_with("0X")) line.remove_prefix(2);
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(line.begin(), line.end(), value, 16);
-  if (error != std::errc() || end == line.end() || *end != ' ') return std::nullopt;
-  line.remove_prefix(static_cast<size_t>(end - line.begin()) + 1);
-  return value;
-}
-
-std::optional<PerfMap::Function> ParseLine(std::string_view line) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  const std::optional<uint64_t> start = TakeHex(line);
-  const std::optional<uint64_t> size = start ? TakeHex(line) : std::nullopt;
-  if (!size || *size == 0 || *size > std::numeric_limits<uint64_t>::max() - *start ||
-      line.empty()) {
-    return std::nullopt;
-  }
-  return PerfMap::Function{
-      .start = *start, .end = *start + *size, .name = Printable(line, PerfMap::kMaxName)};
-}
-
-}  // namespace
-
 Result<PerfMap::Reading> PerfMap::Look(int fd, bool again) const {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return SystemError(errno, "fstat");
@@ -59,7 +30,7 @@ Result<uint64_t> PerfMap::Unread(int fd, bool again) const {
   return reading.unread;
 }
 
-Result<void> PerfMap::Update(int fd, Writer writer, Limits& limits) {
+Result<void> PerfMap::Update(int fd, Writer writer, Limits& limits, PerfMapReader& reader) {
   ASSIGN_OR_RETURN(const Reading reading, Look(fd, limits.again));
   const auto& [is_same, goes_on, size, unread, inode] = reading;
   const uint64_t wanted = std::min<uint64_t>(unread, 2 * uint64_t{limits.memory});
@@ -75,28 +46,26 @@ Result<void> PerfMap::Update(int fd, Writer writer, Limits& limits) {
     is_cut_ = true;
     missing_at_ = limits.memory;
   }
-  size_ = size;
   tail_.reset();
-  constexpr size_t kLongestLine = 4 * kMaxName;
-  LineReader lines(fd, offset_, size, kLongestLine);
   size_t most = limits.memory;
-  const auto read_lines = [&]() -> Result<void> {
-    while (true) {
-      ASSIGN_OR_RETURN(const std::optional<std::string_view> line, lines.Next());
-      offset_ = lines.offset();
-      if (!line) return {};
-      if (!std::exchange(is_cut_, false)) AddLine(*line);
+  const auto take = [&](const PerfMapLines& lines) {
+    offset_ = lines.end;
+    is_cut_ = lines.ends_in_line;
+    losses_.bad_lines += lines.bad;
+    for (const PerfMapLines::Function& function : lines.functions) {
+      Insert(function);
       if (bytes() <= most) continue;
       ShrinkBelow(limits.memory);
       // Not for each line, if what is left is not quite that little.
       most = std::max(limits.memory, bytes() + limits.memory / 8);
     }
   };
-  Result<void> result = read_lines();
+  Result<std::optional<PerfMapFunction>> last =
+      reader.Read(fd, {.begin = offset_, .end = size, .begins_in_line = is_cut_}, take);
   if (bytes() > limits.memory) ShrinkBelow(limits.memory);
-  if (!result) return result;
-  const std::string_view rest = lines.rest();
-  if (!is_cut_ && has_stopped && offset_ + rest.size() == size) tail_ = ParseLine(rest);
+  if (!last) return last.error();
+  size_ = size;
+  if (has_stopped) tail_ = *std::move(last);
   return {};
 }
 
@@ -108,16 +77,8 @@ void PerfMap::BeginAt(uint64_t offset, const Inode& inode) {
   std::swap(*this, fresh);  // an assignment might keep the memory
 }
 
-void PerfMap::AddLine(std::string_view line) {
-  if (const std::optional<Function> function = ParseLine(line)) {
-    Insert(*function);
-  } else {
-    ++losses_.bad_lines;
-  }
-}
-
 // Cuts out of the older ranges what the new one covers.
-void PerfMap::Insert(const Function& function) {
+void PerfMap::Insert(const PerfMapLines::Function& function) {
   const auto& [start, end, name] = function;
   auto next = ranges_.lower_bound(start);
   if (next != ranges_.begin()) {

@@ -12,18 +12,16 @@
 #include "base/file_identity.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
+#include "symbolize/perf_map_reader.h"
 
 namespace pyrometer {
 
-// The functions that a JIT compiler announced in /tmp/perf-PID.map: lines of "START SIZE name",
-// with hexadecimal numbers, appended as code is generated (Linux,
-// tools/perf/Documentation/jit-interface.txt). The profiled program writes the file, so it may
-// contain anything, and any amount of it. What is newest in the file is true: of more than may be
-// kept the oldest is forgotten, or not read. Not thread-safe.
+// The functions that a JIT compiler announced in /tmp/perf-PID.map, see perf_map_reader.h. The
+// profiled program writes the file, so it may contain anything, and any amount of it. What is
+// newest in the file is true: of more than may be kept the oldest is forgotten, or not read. Not
+// thread-safe.
 class PerfMap {
  public:
-  static constexpr size_t kMaxName = 1024;
-
   enum class Writer : uint8_t { kMayWrite, kGone };
 
   struct Limits {
@@ -39,23 +37,15 @@ class PerfMap {
     uint64_t left_out = 0;   // bytes that were not read, as more was to be read than may be kept
   };
 
-  // A line of the file: the code in [start, end).
-  struct Function {
-    uint64_t start = 0;
-    uint64_t end = 0;
-    std::string name;
-
-    bool Contains(Address a) const { return a.value() >= start && a.value() < end; }
-  };
-
   // Reads what was appended since the last call, or the whole file if `fd` is another one now or
   // was truncated; but of more than twice the memory that may be kept only the end, as the rest
   // would be forgotten at once. `fd` stays the caller's, and limits.to_read becomes what is left.
   // A last line without a newline may still be being written, its name incomplete. It counts once
   // the file has not grown since the last call or the writer is gone, until the file grows.
-  // Errors: kInvalid if it is not a regular file; kIo; kExhausted if that is more than may be read
-  // now. After these two what is known may be outdated, until an update goes well.
-  Result<void> Update(int fd, Writer writer, Limits& limits);
+  // Errors: kInvalid if it is not a regular file; kExhausted if that is more than may be read now;
+  // those of `reader`. After the latter two what is known may be outdated, until an update goes
+  // well, which goes on where this one has ended.
+  Result<void> Update(int fd, Writer writer, Limits& limits, PerfMapReader& reader);
 
   // How much an update would read of the file, without limits. Errors: as of Update().
   Result<uint64_t> Unread(int fd, bool again) const;
@@ -65,7 +55,7 @@ class PerfMap {
   std::optional<std::string_view> Find(Address address) const;
 
   // The last line, if it has no newline and counts.
-  const std::optional<Function>& tail() const { return tail_; }
+  const std::optional<PerfMapFunction>& tail() const { return tail_; }
 
   bool empty() const { return ranges_.empty() && !tail_; }
 
@@ -104,20 +94,19 @@ class PerfMap {
   };
   Result<Reading> Look(int fd, bool again) const;
   void BeginAt(uint64_t offset, const Inode& inode);
-  void AddLine(std::string_view line);
-  void Insert(const Function& function);
+  void Insert(const PerfMapLines::Function& function);
   uint64_t Keep(std::string_view name);
   std::string_view NameOf(const Range& range) const;
 
   absl::btree_map<uint64_t, Range> ranges_;  // by start, not overlapping
   std::vector<std::string> chunks_;
-  uint64_t first_chunk_ = 0;      // the number of the first of them
-  std::optional<Function> tail_;  // takes precedence over ranges_
+  uint64_t first_chunk_ = 0;             // the number of the first of them
+  std::optional<PerfMapFunction> tail_;  // takes precedence over ranges_
   Losses losses_;
   size_t missing_at_ = 0;
   uint64_t offset_ = 0;  // after the last newline; or anywhere in a line, if that
   bool is_cut_ = false;
-  uint64_t size_ = 0;  // of the file at the last Update
+  uint64_t size_ = 0;  // of the file at the last Update that went well
   Inode inode_;
 };
 

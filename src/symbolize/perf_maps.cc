@@ -18,8 +18,9 @@ constexpr uint32_t kOfLate = 6;
 
 }  // namespace
 
-PerfMaps::PerfMaps(const Budget& budget, SymbolizerCounts& counts)
-    : budget_(budget),
+PerfMaps::PerfMaps(PerfMapReader& reader, const Budget& budget, SymbolizerCounts& counts)
+    : reader_(reader),
+      budget_(budget),
       counts_(counts),
       level_(budget.bytes / kMostShare),
       to_read_(budget.to_read) {}
@@ -30,35 +31,50 @@ PerfMaps::Entry& PerfMaps::Need(ProcessKey process, uint32_t window) {
   return entry;
 }
 
+size_t PerfMaps::DemandOf(const Entry& entry, uint64_t unread) const {
+  const size_t most = budget_.bytes / kMostShare;
+  if (entry.map.missing_at() != 0) return most;
+  const size_t own = entry.map.bytes();
+  if (unread == 0) return own;
+  return static_cast<size_t>(std::min<uint64_t>(most, own + kExpansion * unread + kLeastBytes));
+}
+
+void PerfMaps::Look(Entry& entry, int fd) {
+  if (const Result<uint64_t> unread = entry.map.Unread(fd, false)) {
+    entry.demand = DemandOf(entry, *unread);
+    is_planned_ = false;
+  }
+}
+
 void PerfMaps::Update(Entry& entry, int fd, PerfMap::Writer writer) {
   PerfMap& map = entry.map;
   const bool was_behind = std::exchange(entry.is_behind, false);
+  if (!std::exchange(is_planned_, true)) level_ = FairLevel();
   // Once there is room for more than when something was forgotten.
   const bool again = level_ / 8 * 7 >= map.missing_at();
   const Result<uint64_t> unread = map.Unread(fd, again);
   if (!unread) return;
-  const size_t most = budget_.bytes / kMostShare;
+  entry.demand = DemandOf(entry, *unread);
   const size_t own = map.bytes();
-  size_t needed = own;
-  if (*unread > 0) {
-    needed =
-        static_cast<size_t>(std::min<uint64_t>(most, own + kExpansion * *unread + kLeastBytes));
-  }
-  entry.demand = map.missing_at() != 0 ? most : needed;
-  MakeRoomFor(entry, needed);
+  MakeRoomFor(entry, *unread > 0 ? entry.demand : own);
   const size_t others = bytes_ - own;
   const size_t room = budget_.bytes > others ? budget_.bytes - others : 0;
   const uint64_t reserved = was_behind ? 0 : std::min(reserved_, to_read_);
-  PerfMap::Limits limits{
-      .memory = std::min(room, most), .to_read = to_read_ - reserved, .again = again};
+  PerfMap::Limits limits{.memory = std::min(room, std::max(level_, own)),
+                         .to_read = to_read_ - reserved,
+                         .again = again};
   const PerfMap::Losses before = map.losses();
-  const Result<void> result = map.Update(fd, writer, limits);
+  Result<void> result = map.Update(fd, writer, limits, reader_);
+  if (!result && result.error().code() == ErrorCode::kInternal) {
+    limits.again = false;  // it goes on where its reader has died
+    result = map.Update(fd, writer, limits, reader_);
+  }
   CountLosses(before, map.losses());
   bytes_ = others + map.bytes();
   const uint64_t read = to_read_ - reserved - limits.to_read;
   to_read_ -= read;
   if (was_behind) reserved_ -= std::min(reserved_, read);
-  entry.demand = map.missing_at() != 0 ? most : map.bytes();
+  entry.demand = DemandOf(entry, 0);
   entry.is_behind = !result && result.error().code() != ErrorCode::kInvalid;
   if (entry.is_behind) refused_ += std::min<uint64_t>(*unread, 2 * uint64_t{limits.memory});
 }

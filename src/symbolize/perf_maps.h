@@ -7,6 +7,7 @@
 #include "absl/container/node_hash_map.h"
 #include "pyrometer/ids.h"
 #include "symbolize/perf_map.h"
+#include "symbolize/perf_map_reader.h"
 #include "symbolize/unresolved.h"
 
 namespace pyrometer {
@@ -29,12 +30,16 @@ class PerfMaps {
     size_t demand = 0;    // what it would take if it might, as far as is known
   };
 
-  // `counts` must outlive this.
-  PerfMaps(const Budget& budget, SymbolizerCounts& counts);
+  // `reader` and `counts` must outlive this.
+  PerfMaps(PerfMapReader& reader, const Budget& budget, SymbolizerCounts& counts);
 
   // The perf map of `process`, empty at first, which is needed in `window`. Valid until
   // EndWindow().
   Entry& Need(ProcessKey process, uint32_t window);
+
+  // Notes what there is to read in `fd`, which counts for how much others may take. For as many as
+  // are known before the first is updated.
+  void Look(Entry& entry, int fd);
 
   // Reads on in `fd`, which stays the caller's; what cannot be read on is behind. May take memory
   // from other perf maps, which forget what they read first, or everything.
@@ -51,20 +56,23 @@ class PerfMaps {
   size_t FairLevel() const;
   // So that `entry` may take `needed`, or what it may have: takes from those that were not needed
   // of late, then from those that have more than they may.
+  size_t DemandOf(const Entry& entry, uint64_t unread) const;
   void MakeRoomFor(const Entry& entry, size_t needed);
   void Shrink(Entry& entry, size_t bytes);
   void Evict(Entry& entry);
   void CountLosses(const PerfMap::Losses& before, const PerfMap::Losses& after);
 
+  PerfMapReader& reader_;
   const Budget budget_;
   SymbolizerCounts& counts_;
   absl::node_hash_map<ProcessKey, Entry> entries_;
   size_t bytes_ = 0;
-  size_t level_;           // see FairLevel()
-  uint32_t window_ = 0;    // the latest
-  uint64_t to_read_;       // for this window
-  uint64_t reserved_ = 0;  // of that, for those that were behind in the last one
-  uint64_t refused_ = 0;   // what was to be read and was not
+  size_t level_;            // see FairLevel()
+  bool is_planned_ = true;  // the level counts with all that was looked at
+  uint32_t window_ = 0;     // the latest
+  uint64_t to_read_;        // for this window
+  uint64_t reserved_ = 0;   // of that, for those that were behind in the last one
+  uint64_t refused_ = 0;    // what was to be read and was not
 };
 
 }  // namespace pyrometer

@@ -11,6 +11,7 @@
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
+#include "symbolize/perf_map_reader.h"
 #include "symbolize/symbol_table.h"
 #include "symbolize/unresolved.h"
 
@@ -42,11 +43,10 @@ class ObjectSource {
   virtual SymbolAnswer Symbols(ObjectId object) = 0;
 };
 
-// Opens the perf maps of processes' JIT compilers.
-class PerfMapSource {
+// Opens and reads the perf maps of processes' JIT compilers. Errors of reading beyond those of
+// PerfMapReader: kInternal if it may go well when it is tried once more.
+class PerfMapSource : public PerfMapReader {
  public:
-  virtual ~PerfMapSource() = default;
-
   // Opened with O_NOFOLLOW and O_NONBLOCK: the path is the process's own. kNotFound is normal.
   virtual Result<UniqueFd> Open(ProcessKey process) = 0;
 

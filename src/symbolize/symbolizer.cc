@@ -69,6 +69,9 @@ NamedWindow Symbolizer::Name(Window window) {
   }
   NameNewFrames(named);
   for (const Stack& stack : named.window.stacks) {
+    if (stack.process) ExpectFramesOf(*stack.process, stack, named.window.frames);
+  }
+  for (const Stack& stack : named.window.stacks) {
     if (stack.process) NameFramesOf(*stack.process, stack, named);
   }
   // Left are frames that mean something in a process only, of stacks that are nobody's.
@@ -98,6 +101,18 @@ void Symbolizer::NameNewFrames(NamedWindow& named) {
   }
   for (size_t i = 0; i < frames.size(); ++i) {
     if (named.locations[i] == nullptr) named.locations[i] = locations_.Find(frames[i], window_);
+  }
+}
+
+void Symbolizer::ExpectFramesOf(ProcessKey process, const Stack& stack,
+                                const std::vector<Frame>& frames) {
+  const FrameNamer* last = nullptr;
+  const size_t count = size_t{stack.kernel_frames} + stack.user_frames;
+  for (size_t i = stack.first_frame; i < stack.first_frame + count; ++i) {
+    FrameNamer& namer = NamerOf(frames[i]);
+    if (!namer.IsPerProcess() || &namer == last) continue;
+    namer.Expect(process, window_);
+    last = &namer;
   }
 }
 

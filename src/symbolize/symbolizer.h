@@ -68,6 +68,7 @@ class Symbolizer {
 
   void ForgetChangedNames();
   void NameNewFrames(NamedWindow& named);
+  void ExpectFramesOf(ProcessKey process, const Stack& stack, const std::vector<Frame>& frames);
   void NameFramesOf(ProcessKey process, const Stack& stack, NamedWindow& named);
   FrameNamer& NamerOf(Frame frame) { return *namers_[static_cast<size_t>(frame.kind())]; }
   void EndWindow();

@@ -39,6 +39,9 @@ class MadeUpObjects : public ObjectSource {
 class NoPerfMaps : public PerfMapSource {
  public:
   Result<UniqueFd> Open(ProcessKey) override { return Fail(ErrorCode::kNotFound, "none"); }
+  Result<std::optional<PerfMapFunction>> Read(int, const PerfMapPart&, PerfMapSink) override {
+    return Fail(ErrorCode::kNotFound, "none");
+  }
 };
 
 void FindSymbol(benchmark::State& state) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/printable.h"
 #include "foreign/reader_answers.h"
 
 namespace pyrometer {
@@ -59,6 +60,18 @@ void UseSymbols(Messages& messages) {
   }
 }
 
+void UsePerfMap(Messages& messages) {
+  uint64_t at = 0;
+  const auto check = [&](const PerfMapLines& lines) {
+    if (lines.end <= at || lines.end > 100'000) __builtin_trap();
+    at = lines.end;
+    for (const auto& [start, end, name] : lines.functions) {
+      if (start >= end || !IsPrintable(name)) __builtin_trap();
+    }
+  };
+  ReceivePerfMap(messages, {.end = 100'000}, check).has_value();
+}
+
 }  // namespace
 }  // namespace pyrometer
 
@@ -66,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace pyrometer;
   if (size == 0) return 0;
   Messages messages(std::as_bytes(std::span(data, size)).subspan(1));
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
     case 0:
       ReceiveFacts(messages).has_value();
       break;
@@ -78,6 +91,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 3:
       ReceiveCode(messages).has_value();
+      break;
+    case 4:
+      UsePerfMap(messages);
       break;
     default:
       ReceiveRepeats(messages).has_value();

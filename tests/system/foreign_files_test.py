@@ -4,6 +4,7 @@ reader nobody else notices, and all of them together take no more memory than th
 
 import contextlib
 import ctypes
+import json
 import os
 import re
 import shutil
@@ -26,6 +27,10 @@ DEPTH = 60
 PAGES = 300
 MOST_KILLED = 20
 REFUSED = 3
+JITS = 24
+JIT_FUNCTIONS = 850_000
+JIT_CHAIN = ["from_root", "loop", "enter_jit"]
+JIT_CHAIN_ENDS = ("jit_hot", "jit_cold")
 
 
 class ForeignFiles(BpfTestCase):
@@ -53,6 +58,40 @@ class ForeignFiles(BpfTestCase):
         self.assertGreaterEqual(stats_of(recording.stderr)["artifacts_failed_total"], HOSTILE_FILES)
         self.assert_whole(recording, truth, "a bystander")
 
+    def perf_map_for(self, jits):
+        """A perf map of 47 MB, whose first line names everything and whose last ones the code of `jits`."""
+        path = os.path.join(self.directory, "perf.map")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("0 7fffffffffff stolen\n")
+            for number in range(JIT_FUNCTIONS):
+                file.write("%x 40 function_of_a_program_that_runs_for_days_%d\n" % (number << 6, number))
+            for jit in jits:
+                code = json.loads(jit.before_ready)
+                for name in JIT_CHAIN_ENDS:
+                    file.write("%s %x %s\n" % (code[name], code["size"], name))
+        self.assertGreater(os.path.getsize(path), 47e6)
+        return path
+
+    def test_large_perf_maps_take_little_memory_and_their_newest_lines_count(self):
+        with contextlib.ExitStack() as stack:
+            jits = [stack.enter_context(Running(program("jit"), pages_when_told(PAGES))) for _ in range(JITS)]
+            path = self.perf_map_for(jits)
+            for jit in jits:
+                link = "/tmp/perf-%d.map" % jit.pid
+                shutil.copy(path, link)
+                self.addCleanup(os.unlink, link)
+            recorder = self.start_recording("--stats=json", event=PAGE_FAULTS)
+            processes = RecorderProcesses(recorder.process.pid)
+            processes.await_rest()
+            with MemoryWatch(processes) as watch:
+                truths = [jit.work() for jit in jits]
+                recording = recorder.interrupt().finish()
+        print("all processes: %d MB at most" % (watch.most >> 20))
+        self.assertLess(watch.most, MOST_MEMORY)
+        for truth in truths:
+            self.assert_pages(recording.of_pid(truth.pid), truth, lambda leaf: [*JIT_CHAIN, leaf], "a JIT")
+        self.assertFalse([s for s in recording.samples if s.calls("stolen")])
+
     def test_are_read_again_when_their_readers_are_killed(self):
         late = shutil.copy(program("shares"), os.path.join(self.directory, "late"))
         with self.bystander() as bystander:
@@ -77,15 +116,13 @@ class ForeignFiles(BpfTestCase):
         for truth in truths:
             self.assert_whole(recording, truth, "who runs when it is over")
 
-    def test_are_not_read_by_the_process_with_the_privileges(self):
-        if not shutil.which("strace"):
-            skip_or_fail("no strace")
-        binary = shutil.copy(program("shares"), os.path.join(self.directory, "profiled"))
+    def reads_in_recording(self, *command):
+        """What the process with the privileges reads and maps while it records `command`, and what others do."""
         log = os.path.join(self.directory, "calls")
         calls = "read,pread64,readv,preadv,preadv2,mmap,sendfile,copy_file_range,splice,clone,clone3"
         traced = subprocess.run(
             ["strace", "-f", "--seccomp-bpf", "-y", "-e", "trace=" + calls, "-o", log, PYROMETER, "record",
-             "--output", os.path.join(self.directory, "traced.folded"), "--", binary, str(DEPTH), "1"],
+             "--output", os.path.join(self.directory, "traced.folded"), "--", *command],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=300)  # fmt: skip
         self.assertEqual(traced.returncode, 0, traced.stderr)
         by_recorder, by_others = [], []
@@ -101,10 +138,26 @@ class ForeignFiles(BpfTestCase):
                 if made and task in making:
                     making.remove(task)
                     threads.add(made[1])
-                if binary + ">" in call and "PROT_EXEC" not in call:
+                if "PROT_EXEC" not in call:
                     (by_recorder if task in threads else by_others).append(line)
+        return by_recorder, by_others
+
+    def assert_read_by_others_only(self, path, reads):
+        by_recorder, by_others = ([line for line in lines if path + ">" in line] for lines in reads)
         self.assertEqual(by_recorder, [])
-        self.assertNotEqual(by_others, [], "nobody has read it: this test sees nothing")
+        self.assertNotEqual(by_others, [], "nobody has read %s: this test sees nothing" % path)
+
+    def test_are_not_read_by_the_process_with_the_privileges(self):
+        if not shutil.which("strace"):
+            skip_or_fail("no strace")
+        binary = shutil.copy(program("shares"), os.path.join(self.directory, "profiled"))
+        self.assert_read_by_others_only(binary, self.reads_in_recording(binary, str(DEPTH), "1"))
+        told = os.path.join(self.directory, "pid")
+        reads = self.reads_in_recording("sh", "-c", 'echo $$ > "$0"; exec "$@"', told, program("jit"), "1", "map")
+        with open(told, encoding="utf-8") as file:
+            perf_map = "/tmp/perf-%d.map" % int(file.read())
+        self.addCleanup(os.unlink, perf_map)
+        self.assert_read_by_others_only(perf_map, reads)
 
 
 def forbid_filters():

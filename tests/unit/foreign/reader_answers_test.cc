@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -117,6 +120,52 @@ TEST(ReaderAnswers, HaveSymbolsThatFitTheirBytes) {
   for (const uint64_t address : {uint64_t{0}, uint64_t{0x61616161}, uint64_t{0xc2c2c2c1}}) {
     lying->value.Find(ElfAddress(address));
   }
+}
+
+// What of a perf map's bytes 100 to 200 is believed, if a reader says `lines` and then `last`.
+Result<std::optional<PerfMapFunction>> ReceivePerfMapOf(
+    const std::vector<PerfMapLines>& said, const std::optional<PerfMapFunction>& last = {},
+    PerfMapSink sink = [](const PerfMapLines&) {}) {
+  Lies lies;
+  for (const PerfMapLines& lines : said) lies.Add(ReaderMessage::kBulk, BytesOf(lines));
+  lies.Add(ReaderMessage::kDone, BytesOf(last));
+  return ReceivePerfMap(lies, {.begin = 100, .end = 200}, sink);
+}
+
+TEST(ReaderAnswers, HaveLinesThatTheirBytesCanHold) {
+  const PerfMapLines::Function f{0x1000, 0x1010, "f"};
+  const std::vector<PerfMapLines::Function> many(16, f);
+  std::vector<uint64_t> ends;
+  const auto note = [&](const PerfMapLines& lines) { ends.push_back(lines.end); };
+  EXPECT_TRUE(ReceivePerfMapOf({}).has_value());
+  EXPECT_TRUE(ReceivePerfMapOf({{.functions = many, .bad = 3, .end = 199}, {.bad = 1, .end = 200}},
+                               {}, note)
+                  .has_value());
+  EXPECT_EQ(ends, (std::vector<uint64_t>{199, 200}));
+  const std::vector<PerfMapLines::Function> too_many(17, f);
+  EXPECT_FALSE(ReceivePerfMapOf({{.functions = too_many, .end = 200}}).has_value());
+  EXPECT_FALSE(ReceivePerfMapOf({{.functions = many, .bad = 5, .end = 200}}).has_value());
+  EXPECT_FALSE(ReceivePerfMapOf({{.bad = ~uint64_t{0}, .end = 200}}).has_value());
+  EXPECT_FALSE(ReceivePerfMapOf({{.end = 100}}).has_value()) << "no bytes";
+  EXPECT_FALSE(ReceivePerfMapOf({{.end = 201}}).has_value());
+  EXPECT_FALSE(ReceivePerfMapOf({{.end = 150}, {.end = 150}}).has_value());
+  EXPECT_FALSE(ReceivePerfMapOf({{.end = 150}, {.end = 110}}).has_value());
+}
+
+TEST(ReaderAnswers, HaveFunctionsOfPerfMapsWithPrintableNames) {
+  const auto is_believed = [](const PerfMapFunction& f) {
+    const PerfMapLines::Function function{f.start, f.end, f.name};
+    const bool in_lines =
+        ReceivePerfMapOf({{.functions = std::span(&function, 1), .end = 200}}).has_value();
+    EXPECT_EQ(ReceivePerfMapOf({}, f).has_value(), in_lines) << "as the last line";
+    return in_lines;
+  };
+  EXPECT_TRUE(is_believed({0, ~uint64_t{0}, std::string(kMostOfPerfMapName, 'x')}));
+  EXPECT_FALSE(is_believed({0, 1, std::string(kMostOfPerfMapName + 1, 'x')}));
+  EXPECT_FALSE(is_believed({0, 1, ""}));
+  EXPECT_FALSE(is_believed({0, 1, "\x1b[31m"}));
+  EXPECT_FALSE(is_believed({1, 1, "empty"}));
+  EXPECT_FALSE(is_believed({2, 1, "backwards"}));
 }
 
 }  // namespace

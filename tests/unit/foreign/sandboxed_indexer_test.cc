@@ -2,17 +2,21 @@
 #include "foreign/sandboxed_indexer.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file.h"
 #include "base/unique_fd.h"
@@ -109,6 +113,52 @@ TEST_F(SandboxedIndexerTest, ReadsCode) {
   EXPECT_EQ(read(100), bytes.substr(100, Indexer::kMostOfCode));
   EXPECT_EQ(read(bytes.size() - 10), bytes.substr(bytes.size() - 10)) << "fewer at its end";
   EXPECT_EQ(read(bytes.size() + 10), "");
+}
+
+// What an indexer tells of bytes [begin, end) of a file.
+struct PerfMapText {
+  std::vector<std::string> lines;
+  uint64_t bad = 0;
+  uint64_t end = 0;
+  std::string last;
+  bool operator==(const PerfMapText&) const = default;
+
+  static PerfMapText Of(Indexer& indexer, int fd, const PerfMapPart& part) {
+    PerfMapText text;
+    const Result<std::optional<PerfMapFunction>> last =
+        indexer.PerfMapLines(fd, part, std::chrono::seconds(1), [&](const PerfMapLines& lines) {
+          for (const auto& [start, end, name] : lines.functions) {
+            text.lines.push_back(fmt::format("{:x} {:x} {}", start, end, name));
+          }
+          text.bad += lines.bad;
+          text.end = lines.end;
+        });
+    EXPECT_TRUE(last.has_value()) << last.error().message();
+    if (last && *last) text.last = (*last)->name;
+    return text;
+  }
+};
+
+TEST_F(SandboxedIndexerTest, ReadsPerfMaps) {
+  std::string bytes = "garbage\n10 10 a\x1b[31m\n";
+  for (int i = 0; i < 10'000; ++i) bytes += fmt::format("{:x} 10 function_{}\n", i * 16, i);
+  bytes += std::string(5000, 'x') + "\n20 20 last";
+  const UniqueFd fd(::memfd_create("file", MFD_CLOEXEC));
+  ASSERT_TRUE(WriteAll(fd.get(), bytes).has_value());
+  const PerfMapText all = PerfMapText::Of(sandboxed_, fd.get(), {.end = bytes.size()});
+  EXPECT_EQ(all.lines.size(), 10'001U);
+  EXPECT_EQ(all.lines.front(), "10 20 a\uFFFD[31m");
+  EXPECT_EQ(all.lines.back(), "270f0 27100 function_9999");
+  EXPECT_EQ(all.bad, 2U);
+  EXPECT_EQ(all.last, "last");
+  for (const PerfMapPart& part :
+       {PerfMapPart{.end = bytes.size()}, PerfMapPart{.begin = 3, .end = bytes.size() - 3},
+        PerfMapPart{.begin = 20'000, .end = 40'000, .begins_in_line = true},
+        PerfMapPart{.begin = bytes.size() - 3000, .end = bytes.size(), .begins_in_line = true},
+        PerfMapPart{.begin = 5, .end = 5}, PerfMapPart{.begin = 5, .end = 1 << 30}}) {
+    EXPECT_EQ(PerfMapText::Of(sandboxed_, fd.get(), part),
+              PerfMapText::Of(in_process_, fd.get(), part));
+  }
 }
 
 TEST_F(SandboxedIndexerTest, RepeatsNothingOfAFileWithOtherBytes) {

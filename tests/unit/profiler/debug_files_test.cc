@@ -39,6 +39,11 @@ class ContentIndexer : public Indexer {
   Result<std::vector<std::byte>> ReadCode(int, uint64_t) override {
     return Fail(ErrorCode::kUnsupported, "no code");
   }
+  Result<std::optional<PerfMapFunction>> PerfMapLines(int, const PerfMapPart&,
+                                                      std::chrono::nanoseconds,
+                                                      PerfMapSink) override {
+    return Fail(ErrorCode::kUnsupported, "no perf map");
+  }
   Result<bool> Repeats(const FilesToRead&, const Reading&) override { return false; }
 };
 

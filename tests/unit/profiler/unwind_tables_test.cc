@@ -62,6 +62,11 @@ class TableIndexer : public Indexer {
     if (fails) return *fails;
     return InProcessIndexer().ReadCode(fd, offset);
   }
+  Result<std::optional<PerfMapFunction>> PerfMapLines(int fd, const PerfMapPart& part,
+                                                      std::chrono::nanoseconds at_most,
+                                                      PerfMapSink sink) override {
+    return InProcessIndexer().PerfMapLines(fd, part, at_most, sink);
+  }
   Result<bool> Repeats(const FilesToRead&, const Reading&) override { return true; }
 
   std::atomic<int> made = 0;

@@ -73,7 +73,7 @@ class WindowSourcesTest : public testing::Test {
   FileWorkers workers_;
   ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
   FakeClock clock_;  // no window ever waits for too long, unless it is moved
-  WindowSources sources_{store_, clock_};
+  WindowSources sources_{store_, indexer_, clock_};
 };
 
 TEST_F(WindowSourcesTest, AnswerFromTheWindowAlone) {
@@ -107,7 +107,7 @@ TEST_F(WindowSourcesTest, GoOnWithoutSymbolsThatTakeLongerThanAWindowMayWait) {
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
   {
-    WindowSources impatient(store_, clock_, std::chrono::nanoseconds(0));
+    WindowSources impatient(store_, indexer_, clock_, std::chrono::nanoseconds(0));
     Use(impatient);
     EXPECT_EQ(impatient.Symbols(kSelf).reason, Unresolved::kNotReady);
   }
@@ -119,7 +119,7 @@ TEST_F(WindowSourcesTest, WaitForAllSymbolsOfAWindowTogether) {
   indexer_->before_reading = [&] { go_on.wait(); };
   constexpr std::chrono::milliseconds kMost(10);
   {
-    WindowSources patient(store_, clock_, kMost);
+    WindowSources patient(store_, indexer_, clock_, kMost);
     Use(patient);
     std::future<Unresolved> first =
         std::async(std::launch::async, [&] { return patient.Symbols(kSelf).reason; });
@@ -138,7 +138,7 @@ TEST_F(WindowSourcesTest, WaitForNoSymbolsBeyondTheEndOfTheirTime) {
   ASSERT_EQ(::ftruncate(large.get(), off_t{4} << 30), 0);
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
-  WindowSources patient(store_, clock_, std::chrono::hours(1));
+  WindowSources patient(store_, indexer_, clock_, std::chrono::hours(1));
   ResolvedWindow window;
   window.objects[kSelf] =
       RefTo("/bin/large", ("/proc/self/fd/" + std::to_string(large.get())).c_str());
@@ -198,7 +198,7 @@ TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {
 
 TEST_F(WindowSourcesTest, ReadSymbolsAgainThatWereDropped) {
   ArtifactStore small({.indexer = indexer_, .workers = workers_}, 1);
-  WindowSources sources(small, clock_);
+  WindowSources sources(small, indexer_, clock_);
   ResolvedWindow window;
   constexpr ObjectId kOther{11};
   window.objects[kSelf] = RefTo("/bin/self", kProgram);

@@ -17,7 +17,8 @@ using Writer = PerfMap::Writer;
 uint64_t Read(PerfMap& map, int fd, Writer writer = Writer::kMayWrite,
               PerfMap::Limits limits = {}) {
   const uint64_t to_read = limits.to_read;
-  EXPECT_TRUE(map.Update(fd, writer, limits).has_value());
+  DirectPerfMapReader reader;
+  EXPECT_TRUE(map.Update(fd, writer, limits, reader).has_value());
   return to_read - limits.to_read;
 }
 
@@ -105,7 +106,7 @@ TEST(PerfMap, SkipsAndCountsBadLines) {
 TEST(PerfMap, MakesNamesPrintableAndCutsThem) {
   const PerfMap map = MapOf("1000 10 a\x1b[31m\xff\n2000 10 " + std::string(3000, 'x') + "\n");
   EXPECT_EQ(NameAt(map, 0x1000), "a\uFFFD[31m\uFFFD");
-  EXPECT_EQ(NameAt(map, 0x2000).size(), PerfMap::kMaxName);
+  EXPECT_EQ(NameAt(map, 0x2000).size(), kMostOfPerfMapName);
 }
 
 TEST(PerfMap, ReadsOnlyWhatWasAppended) {
@@ -190,9 +191,10 @@ TEST(PerfMap, RefusesWhatIsNotARegularFile) {
   ASSERT_EQ(::pipe(ends), 0);
   const UniqueFd reader(ends[0]);
   const UniqueFd writer(ends[1]);
+  DirectPerfMapReader lines;
   PerfMap map;
   PerfMap::Limits limits;
-  EXPECT_EQ(map.Update(reader.get(), Writer::kMayWrite, limits).error().code(),
+  EXPECT_EQ(map.Update(reader.get(), Writer::kMayWrite, limits, lines).error().code(),
             ErrorCode::kInvalid);
 }
 
@@ -266,16 +268,16 @@ TEST(PerfMap, IsReadAgainWhenThereIsRoomForWhatIsMissing) {
 }
 
 TEST(PerfMap, HasTheNameOfAFunctionOnceThatOthersCutInParts) {
-  std::string text = "0 7fffffffffff " + std::string(PerfMap::kMaxName, 'n') + "\n";
+  std::string text = "0 7fffffffffff " + std::string(kMostOfPerfMapName, 'n') + "\n";
   for (int i = 0; i < 10'000; ++i) text += fmt::format("{:x} 8 x\n", 16 * i);
   const PerfMap::Limits limits{.memory = size_t{2} << 20};
   PerfMap map;
   Read(map, TextFile(text).get(), Writer::kMayWrite, limits);
   const size_t before = map.bytes();
-  EXPECT_EQ(NameAt(map, 8), std::string(PerfMap::kMaxName, 'n'));
+  EXPECT_EQ(NameAt(map, 8), std::string(kMostOfPerfMapName, 'n'));
   map.ShrinkBelow(limits.memory);
   EXPECT_LE(map.bytes(), before);
-  EXPECT_EQ(NameAt(map, 8), std::string(PerfMap::kMaxName, 'n'));
+  EXPECT_EQ(NameAt(map, 8), std::string(kMostOfPerfMapName, 'n'));
   map.ShrinkBelow(before / 2);
   EXPECT_LE(map.bytes(), before / 2);
   EXPECT_EQ(NameAt(map, 8), "-") << "all its parts go";
@@ -299,12 +301,65 @@ TEST(PerfMap, ReadsNothingIfItMayNotReadEnough) {
   PerfMap map;
   Read(map, fd.get());
   ASSERT_TRUE(WriteAll(fd.get(), "1000 10 new\n").has_value());
+  DirectPerfMapReader reader;
   PerfMap::Limits limits{.to_read = 11};
-  EXPECT_EQ(map.Update(fd.get(), Writer::kMayWrite, limits).error().code(), ErrorCode::kExhausted);
+  EXPECT_EQ(map.Update(fd.get(), Writer::kMayWrite, limits, reader).error().code(),
+            ErrorCode::kExhausted);
   EXPECT_EQ(limits.to_read, 11);
   EXPECT_EQ(NameAt(map, 0x1000), "old");
   Read(map, fd.get(), Writer::kMayWrite, {.to_read = 12});
   EXPECT_EQ(NameAt(map, 0x1000), "new");
+}
+
+// Gives so many blocks of lines, and dies.
+class DyingReader : public DirectPerfMapReader {
+ public:
+  explicit DyingReader(int blocks) : blocks_(blocks) {}
+
+  Result<std::optional<PerfMapFunction>> Read(int fd, const PerfMapPart& part,
+                                              PerfMapSink sink) override {
+    begins.push_back(part.begin);
+    const auto take = [&](const PerfMapLines& lines) {
+      if (--blocks_ >= 0) sink(lines);
+    };
+    if (auto last = DirectPerfMapReader::Read(fd, part, take); blocks_ >= 0) return last;
+    return Fail(ErrorCode::kInternal, "dead");
+  }
+
+  std::vector<uint64_t> begins;
+
+ private:
+  int blocks_;
+};
+
+TEST(PerfMap, GoesOnWhereItsReaderHasDied) {
+  constexpr int kCount = 5000;  // some blocks
+  const UniqueFd fd = TextFile("garbage\n" + Lines(kCount));
+  PerfMap map;
+  PerfMap::Limits limits;
+  DyingReader dying(2);
+  EXPECT_EQ(map.Update(fd.get(), Writer::kMayWrite, limits, dying).error().code(),
+            ErrorCode::kInternal);
+  EXPECT_EQ(NameAt(map, 0x1000), "name_0");
+  EXPECT_EQ(NameAt(map, 0x1000 + 16 * (kCount - 1)), "-");
+  DyingReader living(1000);
+  ASSERT_TRUE(map.Update(fd.get(), Writer::kMayWrite, limits, living).has_value());
+  ASSERT_EQ(living.begins.size(), 1);
+  EXPECT_GT(living.begins.front(), 0U) << "read from the beginning";
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_EQ(NameAt(map, 0x1000 + 16 * i), fmt::format("name_{}", i));
+  }
+  EXPECT_EQ(map.losses().bad_lines, 1);
+}
+
+TEST(PerfMap, TakesNoRestOfAnEndlessLineForALine) {
+  const UniqueFd fd = TextFile("1000 10 " + std::string(10'000, 'x'));
+  PerfMap map;
+  Read(map, fd.get());
+  ASSERT_TRUE(WriteAll(fd.get(), "2000 10 stolen\n3000 10 good\n").has_value());
+  Read(map, fd.get());
+  EXPECT_EQ(NameAt(map, 0x2000), "-");
+  EXPECT_EQ(NameAt(map, 0x3000), "good");
 }
 
 TEST(PerfMap, ShrinksWhenItsShareDoes) {

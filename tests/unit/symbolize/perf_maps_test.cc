@@ -144,6 +144,26 @@ TEST_F(ManyPerfMaps, CountThoughTheirFilesAreGone) {
   }
 }
 
+// So that none is left out for what is read of the first ones, and forgotten for the next.
+TEST_F(ManyPerfMaps, HaveTheirPartsFromTheBeginningIfTheyAreKnown) {
+  constexpr uint32_t kFunctions = 10'000;
+  constexpr uint32_t kProcesses = 24;
+  JitNamer namer(perf_maps_, {.bytes = kBudget, .to_read = 2 * kBudget}, counts_);
+  const std::string text = Lines(0, kFunctions);
+  for (uint32_t i = 0; i < kProcesses; ++i) perf_maps_.growing_of[Process(i)] = TextFile(text);
+  perf_maps_.growing_of[Process(kProcesses)] = TextFile(Lines(0, 10));
+  for (uint32_t i = 0; i <= kProcesses; ++i) namer.Expect(Process(i), window_);
+  for (uint32_t i = 0; i < kProcesses; ++i) {
+    EXPECT_EQ(NameIn(namer, i, kFunctions - 1), "function_9999") << i;
+    EXPECT_EQ(NameIn(namer, i, kFunctions - 60), "function_9940") << i;
+    EXPECT_LE(namer.bytes(), kBudget) << i;
+  }
+  EXPECT_EQ(NameIn(namer, kProcesses, 0), "function_0") << "a small one has all";
+  EXPECT_EQ(counts_.Of(Unresolved::kNotReady), 0);
+  const uint64_t read = kProcesses * text.size() - counts_.perf_map_bytes_left_out;
+  EXPECT_LE(read, 2 * kBudget);
+}
+
 TEST_F(ManyPerfMaps, AreReadWithinALimitAndTheRestInTheNextWindow) {
   const std::string text = Lines(0, 100);
   JitNamer namer(perf_maps_, {.to_read = text.size() * 3 / 2}, counts_);

@@ -74,6 +74,10 @@ class FakePerfMaps : public PerfMapSource {
     if (!texts.contains(process)) return Fail(ErrorCode::kNotFound, "no perf map");
     return TextFile(texts[process]);
   }
+  Result<std::optional<PerfMapFunction>> Read(int fd, const PerfMapPart& part,
+                                              PerfMapSink sink) override {
+    return DirectPerfMapReader().Read(fd, part, sink);
+  }
   bool HasEnded(ProcessKey process) override { return ended.contains(process); }
 
   std::map<ProcessKey, std::string> texts;    // in a new file each time
