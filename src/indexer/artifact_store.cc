@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "foreign/source_trust.h"
+#include "indexer/mapped_content.h"
 #include "indexer/spilled_rows.h"
 
 namespace pyrometer {
@@ -166,28 +167,40 @@ std::optional<ArtifactStore::Question> ArtifactStore::Post(Question question) {
 
 // On a worker's thread.
 void ArtifactStore::Read(const Work& work, Outcome& outcome) {
+  if (const Result<void> read = ReadMapped(work, outcome); !read) outcome.error = read.error();
+}
+
+// What is made is of the content that was mapped.
+Result<void> ArtifactStore::ReadMapped(const Work& work, Outcome& outcome) {
+  const Source& source = work.source;
+  const int fd = source.own->get();
+  if (!source.mapped) return ReadContent(work, outcome);
+  ASSIGN_OR_RETURN(const FileIdentity before, IdentityOf(fd));
+  ASSIGN_OR_RETURN(const bool is_mapped,
+                   HasContent(*work.indexer, fd, {*source.mapped, source.build_id}));
+  if (!is_mapped) return Fail(ErrorCode::kNotFound, "overwritten since it was mapped");
+  RETURN_IF_ERROR(ReadContent(work, outcome));
+  if (!IsUnchanged(fd, before)) return Fail(ErrorCode::kIo, "it changes while it is read");
+  return {};
+}
+
+Result<void> ArtifactStore::ReadContent(const Work& work, Outcome& outcome) {
   const FilesToRead files = FilesOf(work.source, work.is_large);
   for (const auto& [content, is_kept] : work.known) {
     const Result<bool> equal = work.indexer->Repeats(files, content->reading);
     if (!equal || !*equal) continue;
     outcome.equal = content;
-    if (is_kept) return;
+    if (is_kept) return {};
     break;
   }
   if (work.kind == Kind::kTable) {
-    if (Result<NewTable> made = MakeTable(work, outcome.reading)) {
-      outcome.table = *std::move(made);
-    } else {
-      outcome.error = std::move(made).error();
-    }
-  } else {
-    if (Result<Made<SymbolTable>> made = work.indexer->Symbols(files, OptionsFor(work.spill))) {
-      outcome.symbols = std::move(made->value);
-      outcome.reading = std::move(made->reading);
-    } else {
-      outcome.error = std::move(made).error();
-    }
+    ASSIGN_OR_RETURN(outcome.table, MakeTable(work, outcome.reading));
+    return {};
   }
+  ASSIGN_OR_RETURN(Made<SymbolTable> made, work.indexer->Symbols(files, OptionsFor(work.spill)));
+  outcome.symbols = std::move(made.value);
+  outcome.reading = std::move(made.reading);
+  return {};
 }
 
 // With its rows in the spill file, as far as there is room.

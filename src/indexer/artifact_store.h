@@ -17,6 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "base/file_identity.h"
 #include "base/file_workers.h"
 #include "base/lifeline.h"
 #include "base/spill_file.h"
@@ -52,13 +53,15 @@ class ArtifactStore {
   // A file to read, and how long that may take.
   struct Source {
     File own;
-    File debug{};              // its separate debug file; null: none
-    BuildId build_id;          // empty: what is made is shared with no other file
-    uint64_t file_system = 0;  // of `own`: what does not answer if it takes too long
-    uint64_t size = 0;         // of `own`, in bytes
+    File debug{};                          // its separate debug file; null: none
+    BuildId build_id;                      // empty: what is made is shared with no other file
+    uint64_t file_system = 0;              // of `own`: what does not answer if it takes too long
+    uint64_t size = 0;                     // of `own`, in bytes
+    std::optional<FileIdentity> mapped{};  // as it was when it was mapped; none: as it is now
   };
   // Called once, perhaps before Ask returns, else on another thread. Must not wait for anything.
-  // The errors are those of Indexer; kIo also if the file does not answer, or too much is waiting.
+  // The errors are those of Indexer; kIo also if the file does not answer, too much is waiting, or
+  // it changes meanwhile; kNotFound if it was overwritten since it was mapped.
   using OnAnswer = std::function<void(Result<ContentRef>)>;
 
   struct Counters {
@@ -163,6 +166,8 @@ class ArtifactStore {
   Value ValueOf(const ContentRef& content);
 
   static void Read(const Work& work, Outcome& outcome);
+  static Result<void> ReadMapped(const Work& work, Outcome& outcome);
+  static Result<void> ReadContent(const Work& work, Outcome& outcome);
   static Result<NewTable> MakeTable(const Work& work, Reading& reading);
 
   const Parts parts_;

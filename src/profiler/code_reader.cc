@@ -29,7 +29,7 @@ CodeReader::Code CodeReader::Read(ObjectId object, ElfAddress address, std::span
 }
 
 void CodeReader::Open(ObjectId object) {
-  file_ = {.object = object, .file = nullptr, .segments = {}};
+  file_ = {.object = object, .file = nullptr, .content = {}, .segments = {}};
   std::optional<ObjectInfo> info = processes_.Object(object);
   Result<UniqueFd> file = processes_.OpenObject(object);
   if (!info || !file) return;
@@ -37,6 +37,7 @@ void CodeReader::Open(ObjectId object) {
   if (!identity) return;
   file_->file = std::make_shared<const UniqueFd>(*std::move(file));
   file_->file_system = identity->device;
+  file_->content = {info->identity, info->build_id};
   file_->segments = std::move(info->segments);
 }
 
@@ -55,16 +56,19 @@ const CodeReader::Page* CodeReader::PageOf(uint64_t number) {
 
 std::optional<std::vector<std::byte>> CodeReader::Fetch(uint64_t number) {
   if (file_->file == nullptr) return std::nullopt;
-  using Bytes = std::optional<std::vector<std::byte>>;
+  using Bytes = Result<std::vector<std::byte>>;
   const std::optional<Bytes> answer = workers_.Ask<Bytes>(
-      file_->file_system, kWait, kLimit, [indexer = indexer_, file = file_->file, number] {
-        Result<std::vector<std::byte>> bytes = indexer->ReadCode(file->get(), number * kPage);
-        return bytes ? Bytes(*std::move(bytes)) : std::nullopt;
+      file_->file_system, kWait, kLimit,
+      [indexer = indexer_, file = file_->file, content = file_->content, number]() -> Bytes {
+        Bytes bytes = indexer->ReadCode(file->get(), number * kPage);
+        ASSIGN_OR_RETURN(const bool is_mapped, HasContent(*indexer, file->get(), content));
+        if (!is_mapped) return Fail(ErrorCode::kNotFound, "overwritten since it was mapped");
+        return bytes;
       });
-  if (answer && *answer) return *answer;
+  if (answer && *answer) return **answer;
   // Who had no reader, or lost it, was as late.
   file_->file = nullptr;
-  file_->is_late = true;
+  file_->is_late = !answer || answer->error().code() != ErrorCode::kNotFound;
   return std::nullopt;
 }
 

@@ -17,6 +17,7 @@
 #include "base/file_workers.h"
 #include "base/unique_fd.h"
 #include "foreign/indexer.h"
+#include "indexer/mapped_content.h"
 #include "process/process_knowledge.h"
 #include "profiler/cold_view.h"
 #include "pyrometer/ids.h"
@@ -51,6 +52,7 @@ class CodeReader {
     std::shared_ptr<const UniqueFd> file;  // null: it cannot be read, or
     bool is_late = false;                  // there is no point in waiting for more of it
     uint64_t file_system = 0;
+    MappedContent content;
     std::vector<Segment> segments;
   };
   struct Page {

@@ -106,6 +106,7 @@ Result<std::shared_ptr<UnwindTables::Files>> UnwindTables::Open(ObjectId object)
                    .build_id = info ? info->build_id : BuildId(),
                    .file_system = identity.device,
                    .size = identity.size};
+  if (info) files->source.mapped = info->identity;
   files->debug_file.build_id = files->source.build_id;
   if (files->source.build_id.empty()) return files;
   ASSIGN_OR_RETURN(files->debug_file.user, OwnerOf(files->source.own->get()));

@@ -18,6 +18,8 @@ Unresolved ReasonOf(ErrorCode code) {
       return Unresolved::kNotReady;
     case ErrorCode::kExhausted:
       return Unresolved::kNoRoom;
+    case ErrorCode::kNotFound:
+      return Unresolved::kFileGone;
     default:
       return Unresolved::kUnreadable;
   }
@@ -122,7 +124,8 @@ void WindowSources::Ask(ObjectId object) {
       {.own = reference.file,
        .build_id = reference.info->build_id,
        .file_system = identity->device,
-       .size = identity->size},
+       .size = identity->size,
+       .mapped = reference.info->identity},
       lifeline_.To([object](WindowSources& self, Result<ArtifactStore::ContentRef> answer) {
         self.Answered(object, std::move(answer));
       }));

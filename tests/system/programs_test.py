@@ -252,6 +252,29 @@ class FilesOutOfReach(BpfTestCase):
                    lambda leaf: ["from_root", "loop", *(["even", "odd"] * 10), "even", leaf],
                    before=lambda pid: os.unlink(path))
 
+    def test_a_library_that_is_overwritten(self):
+        """In place, so that whoever reads it now reads what is new. Old samples have old names, or none."""
+        for name in "plugin_a.so", "plugin_b.so":
+            shutil.copy(program(name), self.directory)
+        recorder = self.start_recording()
+        pids = []
+        for _ in range(2):
+            with Running(program("plugins"), self.directory, "60") as process:
+                self.wait_for_cpu_time([process], 0.3)
+                process.stop()
+            pids.append(process.pid)
+            shutil.copyfile(program("plugin_b.so"), os.path.join(self.directory, "plugin_a.so"))
+        recording = recorder.interrupt().finish()
+
+        def named_anew(pid):
+            samples = [s for s in recording.of_pid(pid) if s.calls("call_plugin_a")]
+            self.assertTrue(samples)
+            return [s for s in samples if s.calls("plugin_b_work")]
+
+        old, new = map(named_anew, pids)
+        self.assertEqual(describe(old), "")
+        self.assertTrue(new)
+
     def test_a_program_in_memory(self):
         self.check([program("from_memfd"), program("mangled"), pages_when_told(PAGES)],
                    lambda leaf: ["from_root", "(anonymous namespace)::Loop", leaf])

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -214,6 +215,44 @@ TEST_F(ArtifactStoreTest, IsNotMisledByAFileThatIsChangedLater) {
   ASSERT_EQ(::pwrite(source.own->get(), program_.data(), program_.size(), 0),
             static_cast<ssize_t>(program_.size()));
   EXPECT_NE(TableOf(CopyOf(program_)), made_up);
+}
+
+TEST_F(ArtifactStoreTest, MakesNothingOfAFileThatWasOverwrittenSinceItWasMapped) {
+  ArtifactStore::Source source = CopyOf(program_);
+  source.mapped = IdentityOf(source.own->get()).value();
+  EXPECT_NE(TableOf(source), nullptr);
+  std::vector<std::byte> other = FixtureBytes("shared.so");
+  ASSERT_EQ(::pwrite(source.own->get(), other.data(), other.size(), 0),
+            static_cast<ssize_t>(other.size()));
+  const Result<ArtifactStore::ContentRef> answer = Ask(source).get();
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().code(), ErrorCode::kNotFound);
+}
+
+TEST_F(ArtifactStoreTest, MakesWhatItCanOfAFileThatWasTouchedOrCopied) {
+  const UniqueFd fixture = *Open(FixturePath("unwound"), O_RDONLY);
+  const BuildId build_id = InProcessIndexer().Inspect(fixture.get())->build_id;
+  ASSERT_FALSE(build_id.empty());
+  ArtifactStore::Source source = CopyOf(program_);
+  source.build_id = build_id;
+  source.mapped = IdentityOf(source.own->get()).value();
+  ArtifactStore::Source copy = CopyOf(program_);
+  copy.mapped = source.mapped;
+  EXPECT_NE(TableOf(copy), nullptr);
+  ASSERT_EQ(::futimens(source.own->get(), std::array<timespec, 2>{}.data()), 0);
+  ASSERT_FALSE(IsUnchanged(source.own->get(), *source.mapped));
+  EXPECT_NE(TableOf(source), nullptr);
+  source.build_id = {};  // so that nobody can tell
+  EXPECT_FALSE(Ask(source).get().has_value());
+}
+
+TEST_F(ArtifactStoreTest, MakesNothingOfAFileThatChangesWhileItIsRead) {
+  ArtifactStore::Source source = CopyOf(program_);
+  source.mapped = IdentityOf(source.own->get()).value();
+  indexer_->before_making = [](int fd) { EXPECT_EQ(::pwrite(fd, "x", 1, 0x20000), 1); };
+  const Result<ArtifactStore::ContentRef> answer = Ask(source).get();
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().code(), ErrorCode::kIo);
 }
 
 TEST_F(ArtifactStoreTest, MakesNothingTwiceThatIsAskedForAtOnce) {

@@ -211,6 +211,12 @@ TEST_F(UnwindTablesTest, ReadTheCodeOfAnObject) {
   EXPECT_EQ(tables_.ReadCode(kFirst, ElfAddress(0x400ffc), across_pages), Code::kRead);
   EXPECT_EQ(tables_.ReadCode(kFirst, ElfAddress(0x500000), magic), Code::kNone);
   tables_.CloseFile();
+  // Overwritten since it was mapped.
+  processes_.info->identity = IdentityOf(processes_.OpenObject(kFirst)->get()).value();
+  processes_.info->identity.modified_ns -= 1;
+  EXPECT_EQ(tables_.ReadCode(kFirst, ElfAddress(0x400000), magic), Code::kNone);
+  processes_.info->identity = {};
+  tables_.CloseFile();
   indexer_->fails = Fail(ErrorCode::kIo, "the reader is late");
   EXPECT_EQ(tables_.ReadCode(kFirst, ElfAddress(0x400000), magic), Code::kLate);
   EXPECT_EQ(tables_.ReadCode(kFirst, ElfAddress(0x401000), magic), Code::kLate);
