@@ -52,6 +52,7 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
   std::optional<WallTime> mapped;
   // Code is written to a memfd after it was mapped.
   if (file.build_id.empty() && !IsMemfd(file.path)) mapped = finder.MappedAt();
+  if (const std::optional<ObjectId> known = RememberedInode(file, mapped)) return *known;
   Candidate mapping = CandidateOf(finder.OpenMapping(), Through::kMapping, mapped);
   const bool has_mapping = mapping.file != nullptr;
   if (has_mapping && !IsCalled(mapping.file->get(), file.path)) {
@@ -70,7 +71,11 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
   if (by_mapping || by_path) {
     const ObjectId id = by_mapping ? *by_mapping : *by_path;
     if (by_path == id) RememberName(name, id);
-    if (way.root) CheckName(name, std::make_shared<const UniqueFd>(std::move(way.root)));
+    // In a root without files, as of a process in a sandbox, no path leads anywhere.
+    const bool is_known = RememberInode(file, id);
+    if (way.root && !is_known) {
+      CheckName(name, std::make_shared<const UniqueFd>(std::move(way.root)));
+    }
     return id;
   }
   if (!way.root) return Unopened(name);
@@ -99,13 +104,16 @@ bool ObjectTable::IsNewer(const FileIdentity& identity,
   return mapped && MayBeWrittenBetween(identity, *mapped, options_.clock.WallNow());
 }
 
+bool ObjectTable::IsInodeOf(const MappedFile& file, const FileIdentity& identity) {
+  return identity.inode == file.inode && major(identity.device) == file.major &&
+         minor(identity.device) == file.minor;
+}
+
 bool ObjectTable::MatchesInode(const Candidate& candidate, const MappedFile& file) {
   // Overlay file systems show one inode to stat() and another in mappings, so the inode proves
   // nothing against a file that was found through its mapping.
   if (!file.build_id.empty() || candidate.through == Through::kMapping) return true;
-  const FileIdentity& found = candidate.identity;
-  return found.inode == file.inode && major(found.device) == file.major &&
-         minor(found.device) == file.minor;
+  return IsInodeOf(file, candidate.identity);
 }
 
 std::optional<ObjectId> ObjectTable::Accept(const Candidate& candidate, const Name& name,

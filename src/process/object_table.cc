@@ -33,6 +33,14 @@ std::optional<ObjectId> ObjectTable::Remembered(const Name& name) {
   return std::nullopt;
 }
 
+std::optional<ObjectId> ObjectTable::RememberedInode(const MappedFile& file,
+                                                     const std::optional<WallTime>& mapped) {
+  const auto known = by_name_.find(Name{{}, file});
+  if (known == by_name_.end() || !IsHeldAndUnchanged(known->second)) return std::nullopt;
+  return IsNewer(Find(known->second)->identity, mapped) ? std::nullopt
+                                                        : std::optional(known->second);
+}
+
 bool ObjectTable::IsHeldAndUnchanged(ObjectId id) const {
   const ObjectInfo* const info = Find(id);
   return info != nullptr && info->was_opened && held_.IsUnchanged(id, info->identity);
@@ -66,6 +74,14 @@ void ObjectTable::RememberName(const Name& name, ObjectId id) {
     by_name_.emplace(Name{name.root, std::move(by_build_id)}, id);
   }
   by_name_.emplace(name, id);
+}
+
+bool ObjectTable::RememberInode(const MappedFile& file, ObjectId id) {
+  const bool is_told = file.build_id.empty() && file.inode != 0 && id != ObjectId(0);
+  if (!is_told || !Find(id)->was_opened || !IsInodeOf(file, Find(id)->identity)) return false;
+  if (by_name_.size() >= options_.max_names) by_name_.clear();
+  by_name_.insert_or_assign(Name{{}, file}, id);
+  return true;
 }
 
 ObjectId ObjectTable::Unopened(const Name& name) {

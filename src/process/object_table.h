@@ -180,11 +180,14 @@ class ObjectTable {
   };
 
   std::optional<ObjectId> Remembered(const Name& name);
-  void ForgetNamesOf(ObjectId id);
+  // The object that RememberInode() was told of, unless it may have been written to since `mapped`.
+  std::optional<ObjectId> RememberedInode(const MappedFile& file,
+                                          const std::optional<WallTime>& mapped);
   // None if it may have been written to since it was mapped.
   Candidate CandidateOf(UniqueFd path_fd, Through through,
                         const std::optional<WallTime>& mapped) const;
   bool IsNewer(const FileIdentity& identity, const std::optional<WallTime>& mapped) const;
+  static bool IsInodeOf(const MappedFile& file, const FileIdentity& identity);
   static bool MatchesInode(const Candidate& candidate, const MappedFile& file);
   // The object that `candidate` is, if it is what `name` tells of.
   std::optional<ObjectId> Accept(const Candidate& candidate, const Name& name, bool is_name_true);
@@ -205,6 +208,9 @@ class ObjectTable {
   void AskLater(Wanted wanted, MonotonicTime now);
   void AskAgain(MonotonicTime now);
   void RememberName(const Name& name, ObjectId id);
+  // Where the kernel tells the inode, the file is known in each root, as long as it is held: no
+  // other can get that inode. (Overlay file systems tell another: there it is false.)
+  bool RememberInode(const MappedFile& file, ObjectId id);
   ObjectId Unopened(const Name& name);
   ObjectId Enter(ObjectInfo info);
   bool MayForget(ObjectId id) const;

@@ -113,7 +113,7 @@ std::span<const Segment> ProcessHistory::SegmentsOf(ObjectId object) const {
 }
 
 void ProcessHistory::Apply(std::span<const ProcessEvent> events) {
-  inspections_.BeginBurst();
+  BeginBurst();
   TakeIdentified();
   if (!events.empty()) processes_.set_clock(BootClock::Now());
   for (const ProcessEvent& event : events) {
@@ -122,6 +122,7 @@ void ProcessHistory::Apply(std::span<const ProcessEvent> events) {
   TakeProcessAnswers();
   ReadUnanswered();
   PutOff();
+  EndBurst();
   PublishChanged();
 }
 

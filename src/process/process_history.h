@@ -69,8 +69,8 @@ class ProcessHistory final : public ProcessKnowledge {
   // The same in slices of about that length, and events may be applied in between. What is read
   // last are the processes of those users about whom there were the most records of late: theirs
   // is the loss that makes it necessary. True while there is more to read. `patience` is how long
-  // files are waited for in all, by a slice if need be; nothing: in each slice as long as in any
-  // other burst.
+  // files are waited for in all, by a slice or by Apply() if need be; nothing: in each slice as
+  // long as in any other burst.
   using ScanPatience = std::optional<std::chrono::nanoseconds>;
   // At the start, when nobody waits for the lock; files that take longer are known a little later.
   static constexpr std::chrono::seconds kFirstScanPatience{2};
@@ -155,6 +155,9 @@ class ProcessHistory final : public ProcessKnowledge {
   uint64_t RecordsOfUser(Pid pid);
   void ScanNext();
   void EndScan();
+  // For what is asked of files until EndBurst().
+  void BeginBurst();
+  void EndBurst();
   // ObjectId(0): anonymous memory.
   // `subject`: who has mapped it; null: /proc is not to be asked. `when`: that happened; nothing:
   // it is so now.

@@ -55,11 +55,7 @@ bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
   if (!scan_) return false;
   const MonotonicTime enough = After(options_.clock.Now(), most);
   processes_.set_clock(BootClock::Now());
-  if (scan_->patience) {
-    inspections_.BeginBurst(*scan_->patience);
-  } else {
-    inspections_.BeginBurst();
-  }
+  BeginBurst();
   TakeIdentified();
   do {
     if (scan_->next == scan_->pids.size()) {
@@ -68,9 +64,23 @@ bool ProcessHistory::ContinueScan(std::chrono::nanoseconds most) {
     }
     ScanNext();
   } while (options_.clock.Now() < enough);
-  if (scan_ && scan_->patience) scan_->patience = inspections_.left();
+  EndBurst();
   PublishChanged();
   return scan_.has_value();
+}
+
+// What happens during the first scan finds all files of a process just as well: of its own one at
+// the least, which starts threads and others meanwhile.
+void ProcessHistory::BeginBurst() {
+  if (scan_ && scan_->patience) {
+    inspections_.BeginBurst(*scan_->patience);
+  } else {
+    inspections_.BeginBurst();
+  }
+}
+
+void ProcessHistory::EndBurst() {
+  if (scan_ && scan_->patience) scan_->patience = inspections_.left();
 }
 
 void ProcessHistory::ScanNext() {

@@ -23,7 +23,8 @@ struct ScanProgress {
   size_t next = 0;        // of these
   // Those read since then, for whatever reason, and those that live but could not be read.
   absl::flat_hash_set<Pid> seen;
-  // What is left for the files of all of them; nothing: each slice has its own.
+  // What is left for the files of all of them, and of what happens meanwhile; nothing: each slice
+  // has its own.
   std::optional<std::chrono::nanoseconds> patience;
 
   // Read shortly before `begin`.

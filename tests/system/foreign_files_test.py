@@ -116,6 +116,21 @@ class ForeignFiles(BpfTestCase):
         for truth in truths:
             self.assert_whole(recording, truth, "who runs when it is over")
 
+    def test_are_read_by_processes_that_are_profiled_like_all_others(self):
+        recorder = self.start_recording("--stats=json")
+        processes = RecorderProcesses(recorder.process.pid)
+        with map_files(write_hostile_files(self.directory, 1)):
+            processes.await_readers()
+            processes.await_rest()
+        recording = recorder.interrupt().finish()
+        # No path leads to a file in their root.
+        stats = stats_of(recording.stderr)
+        self.assertLess(stats["file_questions_total"], 1.5 * stats["objects"], recording.stderr)
+        samples = recording.of_comm("pyrometer-read")
+        self.assert_cut_only_when_late(recording, samples)
+        compiling = [sample for sample in samples if sample.calls("pyrometer::CompileUnwindTable")]
+        self.assert_each(compiling, lambda s: s.calls("main") and s.calls("pyrometer::ServeReader"), "a reader")
+
     def reads_in_recording(self, *command):
         """What the process with the privileges reads and maps while it records `command`, and what others do."""
         log = os.path.join(self.directory, "calls")

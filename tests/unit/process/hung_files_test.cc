@@ -196,6 +196,22 @@ TEST_F(HungFilesTest, IsWaitedForInAScanOnlyIfThatMayTakeItsTime) {
   }));
 }
 
+TEST_F(HungFilesTest, IsWaitedForInWhatHappensMeanwhileToo) {
+  ProcessHistory hasty({.clock = clock_,
+                        .procfs = machine_.procfs(),
+                        .files = files_,
+                        .inspections = {.patience = milliseconds(0),
+                                        .patience_in_all = milliseconds(0),
+                                        .limit = kAmple}},
+                       inspector_, sink_);
+  ASSERT_TRUE(hasty.BeginScan({}, kAmple).has_value());
+  const ProcessEvent mapped = At(Mapping(100, "/lib/a", 'a'), kStart, kStart + 0x2000);
+  hasty.Apply(std::span(&mapped, 1));
+  EXPECT_EQ(hasty.process_count(), 1U);
+  EXPECT_EQ(hasty.counters().processes_unanswered, 0U);
+  EXPECT_EQ(hasty.counters().objects_waiting, 0U);
+}
+
 TEST_F(HungFilesTest, EndsWhileAFileHangs) {
   HangOn("/lib/a");
   ScanAll();

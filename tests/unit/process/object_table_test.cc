@@ -128,6 +128,56 @@ TEST_F(ObjectTableTest, KnowsTheSameFileInAnotherRoot) {
             table_.Identify(kContainer, WithBuildId("/libc", 'a'), finder));
 }
 
+// Of a process in a sandbox: its root is the directory of a process that has ended.
+class FinderInEmptyRoot : public FakeFinder {
+ public:
+  explicit FinderInEmptyRoot(std::string mapping) : FakeFinder(std::move(mapping), "") {}
+  Way FindPath() override {
+    return {.file = {}, .root = UniqueFd(::open("/proc/self/fdinfo", O_PATH | O_CLOEXEC))};
+  }
+};
+
+TEST_F(ObjectTableTest, KnowsAFileByItsInodeWhereNoPathLeadsToIt) {
+  const std::string libc = File("libc", "ELF a");
+  const MappedFile name = WithInode("/libc", libc);
+  FinderInEmptyRoot finder(libc);
+  const ObjectId id = table_.Identify(kContainer, name, finder);
+  EXPECT_EQ(table_.waiting(), 0U) << "a file system is asked for a path that leads nowhere";
+  FakeFinder nowhere("", "");
+  EXPECT_EQ(table_.Identify(kContainer, name, nowhere), id);
+  EXPECT_EQ(table_.Identify(kHost, name, nowhere), id);
+  EXPECT_EQ(nowhere.opens, 0);
+  EXPECT_FALSE(table_.Find(table_.Identify(kHost, WithBuildId("/libc", 'a'), nowhere))->was_opened)
+      << "its path was not seen to lead there";
+}
+
+TEST_F(ObjectTableTest, KnowsNoFileByItsInodeThatIsNotWhatItWas) {
+  const std::string lib = File("lib", "ELF a");
+  const MappedFile name = WithInode("/lib", lib);
+  FakeFinder finder(lib, "");
+  FakeFinder nowhere("", "");
+  const ObjectId id = table_.Identify(kHost, name, finder);
+  nowhere.mapped_at = std::chrono::system_clock::time_point();
+  EXPECT_NE(table_.Identify(kHost, name, nowhere), id) << "it may have been written to since";
+  nowhere.mapped_at.reset();
+  EXPECT_EQ(table_.Identify(kHost, name, nowhere), id);
+  File("lib", "ELF b, longer");
+  EXPECT_NE(table_.Identify(kHost, name, nowhere), id) << "it has been written to";
+  const ObjectId second = table_.Identify(kHost, name, finder);
+  EXPECT_EQ(table_.Identify(kHost, name, nowhere), second);
+  table_.CloseUnused({});
+  EXPECT_NE(table_.Identify(kHost, name, nowhere), second) << "another may have its inode";
+}
+
+TEST_F(ObjectTableTest, KnowsNoFileByTheInodeOfAnother) {
+  const std::string one = File("one", "ELF a");
+  const std::string two = File("two", "ELF a");
+  FakeFinder late(two, "");  // what is there now was mapped after the name was read
+  const ObjectId id = table_.Identify(kHost, WithInode("/one", one), late);
+  FakeFinder nowhere("", "");
+  EXPECT_NE(table_.Identify(kContainer, WithInode("/one", one), nowhere), id);
+}
+
 TEST_F(ObjectTableTest, TellsAForgedBuildIdApart) {
   const std::string libc = File("libc", "ELF a");
   const std::string forged = File("forged", "ELF a, but not that one");
