@@ -40,7 +40,8 @@ struct Made {
 // The only way to read files of profiled programs. A descriptor goes in, values come out; no paths,
 // so that they are read by a process that has neither a file system nor privileges. All methods
 // read files and so may hang with their file system: FileWorkers call them. Any number of threads
-// at once.
+// at once. The costs are those of reading itself. With SandboxedIndexer come 30 to 60 µs for each
+// question, 0.5 ms for one that takes a new reader, and the wait for memory that others have.
 class Indexer {
  public:
   virtual ~Indexer() = default;
@@ -69,7 +70,8 @@ class Indexer {
                                                               std::chrono::nanoseconds at_most,
                                                               PerfMapSink sink) = 0;
 
-  // True if the same would be made of these files. Errors: those of reading them.
+  // True if the same would be made of these files: each byte that was read is read again. Errors:
+  // those of reading them.
   virtual Result<bool> Repeats(const FilesToRead& files, const Reading& reading) = 0;
 };
 

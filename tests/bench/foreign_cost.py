@@ -62,7 +62,6 @@ def measure_memory(program, files, say):
                 processes.await_rest()
                 with MemoryWatch(processes) as watch, load(directory):
                     processes.await_rest()
-                    time.sleep(1)
                 most[title] = watch.most
             finally:
                 recorder.terminate()
