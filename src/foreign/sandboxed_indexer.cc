@@ -15,9 +15,9 @@ namespace {
 using Room = ReaderPool::Room;
 
 // The callers give up a little later, and take it for the fault of the file system then.
-std::chrono::nanoseconds TimeFor(Room room, uint64_t size) {
-  return room == Room::kHeaders ? std::chrono::seconds(4)
-                                : ReadingTime(size) + std::chrono::milliseconds(500);
+std::chrono::nanoseconds TimeFor(ReaderTask::What what, uint64_t size) {
+  const bool is_quick = what == ReaderTask::What::kInspect || what == ReaderTask::What::kCode;
+  return is_quick ? std::chrono::seconds(4) : ReadingTime(size) + std::chrono::milliseconds(500);
 }
 
 // Who says what makes no sense is not asked again.
@@ -27,9 +27,22 @@ Result<T> Conclude(ReaderPool::Task& task, Result<T> answer) {
   return answer;
 }
 
+template <typename T>
+bool TakesMoreMemory(const Result<T>& answer) {
+  return !answer && answer.error().code() == ErrorCode::kExhausted;
+}
+
+// Headers and code are bounded. The callers take kExhausted for a file system that may answer yet.
+template <typename T>
+Result<T> WithoutMore(Result<T> answer) {
+  if (!TakesMoreMemory(answer)) return answer;
+  return Fail(ErrorCode::kMalformed, "{}", answer.error().message());
+}
+
 Room RoomFor(ReaderTask::What what, const FilesToRead& files) {
   switch (what) {
     case ReaderTask::What::kInspect:
+      return files.is_large ? Room::kSmall : Room::kHeaders;
     case ReaderTask::What::kCode:
     case ReaderTask::What::kPerfMap:
       return Room::kHeaders;
@@ -49,7 +62,7 @@ Result<std::unique_ptr<ReaderPool::Task>> SandboxedIndexer::Begin(
     std::span<const std::byte> value, std::chrono::nanoseconds at_most) {
   ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(files.own));
   const Room room = RoomFor(what, files);
-  const std::chrono::nanoseconds time = std::min(TimeFor(room, identity.size), at_most);
+  const std::chrono::nanoseconds time = std::min(TimeFor(what, identity.size), at_most);
   ASSIGN_OR_RETURN(std::unique_ptr<ReaderPool::Task> task,
                    readers_->Take(TrustOf(files.own, files.debug),
                                   {.room = room, .time = time, .stop = std::move(stop)}));
@@ -60,8 +73,15 @@ Result<std::unique_ptr<ReaderPool::Task>> SandboxedIndexer::Begin(
 }
 
 Result<ObjectFacts> SandboxedIndexer::Inspect(int fd) {
-  ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kInspect, {.own = fd}, {}));
-  return Conclude(*task, ReceiveFacts(*task));
+  const auto inspect = [&](bool is_large) -> Result<ObjectFacts> {
+    const FilesToRead files{.own = fd, .is_large = is_large};
+    ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kInspect, files, {}));
+    return Conclude(*task, ReceiveFacts(*task));
+  };
+  Result<ObjectFacts> facts = inspect(false);
+  // The most sections that a file may have take 12 MB.
+  if (TakesMoreMemory(facts)) facts = inspect(true);
+  return WithoutMore(std::move(facts));
 }
 
 Result<Made<SymbolTable>> SandboxedIndexer::Symbols(const FilesToRead& files,
@@ -80,7 +100,7 @@ Result<std::vector<std::byte>> SandboxedIndexer::ReadCode(int fd, uint64_t offse
   FlatWriter value;
   value.Put(offset);
   ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kCode, {.own = fd}, {}, value.bytes()));
-  return Conclude(*task, ReceiveCode(*task));
+  return WithoutMore(Conclude(*task, ReceiveCode(*task)));
 }
 
 Result<std::optional<PerfMapFunction>> SandboxedIndexer::PerfMapLines(

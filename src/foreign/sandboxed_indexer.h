@@ -14,7 +14,7 @@ namespace pyrometer {
 // Has readers read, and believes them no more than it must. Any number of threads may use it.
 // Errors beyond those of Indexer: kIo if a reader takes longer than it may, or none can be had,
 // since others have all memory for instance; kInternal if it dies; kExhausted if it takes more
-// memory than it may.
+// memory than it may, but kMalformed for headers and code.
 class SandboxedIndexer : public Indexer {
  public:
   explicit SandboxedIndexer(std::shared_ptr<ReaderPool> readers) : readers_(std::move(readers)) {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "foreign/sandboxed_indexer.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,12 +11,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -30,9 +34,9 @@ namespace {
 
 class SandboxedIndexerTest : public ::testing::Test {
  protected:
-  static std::shared_ptr<ReaderPool> Start() {
+  static std::shared_ptr<ReaderPool> Start(std::shared_ptr<Indexer> indexer = nullptr) {
     Result<std::unique_ptr<ReaderPool>> pool =
-        ReaderPool::Start({.clock = std::make_shared<FakeClock>()});
+        ReaderPool::Start({.clock = std::make_shared<FakeClock>(), .indexer = std::move(indexer)});
     EXPECT_TRUE(pool.has_value()) << pool.error().message();
     return pool ? *std::move(pool) : nullptr;
   }
@@ -220,6 +224,58 @@ TEST_F(SandboxedIndexerTest, FailsAsThisProcessWould) {
               in_process_.Unwind(files, {}).error().message());
   }
   EXPECT_EQ(readers_->counters().died, 0U);
+}
+
+TEST_F(SandboxedIndexerTest, ReadsHeadersThatTakeMoreMemoryThanMost) {
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_DYN;
+  header.e_machine = EM_X86_64;
+  header.e_version = EV_CURRENT;
+  header.e_phoff = sizeof(header);
+  header.e_phentsize = sizeof(Elf64_Phdr);
+  header.e_phnum = 1;
+  header.e_shoff = sizeof(header) + sizeof(Elf64_Phdr);
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = SHN_LORESERVE - 1;
+  header.e_ehsize = sizeof(header);
+  Elf64_Phdr text{};
+  text.p_type = PT_LOAD;
+  text.p_flags = PF_R | PF_X;
+  text.p_filesz = text.p_memsz = text.p_align = 4096;
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
+  bytes.append(reinterpret_cast<const char*>(&text), sizeof(text));
+  bytes.resize(bytes.size() + header.e_shnum * sizeof(Elf64_Shdr));
+  const UniqueFd fd(::memfd_create("file", MFD_CLOEXEC));
+  ASSERT_TRUE(WriteAll(fd.get(), bytes).has_value());
+  ASSERT_EQ(in_process_.Inspect(fd.get()).value().segments.size(), 1U);
+  const Result<ObjectFacts> facts = sandboxed_.Inspect(fd.get());
+  ASSERT_TRUE(facts.has_value()) << facts.error().message();
+  EXPECT_EQ(facts->segments.size(), 1U);
+}
+
+// Has no memory for anything.
+class OutOfMemory : public InProcessIndexer {
+ public:
+  Result<ObjectFacts> Inspect(int /*fd*/) override { throw std::bad_alloc(); }
+  Result<std::vector<std::byte>> ReadCode(int /*fd*/, uint64_t /*offset*/) override {
+    throw std::bad_alloc();
+  }
+  Result<Made<SymbolTable>> Symbols(const FilesToRead& /*files*/,
+                                    const SymbolTableOptions& /*options*/) override {
+    throw std::bad_alloc();
+  }
+};
+
+TEST_F(SandboxedIndexerTest, SaysOfNoHeadersThatMoreMemoryWouldDo) {
+  SandboxedIndexer sandboxed(Start(std::make_shared<OutOfMemory>()));
+  const UniqueFd fd = *Open(FixturePath("shared.so"), O_RDONLY);
+  EXPECT_EQ(sandboxed.Inspect(fd.get()).error().code(), ErrorCode::kMalformed);
+  EXPECT_EQ(sandboxed.ReadCode(fd.get(), 0).error().code(), ErrorCode::kMalformed);
+  EXPECT_EQ(sandboxed.Symbols({.own = fd.get()}, {}).error().code(), ErrorCode::kExhausted);
 }
 
 }  // namespace
