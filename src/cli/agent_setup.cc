@@ -16,6 +16,7 @@ AgentSetup FindAgentSetup() {
     if (sink.type == SinkType::kFile) setup.directories.push_back(sink.directory);
   }
   setup.listen = config.server.listen;
+  setup.sandbox = config.sandbox;
   setup.tls = !config.server.cert_file.empty();
   return setup;
 }

@@ -149,11 +149,30 @@ Check CheckAnswer(const AgentFacts& facts) {
   return check;
 }
 
+Check CheckAgentSandbox(const AgentFacts& facts) {
+  Check check{
+      .name = "agent_sandbox",
+      .status = CheckStatus::kOk,
+      .found = "on",
+      .meaning = "files of profiled programs are read by processes that can do nothing else",
+      .advice = ""};
+  if (!facts.config_readable) {
+    check.status = CheckStatus::kUnknown;
+    check.found = "who may not read the configuration cannot tell";
+  } else if (!facts.setup.sandbox) {
+    check.status = CheckStatus::kWarn;
+    check.found = "configured off";
+    check.meaning = "the agent itself reads files of the programs it profiles, whoever made them";
+    check.advice = "remove 'sandbox: off', unless all programs here are trusted";
+  }
+  return check;
+}
+
 }  // namespace
 
 std::vector<Check> ExamineAgent(const AgentFacts& facts) {
   return {CheckConfiguration(facts), CheckDirectories(facts), CheckService(facts),
-          CheckAnswer(facts)};
+          CheckAnswer(facts), CheckAgentSandbox(facts)};
 }
 
 }  // namespace pyrometer

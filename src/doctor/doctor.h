@@ -36,6 +36,7 @@ struct AgentSetup {
   std::vector<std::string> directories;    // that it writes into
   std::string listen;                      // "host:port"; "": no server
   bool tls = false;                        // spoken there
+  bool sandbox = true;                     // in which it reads files of profiled programs
 };
 
 struct DoctorReport {

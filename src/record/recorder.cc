@@ -149,7 +149,12 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
 
 // Null if none are wanted.
 Result<std::shared_ptr<ReaderPool>> Recording::StartReaders() const {
-  if (!config_.sandbox) return std::shared_ptr<ReaderPool>();
+  if (!config_.sandbox) {
+    WriteMessage(STDERR_FILENO,
+                 "pyrometer: sandbox off: this process itself reads files of the programs that it "
+                 "profiles\n");
+    return std::shared_ptr<ReaderPool>();
+  }
   Result<std::unique_ptr<ReaderPool>> readers =
       ReaderPool::Start({.clock = std::make_shared<Clock>()});
   if (!readers) {

@@ -211,6 +211,7 @@ class WithoutSandbox(BpfTestCase):
         self.assertFalse(os.path.exists(output))
         asked = self.run_refused("record", "--no-sandbox", "--output", output, "--", program("shares"), "5", "1")
         self.assertEqual(asked.returncode, 0, asked.stderr)
+        self.assertIn("pyrometer: sandbox off: ", asked.stderr)
         with open(output, encoding="utf-8") as file:
             self.assertIn("shares::Loop", file.read())
 

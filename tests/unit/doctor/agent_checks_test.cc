@@ -104,6 +104,10 @@ TEST(ExamineAgent, JudgesEachFault) {
        "answers as no agent does", "ss -ltnp"},
       {"agent_answer", [](auto& f) { f.answer = AgentAnswer::kUnhealthy; }, CheckStatus::kFail,
        "not healthy", "http://127.0.0.1:4041/healthz"},
+      {"agent_sandbox", [](auto& f) { f.setup.sandbox = false; }, CheckStatus::kWarn,
+       "configured off", "sandbox: off"},
+      {"agent_sandbox", [](auto& f) { f.config_readable = false; }, CheckStatus::kUnknown,
+       "cannot tell", ""},
   };
   for (const auto& [name, spoil, status, found, advice] : cases) {
     AgentFacts facts = GoodService();
