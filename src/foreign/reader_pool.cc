@@ -30,6 +30,7 @@ struct ReaderPool::Task::Reader {
   SourceTrust trust;
   Room room = Room::kSmall;
   bool is_new = true;  // has not been told yet how much memory it may take
+  MonotonicTime idle_since = {};
 };
 
 ReaderPool::Task::Task(ReaderPool& pool, std::unique_ptr<Reader> reader, MonotonicTime until,
@@ -276,11 +277,22 @@ void ReaderPool::Return(std::unique_ptr<Reader> reader, bool is_fit) {
       idle_.erase(idle_.begin());
       End(std::move(oldest));
     }
+    reader->idle_since = options_.clock->Now();
     idle_.push_back(std::move(reader));
   } else {
     End(std::move(reader));
   }
   changed_.SignalAll();
+}
+
+void ReaderPool::EndLongIdle() {
+  const absl::MutexLock lock(&mutex_);
+  const MonotonicTime now = options_.clock->Now();
+  const auto rested = std::ranges::find_if(idle_, [&](const auto& reader) {
+    return Between(reader->idle_since, now) < options_.longest_idle;
+  });
+  for (auto reader = idle_.begin(); reader != rested; ++reader) End(std::move(*reader));
+  idle_.erase(idle_.begin(), rested);
 }
 
 void ReaderPool::Count(uint64_t Counters::*counter) {

@@ -44,7 +44,8 @@ class ReaderPool {
     uint64_t of_headers = uint64_t{4} << 20;
     uint64_t of_small = uint64_t{16} << 20;
     uint64_t of_large = uint64_t{96} << 20;
-    size_t max_idle = 6;                         // readers that are kept for the next task
+    size_t max_idle = 6;  // readers that are kept for the next task, and how long without one
+    std::chrono::nanoseconds longest_idle = std::chrono::seconds(10);
     std::shared_ptr<Indexer> indexer = nullptr;  // that each reader has; null: an InProcessIndexer
   };
   struct Counters {
@@ -108,6 +109,10 @@ class ReaderPool {
   // for those who wait with the rest of a file. Errors: kIo if there was none
   // in time ("not read: over budget"), or no process could be had.
   Result<std::unique_ptr<Task>> Take(const SourceTrust& trust, const Limits& limits);
+
+  // Ends readers that have had no task for long. One that a file has taken over may use CPU time
+  // meanwhile, which no task has a limit on, and nobody else looks. To be called now and then.
+  void EndLongIdle();
 
   Counters counters();
 

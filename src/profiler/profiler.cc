@@ -199,6 +199,7 @@ void Profiler::RunNaming() {
     Note(taken->missed);
     ResolvedWindow resolved = machine_.processes.Resolve(std::move(taken->window));
     tables_.Forget(resolved.unused);
+    if (machine_.readers != nullptr) machine_.readers->EndLongIdle();
     if (consumers_.empty()) {
       namer_.Skip(resolved);
     } else {

@@ -24,6 +24,7 @@
 #include "base/unique_fd.h"
 #include "foreign/in_process_indexer.h"
 #include "tests/shared/eventually.h"
+#include "tests/shared/fake_clock.h"
 
 namespace pyrometer {
 namespace {
@@ -263,6 +264,23 @@ TEST_F(ReaderPoolTest, EndsIdleReadersForRoom) {
   }
   EXPECT_EQ(pool->counters().started, 3U);
   EXPECT_EQ(pool->counters().living, 1U);
+}
+
+TEST_F(ReaderPoolTest, EndsReadersThatHadNoTaskForLong) {
+  const auto clock = std::make_shared<FakeClock>();
+  const auto pool = Start({.clock = clock, .longest_idle = seconds(10)});
+  EXPECT_EQ(Ask(*pool, "", kSomebody).value_or(0), 1);
+  clock->Advance(seconds(9));
+  pool->EndLongIdle();
+  EXPECT_EQ(Ask(*pool, "", kSomebody).value_or(0), 2);
+  clock->Advance(seconds(9));
+  pool->EndLongIdle();  // the first one, of root
+  EXPECT_TRUE(Eventually([&] { return pool->counters().living == 1; }));
+  EXPECT_EQ(Ask(*pool, "", kSomebody).value_or(0), 3);
+  clock->Advance(seconds(10));
+  pool->EndLongIdle();
+  EXPECT_TRUE(Eventually([&] { return pool->counters().living == 0; }));
+  EXPECT_EQ(Ask(*pool, "", kSomebody).value_or(0), 1);
 }
 
 TEST_F(ReaderPoolTest, GoesOnWhenItsNurseryIsKilled) {
