@@ -79,6 +79,8 @@ Result<ObjectFacts> SandboxedIndexer::Inspect(int fd) {
     return Conclude(*task, ReceiveFacts(*task));
   };
   Result<ObjectFacts> facts = inspect(false);
+  // Somebody may have killed its reader, and nobody asks again what is in a file.
+  if (!facts && facts.error().code() == ErrorCode::kInternal) facts = inspect(false);
   // The most sections that a file may have take 12 MB.
   if (TakesMoreMemory(facts)) facts = inspect(true);
   return WithoutMore(std::move(facts));

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -255,6 +256,26 @@ TEST_F(SandboxedIndexerTest, ReadsHeadersThatTakeMoreMemoryThanMost) {
   const Result<ObjectFacts> facts = sandboxed_.Inspect(fd.get());
   ASSERT_TRUE(facts.has_value()) << facts.error().message();
   EXPECT_EQ(facts->segments.size(), 1U);
+}
+
+// Loses its first reader.
+class KilledOnce : public InProcessIndexer {
+ public:
+  Result<ObjectFacts> Inspect(int fd) override {
+    if ((*asked_)++ == 0) std::abort();
+    return InProcessIndexer::Inspect(fd);
+  }
+
+ private:
+  // Of all readers together.
+  std::atomic<int>* asked_ = static_cast<std::atomic<int>*>(
+      ::mmap(nullptr, sizeof(*asked_), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+};
+
+TEST_F(SandboxedIndexerTest, ReadsHeadersAgainWhenTheirReaderIsKilled) {
+  SandboxedIndexer sandboxed(Start(std::make_shared<KilledOnce>()));
+  const UniqueFd fd = *Open(FixturePath("shared.so"), O_RDONLY);
+  EXPECT_TRUE(sandboxed.Inspect(fd.get()).has_value());
 }
 
 // Has no memory for anything.
