@@ -231,6 +231,9 @@ bool FileWorkers::Pool::Finish(Tasks::iterator task, FileWork work, Lock& lock) 
     file_system.breaker.Succeeded();
     ++counters_.done;
     ended.push_back({std::move(task->on_end), nullptr, FileWork::kDone});
+  } else if (work == FileWork::kRefused) {
+    ++counters_.refused;
+    ended.push_back({std::move(task->on_end), nullptr, FileWork::kRefused});
   } else {
     NoteLate(*task, MonotonicNow(), ended);
   }

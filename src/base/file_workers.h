@@ -19,7 +19,8 @@ namespace pyrometer {
 enum class FileWork {
   kDone,     // it returned in time
   kLate,     // it did not; whatever it still does, nobody waits for it
-  kRefused,  // it never began: its file system does not answer, or too much is waiting
+  kRefused,  // it never began: its file system does not answer, or too much is waiting; or it could
+             // not be done for want of something else
 };
 
 // How long a job of FileWorkers takes though its file system answers.
@@ -71,7 +72,8 @@ class FileWorkers {
   };
 
   // What a thread is to do. One that gives up by itself, since its file system does not answer,
-  // returns FileWork::kLate; a callable that returns nothing never does.
+  // returns FileWork::kLate, one that lacks what is not its file system's FileWork::kRefused; a
+  // callable that returns nothing is always done.
   class Job {
    public:
     Job(std::nullptr_t /*none*/ = nullptr) {}

@@ -49,6 +49,8 @@ class Indexer {
   // Build id and segments; no segments if the file is not an ELF file. Costs a few reads, 3 to 6
   // µs. Errors: kUnsupported for ELF files of other machines; kMalformed; kIo.
   virtual Result<ObjectFacts> Inspect(int fd) = 0;
+  // What a question of headers or code takes at most.
+  static constexpr std::chrono::seconds kMostOfHeaders{4};
 
   // The file's functions; see ReadSymbolTable. Half a microsecond a function.
   virtual Result<Made<SymbolTable>> Symbols(const FilesToRead& files,

@@ -39,7 +39,7 @@ class ReaderPool {
     // others. REQUIRES: as much as each. Of 30 programs and
     // libraries up to 190 MB none took more than 48 MiB, most of 20 to 100 MB took 12 to 24; a
     // library of 555 MB with 5.9 million rows takes 64.
-    uint64_t for_headers = uint64_t{16} << 20;
+    uint64_t for_headers = uint64_t{32} << 20;
     uint64_t for_others = uint64_t{144} << 20;
     uint64_t of_headers = uint64_t{4} << 20;
     uint64_t of_small = uint64_t{16} << 20;
@@ -68,6 +68,7 @@ class ReaderPool {
 
   // What the first reader could give away, and so each.
   const SandboxLevel& level() const { return level_; }
+  const Clock& clock() const { return *options_.clock; }
   // The process that forks them now.
   pid_t nursery() const;
 

@@ -17,7 +17,7 @@ using Room = ReaderPool::Room;
 // The callers give up a little later, and take it for the fault of the file system then.
 std::chrono::nanoseconds TimeFor(ReaderTask::What what, uint64_t size) {
   const bool is_quick = what == ReaderTask::What::kInspect || what == ReaderTask::What::kCode;
-  return is_quick ? std::chrono::seconds(4) : ReadingTime(size) + std::chrono::milliseconds(500);
+  return is_quick ? Indexer::kMostOfHeaders : ReadingTime(size) + std::chrono::milliseconds(500);
 }
 
 // Who says what makes no sense is not asked again.
@@ -73,9 +73,11 @@ Result<std::unique_ptr<ReaderPool::Task>> SandboxedIndexer::Begin(
 }
 
 Result<ObjectFacts> SandboxedIndexer::Inspect(int fd) {
+  const MonotonicTime until = After(readers_->clock().Now(), kMostOfHeaders);
   const auto inspect = [&](bool is_large) -> Result<ObjectFacts> {
     const FilesToRead files{.own = fd, .is_large = is_large};
-    ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kInspect, files, {}));
+    const std::chrono::nanoseconds left = Between(readers_->clock().Now(), until);
+    ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kInspect, files, {}, {}, left));
     return Conclude(*task, ReceiveFacts(*task));
   };
   Result<ObjectFacts> facts = inspect(false);

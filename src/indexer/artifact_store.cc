@@ -39,10 +39,12 @@ SymbolTableOptions OptionsFor(const std::shared_ptr<SpillFile>& spill) {
   return {.spill = spill, .most_spilled = spill == nullptr ? 0 : spill->most() / 4};
 }
 
-// For one that compares a file with so many contents, and then reads it: an indexer that gives up
-// by itself does so before, and it was not the file system that was late.
+// For one that looks whether a file has its content still, compares it with so many others, and
+// then reads it: an indexer that gives up by itself does so before, and it was not the file system
+// that was late.
 std::chrono::nanoseconds JobTime(uint64_t size, size_t known) {
-  return (ReadingTime(size) + std::chrono::seconds(1)) * static_cast<int64_t>(known + 1);
+  return Indexer::kMostOfHeaders +
+         (ReadingTime(size) + std::chrono::seconds(1)) * static_cast<int64_t>(known + 1);
 }
 
 FilesToRead FilesOf(const ArtifactStore::Source& source, bool is_large) {
@@ -180,7 +182,7 @@ Result<void> ArtifactStore::ReadMapped(const Work& work, Outcome& outcome) {
                    HasContent(*work.indexer, fd, {*source.mapped, source.build_id}));
   if (!is_mapped) return Fail(ErrorCode::kNotFound, "overwritten since it was mapped");
   RETURN_IF_ERROR(ReadContent(work, outcome));
-  if (!IsUnchanged(fd, before)) return Fail(ErrorCode::kIo, "it changes while it is read");
+  if (!IsUnchanged(fd, before)) return Fail(ErrorCode::kInternal, "it changes while it is read");
   return {};
 }
 

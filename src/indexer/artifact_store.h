@@ -60,8 +60,9 @@ class ArtifactStore {
     std::optional<FileIdentity> mapped{};  // as it was when it was mapped; none: as it is now
   };
   // Called once, perhaps before Ask returns, else on another thread. Must not wait for anything.
-  // The errors are those of Indexer; kIo also if the file does not answer, too much is waiting, or
-  // it changes meanwhile; kNotFound if it was overwritten since it was mapped.
+  // The errors are those of Indexer; kIo also if the file does not answer, or too much is
+  // waiting; kInternal if it changed while it was read, twice; kNotFound if it was overwritten
+  // since it was mapped.
   using OnAnswer = std::function<void(Result<ContentRef>)>;
 
   struct Counters {

@@ -8,8 +8,11 @@ Result<bool> HasContent(Indexer& indexer, int fd, const MappedContent& content) 
   const bool is_copy = now.device != content.identity.device || now.inode != content.identity.inode;
   if (is_copy || IsUnchanged(fd, content.identity)) return true;
   if (content.build_id.empty()) return false;
-  ASSIGN_OR_RETURN(const ObjectFacts facts, indexer.Inspect(fd));
-  return facts.build_id == content.build_id;
+  const Result<ObjectFacts> facts = indexer.Inspect(fd);
+  if (facts) return facts->build_id == content.build_id;
+  const ErrorCode code = facts.error().code();
+  if (code == ErrorCode::kIo || code == ErrorCode::kInternal) return facts.error();
+  return false;  // it is no ELF file any more
 }
 
 }  // namespace pyrometer

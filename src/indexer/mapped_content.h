@@ -16,8 +16,8 @@ struct MappedContent {
 
 // Whether `fd` has that content still: programs that run are hardly ever overwritten in place, but
 // then old samples must get nothing that is of the new content. A copy of the file, which is
-// another one, has it. One that was touched has it if its build id is the same. Errors: those of
-// Indexer::Inspect.
+// another one, has it. One that was touched has it if its build id is the same. Errors: kIo and
+// kInternal of Indexer::Inspect.
 Result<bool> HasContent(Indexer& indexer, int fd, const MappedContent& content);
 
 }  // namespace pyrometer

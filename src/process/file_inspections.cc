@@ -24,10 +24,23 @@ struct Inspection {
   std::shared_ptr<ObjectInspector> inspector;
   std::chrono::nanoseconds limit;
   Result<FileFindings> findings = FileFindings();
+  bool was_not_read = false;  // nobody could be had to read its headers
   std::chrono::nanoseconds took{};
 };
 
-Result<FileFindings> Inspect(const Inspection& inspection) {
+// Nothing is said of the file, or of its file system, if who was to read it is late or dead.
+bool SaysNothing(const Error& error) {
+  return error.code() == ErrorCode::kIo || error.code() == ErrorCode::kInternal;
+}
+
+FileWork WorkOf(const Inspection& inspection) {
+  if (inspection.was_not_read) return FileWork::kRefused;
+  const Result<FileFindings>& findings = inspection.findings;
+  const bool is_late = !findings && findings.error().code() == ErrorCode::kExhausted;
+  return is_late ? FileWork::kLate : FileWork::kDone;
+}
+
+Result<FileFindings> Inspect(Inspection& inspection) {
   const FileQuestion& question = inspection.question;
   const MonotonicTime deadline = After(MonotonicNow(), inspection.limit);
   FileFindings found{.file = question.file, .identity = {}, .opened = {}, .facts = {}};
@@ -45,7 +58,9 @@ Result<FileFindings> Inspect(const Inspection& inspection) {
                                      found.file->get(),
                                      {Between(MonotonicNow(), deadline), question.file_system}));
   if (question.depth == FileQuestion::Depth::kFacts) {
-    ASSIGN_OR_RETURN(found.facts, inspection.inspector->Inspect(found.opened.fd.get()));
+    Result<ObjectFacts> facts = inspection.inspector->Inspect(found.opened.fd.get());
+    inspection.was_not_read = !facts && SaysNothing(facts.error());
+    ASSIGN_OR_RETURN(found.facts, std::move(facts));
   }
   if (!IsUnchanged(found.file->get(), found.identity)) {
     return Fail(ErrorCode::kMalformed, "the file changes while it is looked at");
@@ -81,9 +96,7 @@ std::optional<FileInspections::Ticket> FileInspections::Ask(FileQuestion questio
     const MonotonicTime begin = MonotonicNow();
     inspection->findings = Inspect(*inspection);
     inspection->took = Between(begin, MonotonicNow());
-    const Result<FileFindings>& findings = inspection->findings;
-    const bool is_late = !findings && findings.error().code() == ErrorCode::kExhausted;
-    return is_late ? FileWork::kLate : FileWork::kDone;
+    return WorkOf(*inspection);
   };
   const Ticket ticket = ++last_;
   const auto deliver = [inspection, file_system, ticket, mailbox = mailbox_](FileWork work) {

@@ -68,7 +68,8 @@ std::optional<std::vector<std::byte>> CodeReader::Fetch(uint64_t number) {
   if (answer && *answer) return **answer;
   // Who had no reader, or lost it, was as late.
   file_->file = nullptr;
-  file_->is_late = !answer || answer->error().code() != ErrorCode::kNotFound;
+  file_->is_late = !answer || answer->error().code() == ErrorCode::kIo ||
+                   answer->error().code() == ErrorCode::kInternal;
   return std::nullopt;
 }
 

@@ -32,7 +32,7 @@ class CodeReader {
   static constexpr size_t kMostPages = 64;  // kept: 256 KiB
   // For a page; the file system is taken for hung after kLimit only.
   static constexpr std::chrono::milliseconds kWait{200};
-  static constexpr std::chrono::seconds kLimit{5};
+  static constexpr std::chrono::seconds kLimit{10};
 
   // Both must outlive this.
   CodeReader(ProcessKnowledge& processes, std::shared_ptr<Indexer> indexer, FileWorkers& workers)

@@ -95,6 +95,7 @@ bool ColdUnwinder::Done(ColdStack stack) {
     return false;
   }
   if (stack.over_budget) ++counters_.over_budget;
+  if (stack.code_late) ++counters_.code_late;
   taken_.front().stack = {};
   done_.push_back({.sample = std::move(taken_.front()), .stack = std::move(stack)});
   taken_.pop_front();

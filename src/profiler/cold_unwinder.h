@@ -34,6 +34,7 @@ class ColdUnwinder {
   struct Counters {
     uint64_t unwound = 0;
     uint64_t over_budget = 0;  // of these: cut, because they exceeded the UnwindBudget
+    uint64_t code_late = 0;    // of these: cut, since code did not come in time: marked kNotReady
     uint64_t given_up = 0;     // not unwound by the deadline of Finish(): marked kNotReady
     uint64_t no_room = 0;      // not kept until a table was there, for kMaxPutAside: likewise
     uint64_t waiting = 0;      // taken from the ring and not yet unwound

@@ -73,17 +73,6 @@ Frame ColdView::FrameOf(Address pc) const {
   return Frame::Fits(address) ? Frame::Object(mapping->object, address) : Frame::User(pc);
 }
 
-namespace {
-
-// What the unwinder calls unreadable or unknown, there may be another reason for.
-StackEnd EndOf(const UnwoundStack& unwound, const ColdView& view) {
-  if (unwound.end == StackEnd::kUnreadable && view.ran_out()) return StackEnd::kTruncated;
-  if (unwound.end == StackEnd::kNoUnwindInfo && view.is_code_late()) return StackEnd::kNotReady;
-  return unwound.end;
-}
-
-}  // namespace
-
 ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,
                            UnwindTableSource& tables, const UnwindBudget& budget) {
   ColdView view(sample, program, tables);
@@ -93,7 +82,9 @@ ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* prog
   ColdStack stack;
   stack.pending = view.pending();
   stack.over_budget = unwound.over_budget;
-  stack.end = EndOf(unwound, view);
+  stack.end =
+      unwound.end == StackEnd::kUnreadable && view.ran_out() ? StackEnd::kTruncated : unwound.end;
+  stack.code_late = stack.end == StackEnd::kNotReady && view.IsCodeLate();
   stack.frames.reserve(unwound.frames.size());
   for (const UnwoundFrame& frame : unwound.frames) {
     stack.frames.push_back(view.FrameOf(frame.pc));

@@ -47,15 +47,13 @@ class ColdView : public UnwindView {
   Found Find(Address pc) override;
   bool Read(Address address, std::span<std::byte> out) override;
   bool ReadCode(Address address, std::span<std::byte> out) override;
+  bool IsCodeLate() const override { return is_code_late_; }
 
   // The frame for an address: an object frame, or the address itself if it is in no object.
   Frame FrameOf(Address pc) const;
 
   // True if a read failed because it went beyond the copied part of the stack.
   bool ran_out() const { return ran_out_; }
-
-  // True if code that was needed did not come in time.
-  bool is_code_late() const { return is_code_late_; }
 
   // The object whose table was needed and is still being made; 0: none.
   ObjectId pending() const { return pending_; }
@@ -79,6 +77,7 @@ struct ColdStack {
   ObjectId pending = ObjectId(0);
   std::vector<Frame> frames;
   StackEnd end = StackEnd::kNotReady;
+  bool code_late = false;    // it ends where code did not come in time
   bool over_budget = false;  // truncated because it exceeded its UnwindBudget
 };
 ColdStack UnwindColdSample(const ColdSample& sample, const ProgramMappings* program,

@@ -147,12 +147,14 @@ void AddWindows(const ProfilerStats& stats, StatList& list) {
 }
 
 void AddUnwinding(const ProfilerStats& stats, StatList& list) {
-  static_assert(kNumbers<ColdUnwinder::Counters> == 7);
+  static_assert(kNumbers<ColdUnwinder::Counters> == 8);
   static_assert(kNumbers<UnwindTables::Counters> == 2);
   static_assert(kNumbers<TableLoader::Counters> == 4);
   list.Add("cold_samples_unwound_total", stats.cold.unwound, "cold samples unwound");
   list.Add("cold_samples_over_budget_total", stats.cold.over_budget,
            "of these: cut, because they exceeded the cost limit");
+  list.Add("cold_samples_code_late_total", stats.cold.code_late,
+           "of these: cut and marked, because the code around a call did not come in time");
   list.Add("cold_samples_given_up_total", stats.cold.given_up,
            "cold samples not unwound by the deadline at the end; their stacks are marked");
   list.Add("cold_samples_not_kept_total", stats.cold.no_room,

@@ -15,6 +15,7 @@ constexpr std::chrono::nanoseconds kNothingLeft(0);
 Unresolved ReasonOf(ErrorCode code) {
   switch (code) {
     case ErrorCode::kIo:
+    case ErrorCode::kInternal:
       return Unresolved::kNotReady;
     case ErrorCode::kExhausted:
       return Unresolved::kNoRoom;

@@ -24,10 +24,11 @@ JitNamer::JitNamer(PerfMapSource& source, const PerfMaps::Budget& budget, Symbol
     : source_(source), counts_(counts), perf_maps_(source, budget, counts), jit_(JitObject()) {}
 
 void JitNamer::Expect(ProcessKey key, uint32_t window) {
-  Open(key, window);
+  LookAt(key, window);
 }
 
-JitNamer::Process& JitNamer::Open(ProcessKey key, uint32_t window) {
+// Of all that a window needs, none is kept open: they may be many, and some are copies.
+JitNamer::Process& JitNamer::LookAt(ProcessKey key, uint32_t window) {
   const auto [entry, added] = processes_.try_emplace(key);
   Process& process = entry->second;
   if (!added && process.perf_map->window == window) return process;
@@ -35,20 +36,16 @@ JitNamer::Process& JitNamer::Open(ProcessKey key, uint32_t window) {
   // Asked first, since it might write a last time while the file is read.
   process.writer = source_.HasEnded(key) ? PerfMap::Writer::kGone : PerfMap::Writer::kMayWrite;
   process.unread = {};
-  Result<UniqueFd> fd = source_.Open(key);
-  if (fd) {
-    perf_maps_.Look(*process.perf_map, fd->get());
-    process.to_read = *std::move(fd);
-  } else {
-    process.perf_map->is_behind = false;
-  }
+  const Result<UniqueFd> fd = source_.Open(key);
+  process.is_due = fd && perf_maps_.Look(*process.perf_map, fd->get());
+  if (!process.is_due) process.perf_map->is_behind = false;
   return process;
 }
 
 LocationRef JitNamer::Name(Frame frame, ProcessKey key, uint32_t window) {
   const Address address = frame.user_address();
-  Process& process = Open(key, window);
-  if (process.to_read) ReadPerfMap(process);
+  Process& process = LookAt(key, window);
+  if (std::exchange(process.is_due, false)) ReadPerfMap(key, process);
   if (process.perf_map->is_behind) return NameUnread(process, address);
   const std::optional<std::string_view> name = process.perf_map->map.Find(address);
   LocationRef known = process.locations.Find(address, window);
@@ -76,11 +73,15 @@ bool JitNamer::MayGrow(const Process& process, Address address) {
   return process.writer == PerfMap::Writer::kMayWrite && tail && tail->Contains(address);
 }
 
-void JitNamer::ReadPerfMap(Process& process) {
-  const UniqueFd fd = std::exchange(process.to_read, {});
+void JitNamer::ReadPerfMap(ProcessKey key, Process& process) {
+  const Result<UniqueFd> fd = source_.Open(key);
+  if (!fd) {
+    process.perf_map->is_behind = false;
+    return;
+  }
   const PerfMap& map = process.perf_map->map;
   const std::optional<PerfMapFunction> tail = map.tail();
-  perf_maps_.Update(*process.perf_map, fd.get(), process.writer);
+  perf_maps_.Update(*process.perf_map, fd->get(), process.writer);
   // Without a map the addresses count as unresolved.
   process.locations.DropIf([&](Address a) {
     if (map.Find(a)) return false;
@@ -108,7 +109,6 @@ void JitNamer::EndWindow(uint32_t unused_since) {
   for (auto& [key, process] : processes_) {
     process.locations.DropUnusedSince(unused_since);
     process.unread = {};
-    process.to_read = {};
   }
   perf_maps_.EndWindow(unused_since);
 }

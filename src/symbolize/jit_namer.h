@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "absl/container/flat_hash_map.h"
-#include "base/unique_fd.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/profile.h"
 #include "symbolize/frame_namer.h"
@@ -27,7 +26,7 @@ class JitNamer : public FrameNamer {
 
   bool IsPerProcess() const override { return true; }
 
-  // Opens its perf map. How much of each is read depends on how much there is to read of all.
+  // Looks at its perf map. How much of each is read depends on how much there is to read of all.
   void Expect(ProcessKey process, uint32_t window) override;
 
   // Returns the same location as in earlier windows, unless the address has another name now.
@@ -40,14 +39,14 @@ class JitNamer : public FrameNamer {
  private:
   struct Process {
     PerfMaps::Entry* perf_map = nullptr;  // see PerfMaps::Need()
-    UniqueFd to_read;                     // until it is read in this window
+    bool is_due = false;                  // until it is read in this window
     PerfMap::Writer writer = PerfMap::Writer::kMayWrite;
     LocationCache<Address> locations;
     LocationCache<Address> unread;  // in a window in which the perf map is behind
   };
 
-  void ReadPerfMap(Process& process);
-  Process& Open(ProcessKey key, uint32_t window);
+  void ReadPerfMap(ProcessKey key, Process& process);
+  Process& LookAt(ProcessKey key, uint32_t window);
   LocationRef NameUnread(Process& process, Address address);
   // True if the name may be incomplete. It counts as made up, so that the whole one replaces it.
   static bool MayGrow(const Process& process, Address address);

@@ -30,6 +30,11 @@ Result<uint64_t> PerfMap::Unread(int fd, bool again) const {
   return reading.unread;
 }
 
+bool PerfMap::HasAll(int fd) const {
+  const Result<Reading> reading = Look(fd, false);
+  return reading && reading->goes_on && reading->unread == 0 && missing_at_ == 0;
+}
+
 Result<void> PerfMap::Update(int fd, Writer writer, Limits& limits, PerfMapReader& reader) {
   ASSIGN_OR_RETURN(const Reading reading, Look(fd, limits.again));
   const auto& [is_same, goes_on, size, unread, inode] = reading;
@@ -47,6 +52,10 @@ Result<void> PerfMap::Update(int fd, Writer writer, Limits& limits, PerfMapReade
     missing_at_ = limits.memory;
   }
   tail_.reset();
+  if (offset_ == size) {  // what is known is true, whether or not anybody could read now
+    size_ = size;
+    return {};
+  }
   size_t most = limits.memory;
   const auto take = [&](const PerfMapLines& lines) {
     offset_ = lines.end;

@@ -50,6 +50,9 @@ class PerfMap {
   // How much an update would read of the file, without limits. Errors: as of Update().
   Result<uint64_t> Unread(int fd, bool again) const;
 
+  // True if an update would find nothing new.
+  bool HasAll(int fd) const;
+
   // The printable name of the function at `address`; where functions overlap, of the one announced
   // last. Valid until the next Update.
   std::optional<std::string_view> Find(Address address) const;

@@ -39,11 +39,12 @@ size_t PerfMaps::DemandOf(const Entry& entry, uint64_t unread) const {
   return static_cast<size_t>(std::min<uint64_t>(most, own + kExpansion * unread + kLeastBytes));
 }
 
-void PerfMaps::Look(Entry& entry, int fd) {
+bool PerfMaps::Look(Entry& entry, int fd) {
   if (const Result<uint64_t> unread = entry.map.Unread(fd, false)) {
     entry.demand = DemandOf(entry, *unread);
     is_planned_ = false;
   }
+  return !entry.map.HasAll(fd);
 }
 
 void PerfMaps::Update(Entry& entry, int fd, PerfMap::Writer writer) {

@@ -38,8 +38,8 @@ class PerfMaps {
   Entry& Need(ProcessKey process, uint32_t window);
 
   // Notes what there is to read in `fd`, which counts for how much others may take. For as many as
-  // are known before the first is updated.
-  void Look(Entry& entry, int fd);
+  // are known before the first is updated. False: an update would find nothing.
+  bool Look(Entry& entry, int fd);
 
   // Reads on in `fd`, which stays the caller's; what cannot be read on is behind. May take memory
   // from other perf maps, which forget what they read first, or everything.

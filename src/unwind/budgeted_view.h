@@ -15,6 +15,7 @@ class BudgetedView : public UnwindView {
   Found Find(Address pc) override;
   bool Read(Address address, std::span<std::byte> out) override;
   bool ReadCode(Address address, std::span<std::byte> out) override;
+  bool IsCodeLate() const override { return view_.IsCodeLate(); }
 
   // Takes this many steps from the budget; false if there are too few left.
   bool Spend(size_t steps);

@@ -213,7 +213,8 @@ class HandWrittenCode {
           callers = depth < PYRO_MAX_HAND_WRITTEN ? Behind(slot, word, depth) : std::nullopt;
           break;
       }
-      if (callers) return callers;
+      // Without its code a candidate is passed that may be the caller.
+      if (callers || leaf_.view->IsCodeLate()) return callers;
     }
     return std::nullopt;
   }
@@ -307,6 +308,7 @@ bool FindCallerNearby(pyro_walk& walk) {
     uint64_t word = 0;
     if (!walk.view->Read(Address(slot), std::as_writable_bytes(std::span(&word, 1)))) return false;
     const int candidate = pyro_try_caller(&walk, slot, word);
+    if (walk.view->IsCodeLate()) return false;
     if (candidate != PYRO_CANDIDATE_NONE) return candidate == PYRO_CANDIDATE_TAKEN;
   }
   return false;
@@ -323,6 +325,7 @@ int StepHandWritten(pyro_walk& walk) {
     frames.insert(frames.end(), callers->frames.begin(), callers->frames.end());
     return static_cast<int>(callers->end);
   }
+  if (walk.view->IsCodeLate()) return PYRO_END_NOT_READY;
   if (!FramePointerLeadsToItsKind(walk)) return PYRO_END_NO_UNWIND_INFO;
   return pyro_step_by_frame_pointer(&walk, PYRO_END_NO_UNWIND_INFO);
 }

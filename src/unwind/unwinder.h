@@ -53,6 +53,8 @@ class UnwindView {
   virtual bool Read(Address address, std::span<std::byte> out) = 0;
   // Likewise for executable memory. Only used around hand-written code.
   virtual bool ReadCode(Address address, std::span<std::byte> out) = 0;
+  // True once executable memory was asked for that is there, and did not come in time.
+  virtual bool IsCodeLate() const { return false; }
 
  protected:
   // What an address is of whose object there is a table: kUnknown if it cannot be read now.

@@ -58,9 +58,10 @@ class ForeignFiles(BpfTestCase):
         self.assertGreaterEqual(stats_of(recording.stderr)["artifacts_failed_total"], HOSTILE_FILES)
         self.assert_whole(recording, truth, "a bystander")
 
-    def perf_map_for(self, jits):
-        """A perf map of 47 MB, whose first line names everything and whose last ones the code of `jits`."""
-        path = os.path.join(self.directory, "perf.map")
+    def write_perf_maps(self, jits):
+        """A perf map of 47 MB for all of them, whose first line names everything and whose last ones their code."""
+        path, *links = ["/tmp/perf-%d.map" % jit.pid for jit in jits]
+        self.addCleanup(os.unlink, path)
         with open(path, "w", encoding="utf-8") as file:
             file.write("0 7fffffffffff stolen\n")
             for number in range(JIT_FUNCTIONS):
@@ -70,16 +71,14 @@ class ForeignFiles(BpfTestCase):
                 for name in JIT_CHAIN_ENDS:
                     file.write("%s %x %s\n" % (code[name], code["size"], name))
         self.assertGreater(os.path.getsize(path), 47e6)
-        return path
+        for link in links:
+            os.link(path, link)
+            self.addCleanup(os.unlink, link)
 
     def test_large_perf_maps_take_little_memory_and_their_newest_lines_count(self):
         with contextlib.ExitStack() as stack:
             jits = [stack.enter_context(Running(program("jit"), pages_when_told(PAGES))) for _ in range(JITS)]
-            path = self.perf_map_for(jits)
-            for jit in jits:
-                link = "/tmp/perf-%d.map" % jit.pid
-                shutil.copy(path, link)
-                self.addCleanup(os.unlink, link)
+            self.write_perf_maps(jits)
             recorder = self.start_recording("--stats=json", event=PAGE_FAULTS)
             processes = RecorderProcesses(recorder.process.pid)
             processes.await_rest()

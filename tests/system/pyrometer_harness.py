@@ -277,7 +277,7 @@ class StackSamples:
 
 KERNEL_MAPPING = "[kernel.kallsyms]"
 # What became of samples whose tables were not there yet and that could not wait: cold_samples_..._total.
-LATE = ("refused", "given_up", "not_kept")
+LATE = ("refused", "given_up", "not_kept", "code_late")
 AT_LIMIT = "[truncated]"  # the first frame of a stack that has more frames than are taken
 BROKEN = "[unwind stopped: "  # ... of one that nothing leads further from; the reason follows
 NOT_READY = BROKEN + "tables not ready]"  # what follows is by frame pointers

@@ -43,6 +43,7 @@ class FakeInspector : public ObjectInspector {
  public:
   Result<ObjectFacts> Inspect(int fd) override {
     ++inspections;
+    if (is_late.exchange(false)) return Fail(ErrorCode::kIo, "the reader is late");
     std::array<char, 5> text{};
     if (::pread(fd, text.data(), text.size(), 0) < 0) return Fail(ErrorCode::kIo, "pread");
     const std::string_view start(text.data(), text.size());
@@ -53,6 +54,7 @@ class FakeInspector : public ObjectInspector {
   }
 
   std::atomic<int> inspections = 0;
+  std::atomic<bool> is_late = false;  // the next time
 };
 
 class RecordingSink : public AddressSpaceSink {

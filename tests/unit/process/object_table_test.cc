@@ -12,9 +12,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/direct_foreign_files.h"
 #include "base/file_identity.h"
+#include "tests/shared/eventually.h"
 #include "tests/shared/fake_clock.h"
 #include "tests/unit/process/fake_machine.h"
 
@@ -94,6 +96,22 @@ TEST_F(ObjectTableTest, TakesCodeForAMemfdsThatIsWrittenAfterItIsMapped) {
   finder.mapped_at = std::chrono::system_clock::time_point();
   EXPECT_EQ(table_.Identify(kHost, WithInode("/memfd:doublemapper (deleted)", memory), finder),
             ObjectId(0));
+}
+
+TEST_F(ObjectTableTest, AsksAgainWhatIsInAFileWhoseReaderWasLate) {
+  const std::string libc = File("libc", "ELF a");
+  FakeFinder finder(libc, libc);
+  inspector_->is_late = true;
+  const ObjectId placeholder = table_.Identify(kHost, WithBuildId("/libc", 'a'), finder);
+  EXPECT_FALSE(table_.Find(placeholder)->was_opened);
+  clock_.Advance(std::chrono::seconds(1));
+  std::vector<ObjectTable::Identified> identified;
+  ASSERT_TRUE(Eventually([&] {
+    identified = table_.TakeIdentified(clock_.Now());
+    return !identified.empty();
+  }));
+  EXPECT_EQ(identified.front().placeholder, placeholder);
+  EXPECT_TRUE(table_.Find(identified.front().object)->was_opened);
 }
 
 TEST_F(ObjectTableTest, OpensAFileOnceForAllItsMappings) {

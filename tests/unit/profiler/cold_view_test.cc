@@ -179,8 +179,10 @@ TEST_F(ColdViewTest, SaysThatCodeCameTooLateToTellACaller) {
   SetStack(64);
   Put(8, 0x400300);
   EXPECT_EQ(Unwind().end, StackEnd::kNoUnwindInfo) << "there is no such code";
+  EXPECT_FALSE(Unwind().code_late);
   tables_.code = UnwindTableSource::Code::kLate;
   EXPECT_EQ(Unwind().end, StackEnd::kNotReady);
+  EXPECT_TRUE(Unwind().code_late);
 }
 
 TEST_F(ColdViewTest, SaysThatFramesMayBeMissingInAFileThatCouldNotBeRead) {

@@ -2,6 +2,7 @@
 #include "profiler/window_sources.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -59,7 +60,14 @@ class SlowIndexer : public InProcessIndexer {
     if (before_reading) before_reading();
     return InProcessIndexer::Symbols(files, options);
   }
+  Result<std::optional<PerfMapFunction>> PerfMapLines(int, const PerfMapPart&,
+                                                      std::chrono::nanoseconds at_most,
+                                                      PerfMapSink) override {
+    on_perf_map(at_most);
+    return std::nullopt;
+  }
   std::function<void()> before_reading;
+  std::function<void(std::chrono::nanoseconds at_most)> on_perf_map;
 };
 
 class WindowSourcesTest : public testing::Test {
@@ -179,6 +187,28 @@ TEST_F(WindowSourcesTest, HaveSymbolsThatWereReadWhileTheFileWasHeld) {
     EXPECT_EQ(sources_.Symbols(kSelf).table != nullptr, has_build_id)
         << "it may have been overwritten";
   }
+}
+
+TEST_F(WindowSourcesTest, ReadPerfMapsForABoundedTime) {
+  std::vector<int64_t> granted;  // seconds
+  indexer_->on_perf_map = [&](std::chrono::nanoseconds at_most) {
+    granted.push_back(at_most / std::chrono::seconds(1));
+    clock_.Advance(at_most);
+  };
+  const auto read = [this] {
+    return sources_.Read(-1, {.end = 100}, [](const PerfMapLines&) {}).has_value();
+  };
+  for (int window = 0; window < 2; ++window) {
+    Use(sources_);
+    EXPECT_TRUE(read() && read() && read());
+    EXPECT_FALSE(read());
+  }
+  EXPECT_THAT(granted, testing::ElementsAre(2, 2, 1, 2, 2, 1));
+  Use(sources_);
+  sources_.GiveUpAt(After(clock_.Now(), std::chrono::seconds(1)));
+  EXPECT_TRUE(read());
+  EXPECT_FALSE(read());
+  EXPECT_EQ(granted.back(), 1);
 }
 
 TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {

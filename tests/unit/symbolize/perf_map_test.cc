@@ -352,6 +352,21 @@ TEST(PerfMap, GoesOnWhereItsReaderHasDied) {
   EXPECT_EQ(map.losses().bad_lines, 1);
 }
 
+TEST(PerfMap, HasWhatItHasWhetherOrNotAnybodyCanRead) {
+  const UniqueFd fd = TextFile("1000 10 known\n");
+  PerfMap map;
+  EXPECT_FALSE(map.HasAll(fd.get()));
+  Read(map, fd.get());
+  EXPECT_TRUE(map.HasAll(fd.get()));
+  PerfMap::Limits limits;
+  DyingReader dying(0);
+  EXPECT_TRUE(map.Update(fd.get(), Writer::kMayWrite, limits, dying).has_value());
+  EXPECT_EQ(NameAt(map, 0x1000), "known");
+  EXPECT_FALSE(map.HasAll(TextFile("").get())) << "another file";
+  ASSERT_TRUE(WriteAll(fd.get(), "2000").has_value());
+  EXPECT_FALSE(map.HasAll(fd.get()));
+}
+
 TEST(PerfMap, TakesNoRestOfAnEndlessLineForALine) {
   const UniqueFd fd = TextFile("1000 10 " + std::string(10'000, 'x'));
   PerfMap map;
