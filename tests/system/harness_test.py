@@ -137,7 +137,7 @@ class CutStacks(unittest.TestCase):
 
     def judge(self, whole, late, others):
         stats = ", ".join('{"name": "cold_samples_%s_total", "labels": {}, "value": %d}' % (how, count)
-                          for how, count in zip(harness.LATE, (1, 1, 0)))  # fmt: skip
+                          for how, count in zip(harness.LATE, (1, 1, 0, 0)))  # fmt: skip
         counts = {"main": whole, "[unwind stopped: tables not ready]": late, "[unwind stopped: unsupported rule]": others}
         folded = "".join("c;%s;a %d\n" % (root, count) for root, count in counts.items() if count)
         samples = harness.parse_folded(folded)
