@@ -61,6 +61,10 @@ class AddressSpaceSink {
   // be published again. Called about every second.
   virtual std::vector<Pid> TakeMissed() = 0;
 
+  // Objects in whose mappings samples were for the first time since they are published; some others
+  // with them.
+  virtual std::vector<ObjectId> TakeUsed() { return {}; }
+
   // Called often, on the tracker's thread and without its lock: may wait until there is room for a
   // process that found none. True: TakeMissed() names it now.
   virtual bool AwaitRoom() { return false; }

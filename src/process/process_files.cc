@@ -121,6 +121,16 @@ std::optional<ObjectInfo> ProcessHistory::Object(ObjectId id) const {
   return info == nullptr ? std::nullopt : std::optional(*info);
 }
 
+std::vector<SampledObject> ProcessHistory::TakeSampled() {
+  std::vector<SampledObject> sampled;
+  for (const ObjectId id : sink_.TakeUsed()) {
+    ObjectRef object{.info = objects_.Share(id), .file = objects_.Held(id)};
+    if (object.info == nullptr || object.file == nullptr) continue;
+    sampled.push_back({.id = id, .object = std::move(object)});
+  }
+  return sampled;
+}
+
 void ProcessHistory::TakeIdentified() {
   const MonotonicTime now = options_.clock.Now();
   absl::flat_hash_map<ObjectId, ObjectId> found;

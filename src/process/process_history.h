@@ -97,6 +97,7 @@ class ProcessHistory final : public ProcessKnowledge {
   void Recheck(const ProcessKey& key) override;
   std::optional<ObjectInfo> Object(ObjectId id) const override;
   Result<UniqueFd> OpenObject(ObjectId id) override;
+  std::vector<SampledObject> TakeSampled() override;
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
   void ShowAgain() override;
   void ReplaceLabels(const ProcessKey& key, const LabelSet& of, LabelSet by) override;
@@ -196,8 +197,16 @@ class ProcessHistory final : public ProcessKnowledge {
   void TakeIdentified();
   // The same place in the object that a placeholder turned out to be.
   Frame AsIdentified(Frame frame) const;
-  // Takes files without a build id that were written to for what they are now.
+  // What stands for an object whose file has been written to, for samples from `since` on.
+  struct Overwritten {
+    ObjectId by;
+    MonotonicTime since;
+  };
+  // Nobody can tell which content samples met in a file without a build id that was written to,
+  // except before that: those keep their names, if they were read before, too.
   void NoteOverwritten(Window& window);
+  MonotonicTime WrittenAt(ObjectId object);
+  void ReadAgainWhoMaps(const absl::flat_hash_set<ObjectId>& overwritten);
   // Reads what a living process has mapped `now`. True if that differs from what was known.
   // PublishChanged() is to follow.
   bool ReadAgain(Process& process, MonotonicTime now);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "process/object_info.h"
@@ -52,6 +53,11 @@ class ProcessKnowledge {
   // The object's file, for pread only (the offset is shared). Errors: kNotFound if it was never
   // opened, is the vDSO, or is gone.
   virtual Result<UniqueFd> OpenObject(ObjectId id) = 0;
+
+  // Objects with a file that samples were in for the first time since they are mapped, as far as
+  // the kernel side knows; some others with them. What is read of one now does not depend on
+  // whether its file is still held, and what it was, when the window is named.
+  virtual std::vector<SampledObject> TakeSampled() = 0;
 
   // The root directory of a living process that has the object mapped, for OpenInRoot only: files
   // that belong to the object may lie there. Errors: kNotFound, kPermission.

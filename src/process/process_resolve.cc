@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of ProcessHistory that resolves windows and forgets what they can no longer ask for.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/file_identity.h"
 #include "process/process_history.h"
 #include "process/used_stacks.h"
 
@@ -35,6 +38,15 @@ uint64_t TicksIn(const std::vector<Sample>& samples) {
   return ticks;
 }
 
+// When each stack was met the last time.
+std::vector<MonotonicTime> LastSeen(const Window& window) {
+  std::vector<MonotonicTime> last_seen(window.stacks.size());
+  for (const Sample& sample : window.samples) {
+    last_seen[sample.stack] = std::max(last_seen[sample.stack], sample.last_seen);
+  }
+  return last_seen;
+}
+
 }  // namespace
 
 ResolvedWindow ProcessHistory::Resolve(Window window) {
@@ -59,22 +71,46 @@ ResolvedWindow ProcessHistory::Resolve(Window window) {
 }
 
 void ProcessHistory::NoteOverwritten(Window& window) {
-  absl::flat_hash_map<ObjectId, std::optional<ObjectId>> stands_for;
+  const std::vector<MonotonicTime> last_seen = LastSeen(window);
+  absl::flat_hash_map<ObjectId, std::optional<Overwritten>> known;
   absl::flat_hash_set<ObjectId> overwritten;
-  for (Frame& frame : window.frames) {
-    if (frame.kind() != Frame::Kind::kObject) continue;
-    const ObjectId object = frame.object();
-    const auto [known, is_new] = stands_for.try_emplace(object);
-    if (is_new && objects_.IsOverwritten(object)) {
-      known->second = objects_.Overwritten(object);
-      overwritten.insert(object);
+  for (size_t i = 0; i < window.stacks.size(); ++i) {
+    const Stack& stack = window.stacks[i];
+    const size_t first = stack.first_frame + stack.kernel_frames;
+    for (Frame& frame : std::span(window.frames).subspan(first, stack.user_frames)) {
+      if (frame.kind() != Frame::Kind::kObject) continue;
+      const ObjectId object = frame.object();
+      const auto [entry, is_new] = known.try_emplace(object);
+      if (is_new && objects_.IsOverwritten(object)) {
+        entry->second = Overwritten{.by = objects_.Overwritten(object), .since = WrittenAt(object)};
+        overwritten.insert(object);
+      }
+      if (!entry->second || last_seen[i] < entry->second->since) continue;
+      ++counters_.frames_overwritten;
+      const FileOffset offset = ToFileOffset(SegmentsOf(object), frame.offset());
+      frame = Frame::Object(entry->second->by, ElfAddress(offset.value()));
     }
-    if (!known->second) continue;
-    ++counters_.frames_overwritten;
-    const FileOffset offset = ToFileOffset(SegmentsOf(object), frame.offset());
-    frame = Frame::Object(*known->second, ElfAddress(offset.value()));
   }
-  if (overwritten.empty()) return;
+  if (!overwritten.empty()) ReadAgainWhoMaps(overwritten);
+}
+
+// When the object's file was written to, or up to a tick later: the times of files are those of the
+// tick before. What was last seen within that one was there before, too, as a process that is about
+// to overwrite a file works in it until then. 0: at any time. The earlier of the two times counts,
+// so that setting one hides nothing.
+MonotonicTime ProcessHistory::WrittenAt(ObjectId object) {
+  constexpr std::chrono::milliseconds kTick(10);
+  const ObjectFile file = objects_.Held(object);
+  const Result<FileIdentity> now =
+      file == nullptr ? Fail(ErrorCode::kNotFound, "it is not held") : IdentityOf(file->get());
+  if (!now) return MonotonicTime(0);
+  const std::chrono::nanoseconds written(std::min(now->changed_ns, now->modified_ns));
+  const std::chrono::nanoseconds ago = options_.clock.WallNow().time_since_epoch() - written;
+  const bool is_past = ago.count() >= 0;  // else the clock was set back
+  return is_past ? After(Before(options_.clock.Now(), ago), kTick) : MonotonicTime(0);
+}
+
+void ProcessHistory::ReadAgainWhoMaps(const absl::flat_hash_set<ObjectId>& overwritten) {
   counters_.files_overwritten += overwritten.size();
   const MonotonicTime now = options_.clock.Now();
   processes_.ForEachLiving([&](Process& process) {

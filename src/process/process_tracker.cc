@@ -336,6 +336,10 @@ Result<UniqueFd> ProcessTracker::OpenObject(ObjectId id) {
   return state_->WithHistory([&](ProcessHistory& history) { return history.OpenObject(id); });
 }
 
+std::vector<SampledObject> ProcessTracker::TakeSampled() {
+  return state_->WithHistory([](ProcessHistory& history) { return history.TakeSampled(); });
+}
+
 Result<UniqueFd> ProcessTracker::OpenRootOf(ObjectId id) {
   return state_->WithHistory([&](ProcessHistory& history) { return history.OpenRootOf(id); });
 }

@@ -74,6 +74,7 @@ class ProcessTracker final : public ProcessKnowledge {
   void Recheck(const ProcessKey& process) override;
   std::optional<ObjectInfo> Object(ObjectId id) const override;
   Result<UniqueFd> OpenObject(ObjectId id) override;
+  std::vector<SampledObject> TakeSampled() override;
   Result<UniqueFd> OpenRootOf(ObjectId id) override;
   void ShowAgain() override;
   void ReplaceLabels(const ProcessKey& process, const LabelSet& of, LabelSet by) override;

@@ -20,6 +20,11 @@ struct ObjectRef {
   ObjectFile file;                         // null: gone, never opened, or the vDSO
 };
 
+struct SampledObject {
+  ObjectId id;
+  ObjectRef object;  // with a file
+};
+
 // A window with object frames and everything needed to name them, so that naming asks nobody,
 // however late it runs. Holds files open.
 struct ResolvedWindow {

@@ -45,6 +45,7 @@ class KernelMachine {
     void ReleaseWithdrawn() override { target_.ReleaseWithdrawn(); }
     void Sweep(std::span<const Pid> living) override { target_.Sweep(living); }
     std::vector<Pid> TakeMissed() override { return target_.TakeMissed(); }
+    std::vector<ObjectId> TakeUsed() override { return target_.TakeUsed(); }
     bool AwaitRoom() override { return target_.AwaitRoom(); }
 
    private:

@@ -55,7 +55,9 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
                 machine_.tables.Wake();
                 machine_.cold.Wake();
               }),
-      loader_(machine_.tables, tables_, machine_.clock),
+      symbols_(store_, machine_.clock),
+      loader_(machine_.tables, tables_, machine_.clock,
+              [this] { symbols_.ReadAhead(machine_.processes.TakeSampled()); }),
       cold_({.source = machine_.cold,
              .processes = machine_.processes,
              .tables = tables_,
@@ -69,7 +71,7 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
              .out = taken_,
              .clock = machine_.clock,
              .log = machine_.log}),
-      namer_(store_, machine_.indexer, std::move(symbols), NamingOptions(machine_),
+      namer_(store_, symbols_, machine_.indexer, std::move(symbols), NamingOptions(machine_),
              machine_.clock) {
   loader_.LoadAll(kLoadingTimeAtStart);
   loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
@@ -102,6 +104,7 @@ bool Profiler::Stop(MonotonicTime until) {
   });
   store_.StopUnwindTables();
   loading_thread_.request_stop();
+  symbols_.StopReadingAhead();
   unwinding_thread_.request_stop();
   bool named = false;
   {
@@ -202,6 +205,7 @@ void Profiler::RunNaming() {
     if (machine_.readers != nullptr) machine_.readers->EndLongIdle();
     if (consumers_.empty()) {
       namer_.Skip(resolved);
+      for (const ObjectId object : resolved.unused) symbols_.Forget(object);
     } else {
       consumers_.Offer(taken->number, namer_.Name(std::move(resolved)), taken->ended,
                        taken->missed);
@@ -237,6 +241,7 @@ ProfilerStats Profiler::stats() const {
           .store = store_.counters(),
           .readers =
               machine_.readers == nullptr ? ReaderPool::Counters() : machine_.readers->counters(),
+          .symbols_read_ahead = symbols_.read_ahead(),
           .tables = tables_.counters(),
           .loading = loader_.counters(),
           .processes = machine_.processes.counters(),

@@ -25,6 +25,7 @@
 #include "process/process_knowledge.h"
 #include "profiler/cold_unwinder.h"
 #include "profiler/consumers.h"
+#include "profiler/object_symbols.h"
 #include "profiler/profiler_stats.h"
 #include "profiler/sampling_loop.h"
 #include "profiler/table_loader.h"
@@ -166,6 +167,7 @@ class Profiler {
   const Machine machine_;
   ArtifactStore store_;
   UnwindTables tables_;
+  ObjectSymbols symbols_;
   TableLoader loader_;
   ColdUnwinder cold_;
   Consumers consumers_;

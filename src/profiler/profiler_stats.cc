@@ -392,6 +392,9 @@ std::vector<Stat> ListStats(const ProfilerStats& stats) {
   AddKernelTables(stats.sampler, list);
   AddUnwinding(stats, list);
   AddStore(stats.store, list);
+  list.Add(
+      "symbols_read_ahead_total", stats.symbols_read_ahead,
+      "files whose symbols were read soon after their first sample, before a window needed them");
   AddReaders(stats.readers, list);
   AddWindows(stats, list);
   AddProcessRecords(stats.processes, list);

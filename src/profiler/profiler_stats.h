@@ -37,7 +37,8 @@ struct ProfilerStats {
   SamplerCounters sampler;
   ColdUnwinder::Counters cold;
   ArtifactStore::Counters store;
-  ReaderPool::Counters readers;  // all 0 if there are none
+  ReaderPool::Counters readers;     // all 0 if there are none
+  uint64_t symbols_read_ahead = 0;  // objects, whose symbols were read before a window needed them
   UnwindTables::Counters tables;
   TableLoader::Counters loading;
   ProcessCounters processes;

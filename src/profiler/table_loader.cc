@@ -30,13 +30,25 @@ void TableLoader::Run(const std::stop_token& stop) {
   const std::stop_callback wake(stop, [this] { target_.Wake(); });
   while (!stop.stop_requested()) {
     const bool was_busy = Load(kLoadingTime, stop);
+    const std::chrono::milliseconds until_look = LookIfDue();
     if (!wanted_.empty() && pending_.size() < kMostPending) continue;
     if (was_busy) {
       SleepFor(kLoadingInterval, stop);
     } else {
-      target_.Wait(kNothingToLoad);
+      target_.Wait(until_look);
     }
   }
+}
+
+// Returns how long to wait at most for something to load.
+std::chrono::milliseconds TableLoader::LookIfDue() {
+  const MonotonicTime now = clock_.Now();
+  if (now >= next_look_) {
+    next_look_ = After(now, kLookInterval);
+    if (look_) look_();
+  }
+  const bool is_new = Between(last_loaded_, now) < kNewFor;
+  return is_new ? std::chrono::milliseconds(kLookInterval) : kNothingToLoad;
 }
 
 bool TableLoader::Load(std::chrono::nanoseconds time, const std::stop_token& stop) {
@@ -76,6 +88,7 @@ void TableLoader::LoadFirst() {
   }
   // One that was not read all the same: it lets the kernel side follow frame pointers meanwhile.
   const bool is_needed = target_.Load(object, *table);
+  last_loaded_ = clock_.Now();
   if (is_needed && table->unread) {
     retries_.push_back({.when = After(clock_.Now(), kRetry), .object = object});
   }

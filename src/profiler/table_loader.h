@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <stop_token>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -32,9 +34,16 @@ class TableLoader {
   // So many tables are being made at a time: what is mapped later soon has its turn.
   static constexpr size_t kMostPending = 64;
 
-  // All must outlive this.
-  TableLoader(TableTarget& target, UnwindTableSource& tables, const Clock& clock)
-      : target_(target), tables_(tables), clock_(clock) {}
+  // How often `look` is called, for kNewFor after a table was loaded; then when this thread wakes,
+  // every few seconds.
+  static constexpr std::chrono::seconds kLookInterval{1};
+  static constexpr std::chrono::seconds kNewFor{10};
+
+  // All must outlive this. `look`, if any, is called by Run() from time to time: samples may have
+  // met what was loaded.
+  TableLoader(TableTarget& target, UnwindTableSource& tables, const Clock& clock,
+              std::function<void()> look = nullptr)
+      : target_(target), tables_(tables), clock_(clock), look_(std::move(look)) {}
 
   // Loads what is wanted, and waits, until stopped. A stop takes effect between two tables.
   void Run(const std::stop_token& stop);
@@ -56,6 +65,7 @@ class TableLoader {
     ObjectId object;
   };
 
+  std::chrono::milliseconds LookIfDue();
   void TakeWanted();
   void TakeMade();
   void LoadFirst();
@@ -63,6 +73,9 @@ class TableLoader {
   TableTarget& target_;
   UnwindTableSource& tables_;
   const Clock& clock_;
+  const std::function<void()> look_;  // may be empty
+  MonotonicTime next_look_;
+  MonotonicTime last_loaded_;
   std::deque<ObjectId> wanted_;  // like retries_, owned by the running thread
   std::vector<ObjectId> pending_;
   std::deque<Retry> retries_;  // the next one first; at most one for each published object

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
+#include "profiler/object_symbols.h"
 #include "profiler/window_sources.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/profile.h"
@@ -22,11 +23,11 @@ namespace pyrometer {
 // because reading symbol tables can take a second for a large program on a busy machine.
 class WindowNamer {
  public:
-  // `symbols` and `clock` must outlive this. `indexer` reads perf maps; `kernel` is empty if the
-  // kernel hides its symbols.
-  WindowNamer(ArtifactStore& symbols, std::shared_ptr<Indexer> indexer, KernelSymbols kernel,
-              const Symbolizer::Options& options, const Clock& clock)
-      : sources_(symbols, std::move(indexer), clock),
+  // `store`, `symbols` and `clock` must outlive this. `indexer` reads perf maps; `kernel` is empty
+  // if the kernel hides its symbols.
+  WindowNamer(ArtifactStore& store, ObjectSymbols& symbols, std::shared_ptr<Indexer> indexer,
+              KernelSymbols kernel, const Symbolizer::Options& options, const Clock& clock)
+      : sources_(store, symbols, std::move(indexer), clock),
         symbolizer_(sources_, sources_, std::move(kernel), options) {}
 
   // REQUIRES: called on one thread, with windows in the order in which they were taken.

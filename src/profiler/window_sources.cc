@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <utility>
-
-#include "base/await_until.h"
-#include "base/file_identity.h"
+#include <vector>
 
 namespace pyrometer {
 namespace {
@@ -34,32 +32,25 @@ void WindowSources::Use(ResolvedWindow& resolved) {
   ended_ = std::move(resolved.ended);
   waited_ = {};
   in_perf_maps_ = {};
-  ahead_.clear();
-  {
-    const absl::MutexLock lock(&mutex_);
-    for (const ObjectId object : resolved.unused) Forget(object);
-    for (const auto& [object, reference] : objects_) {
-      if (reference.file != nullptr && !known_.contains(object)) ahead_.push_back(object);
-    }
+  for (const ObjectId object : resolved.unused) {
+    if (!objects_.contains(object)) symbols_.Forget(object);
   }
-  AskAhead();
+  std::vector<SampledObject> needed;
+  for (const auto& [object, reference] : objects_) {
+    if (reference.file != nullptr) needed.push_back({object, reference});
+  }
+  symbols_.ReadForWindow(std::move(needed));
 }
 
 void WindowSources::Clear() {
   objects_.clear();
   perf_maps_.clear();
   ended_.clear();
-  ahead_.clear();
-}
-
-// Unless the window has it still, or its symbols are being read.
-void WindowSources::Forget(ObjectId object) {
-  const auto known = known_.find(object);
-  if (known == known_.end() || !known->second || objects_.contains(object)) return;
-  known_.erase(known);
+  symbols_.ReadForWindow({});
 }
 
 void WindowSources::GiveUpAt(MonotonicTime when) {
+  symbols_.GiveUpAt(when);
   const absl::MutexLock lock(&mutex_);
   give_up_at_ = when;
 }
@@ -84,92 +75,34 @@ SymbolAnswer WindowSources::Symbols(ObjectId object) {
   if (reference == objects_.end()) return {.table = nullptr, .reason = Unresolved::kFileGone};
   const ObjectRef& ref = reference->second;
   if (ref.file == nullptr) return WithoutFile(object, !ref.info->build_id.empty());
-  AskAhead();
   // What was read before may have been dropped: then it is read again, once.
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const Known answer = Await(object);
+    const ObjectSymbols::Answer answer = Await({object, ref});
     if (!answer) break;
     std::shared_ptr<const SymbolTable> table = *answer ? store_.SymbolsOf(**answer) : nullptr;
     if (table != nullptr) return {.table = std::move(table)};
-    {
-      const absl::MutexLock lock(&mutex_);
-      known_.erase(object);  // to be asked for again
-    }
     if (!*answer) return {.table = nullptr, .reason = ReasonOf((*answer).error().code())};
+    symbols_.Forget(object);  // to be asked for again
   }
   return {.table = nullptr, .reason = Unresolved::kNotReady};
 }
 
-// Its symbols may have been read for an earlier window, while its file was still held. Without a
-// build id it may have been written to since, and only the held file would tell.
+// Its symbols may have been read before, while its file was still held. Without a build id it may
+// have been written to since, and only the held file would tell.
 SymbolAnswer WindowSources::WithoutFile(ObjectId object, bool has_build_id) {
-  Known known;
-  if (has_build_id) {
-    const absl::MutexLock lock(&mutex_);
-    known = Find(object);
-  }
+  const ObjectSymbols::Answer known =
+      has_build_id ? symbols_.Find(object) : ObjectSymbols::Answer();
   auto table = known && *known ? store_.SymbolsOf(**known) : nullptr;
   return {.table = std::move(table), .reason = Unresolved::kFileGone};
 }
 
-void WindowSources::Ask(ObjectId object) {
-  {
-    const absl::MutexLock lock(&mutex_);
-    if (!known_.try_emplace(object).second) return;
-    ++pending_;
-  }
-  const ObjectRef& reference = objects_.at(object);
-  const Result<FileIdentity> identity = IdentityOf(reference.file->get());
-  if (!identity) return Answered(object, identity.error());
-  store_.AskSymbols(
-      {.own = reference.file,
-       .build_id = reference.info->build_id,
-       .file_system = identity->device,
-       .size = identity->size,
-       .mapped = reference.info->identity},
-      lifeline_.To([object](WindowSources& self, Result<ArtifactStore::ContentRef> answer) {
-        self.Answered(object, std::move(answer));
-      }));
-}
-
-void WindowSources::AskAhead() {
-  while (!ahead_.empty() && !IsTooLate()) {
-    {
-      const absl::MutexLock lock(&mutex_);
-      if (pending_ >= kMostAhead) return;
-    }
-    Ask(ahead_.front());
-    ahead_.pop_front();
-  }
-}
-
-void WindowSources::Answered(ObjectId object, Result<ArtifactStore::ContentRef> answer) {
-  const absl::MutexLock lock(&mutex_);
-  --pending_;
-  known_[object] = std::move(answer);
-}
-
-WindowSources::Known WindowSources::Find(ObjectId object) const {
-  const auto known = known_.find(object);
-  return known == known_.end() ? Known() : known->second;
-}
-
 // Nothing, if there is no answer in the time that this window has left.
-WindowSources::Known WindowSources::Await(ObjectId object) {
-  if (!IsTooLate()) Ask(object);
+ObjectSymbols::Answer WindowSources::Await(const SampledObject& object) {
   const MonotonicTime begin = clock_.Now();
-  const MonotonicTime enough = After(begin, std::max(most_waiting_ - waited_, kNothingLeft));
-  const absl::MutexLock lock(&mutex_);
-  MonotonicTime until = enough;
-  const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return Find(object).has_value() || give_up_at_ < until;
-  };
-  do {
-    until = std::min(until, give_up_at_);  // of which it may be told while it waits
-    AwaitUntil(mutex_, clock_, until, is_over);
-  } while (give_up_at_ < until);
+  const auto left = std::max(most_waiting_ - waited_, kNothingLeft);
+  ObjectSymbols::Answer answer = symbols_.Await(object, After(begin, left));
   waited_ += Between(begin, clock_.Now());
-  return Find(object);
+  return answer;
 }
 
 Result<UniqueFd> WindowSources::Open(ProcessKey process) {

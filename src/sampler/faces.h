@@ -97,6 +97,10 @@ class MappingTarget {
   // again. Call it about every second.
   virtual std::vector<Pid> TakeMissed() = 0;
 
+  // Objects in whose mappings ticks were for the first time since they are published, leaves and
+  // callers, as far as the kernel side unwound them; some others with them.
+  virtual std::vector<ObjectId> TakeUsed() = 0;
+
   // If a process found no room for want of time, because what others had may still be read, waits
   // for that, some 10 ms or more: true if TakeMissed() now names it. One thread, beside any other.
   virtual bool AwaitRoom() = 0;

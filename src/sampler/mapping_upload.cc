@@ -164,6 +164,16 @@ std::vector<Pid> MappingUpload::TakeMissed(MonotonicTime now) {
   return pids;
 }
 
+std::vector<ObjectId> MappingUpload::TakeUsed() {
+  std::vector<ObjectId> used;
+  for (auto& [id, region] : regions_) {
+    if (region.unseen.empty() || UsedOf(region).load(std::memory_order_relaxed) == 0) continue;
+    const std::vector<ObjectId> of_region = tables_.TakeUsed(region.unseen);
+    used.insert(used.end(), of_region.begin(), of_region.end());
+  }
+  return used;
+}
+
 bool MappingUpload::AwaitRoom(MonotonicTime now) {
   if (!lacks_room_ || now < next_wait_) return false;
   next_wait_ = After(now, kWaitInterval);
@@ -194,7 +204,9 @@ tl::expected<MappingUpload::RegionId, MappingUpload::NoRoom> MappingUpload::Find
             .hash = hash,
             .placed = now,
             .idle_since = now,
-            .objects = HoldTables(written, now)};
+            .objects = HoldTables(written, now),
+            .unseen = {}};
+  region.unseen = region.objects;
   UsedOf(region) = 0;
   GenerationOf(region) = PYRO_MAPPING_GENERATION | (id & (PYRO_MAPPING_GENERATION - 1));
   by_hash_[hash] = id;

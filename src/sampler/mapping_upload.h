@@ -67,6 +67,10 @@ class MappingUpload {
   // kMostRetries of them.
   std::vector<Pid> TakeMissed(MonotonicTime now);
 
+  // Objects in whose mappings ticks may have been, each once as long as its table is held: such as
+  // are mapped where ticks were, and whose tables were used.
+  std::vector<ObjectId> TakeUsed();
+
   // If a process found no room that mappings taken back before would have left, waits until no
   // program can be reading those. False if nobody needs it, or too early after the last time.
   bool AwaitRoom(MonotonicTime now);
@@ -89,6 +93,7 @@ class MappingUpload {
     MonotonicTime placed;  // published for a process the last time
     MonotonicTime idle_since;
     std::vector<ObjectId> objects;  // whose tables it holds
+    std::vector<ObjectId> unseen;   // of these: in which no tick was yet, as far as is known
   };
   struct NoRoom {
     uint64_t room_after = 0;  // some comes when PoolRoom::unread() is as much; 0: waiting helps not

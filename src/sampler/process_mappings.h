@@ -27,6 +27,7 @@ class ProcessMappings : public MappingTarget {
   void ReleaseWithdrawn() override;
   void Sweep(std::span<const Pid> living) override { upload_.Sweep(living, clock_.Now()); }
   std::vector<Pid> TakeMissed() override;
+  std::vector<ObjectId> TakeUsed() override { return upload_.TakeUsed(); }
   bool AwaitRoom() override { return upload_.AwaitRoom(clock_.Now()); }
   Result<std::vector<pyro_task_record>> ListTasks() const override;
 

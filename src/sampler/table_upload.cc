@@ -99,6 +99,25 @@ bool TableUpload::IsMissed(const Table& table) const {
   return false;
 }
 
+std::vector<ObjectId> TableUpload::TakeUsed(std::vector<ObjectId>& objects) {
+  std::vector<ObjectId> used;
+  const absl::MutexLock lock(&mutex_);
+  std::erase_if(objects, [&](ObjectId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto object = objects_.find(id);
+    if (object == objects_.end()) return true;
+    if (!object->second.used && !MayBeUsed(object->second)) return false;
+    if (!std::exchange(object->second.used, true)) used.push_back(id);
+    return true;
+  });
+  return used;
+}
+
+bool TableUpload::MayBeUsed(const Object& object) const {
+  if (object.state != State::kLoaded) return object.state != State::kAbsent;
+  const Table& table = *object.table;
+  return IdlePages(table) < table.ranges.size();
+}
+
 // One whose file still has this table.
 ObjectId TableUpload::UserOf(const Table& table) const {
   for (const ObjectId user : table.users) {

@@ -114,8 +114,9 @@ Engine::Engine(const Procfs& procfs, SimulatedClock& clock, uint32_t processes)
                .procfs = procfs},
               [this] { kernel_.Wake(); }),
       loader_(kernel_, tables_, clock_),
-      namer_(store_, indexer_, KernelSymbols(), {.symbol_tables = {.idle_bytes = kSymbolBytes}},
-             clock_) {}
+      symbols_(store_, clock_),
+      namer_(store_, symbols_, indexer_, KernelSymbols(),
+             {.symbol_tables = {.idle_bytes = kSymbolBytes}}, clock_) {}
 
 void Engine::Scan(std::span<const TaskRecord> tasks) {
   if (!history_.Scan(tasks)) throw std::runtime_error("/proc cannot be listed");

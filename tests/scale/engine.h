@@ -24,6 +24,7 @@
 #include "process/event_merger.h"
 #include "process/process_history.h"
 #include "profiler/indexed_headers.h"
+#include "profiler/object_symbols.h"
 #include "profiler/table_loader.h"
 #include "profiler/unwind_tables.h"
 #include "profiler/window_namer.h"
@@ -142,6 +143,7 @@ class Engine {
   ArtifactStore store_;
   UnwindTables tables_;
   TableLoader loader_;
+  ObjectSymbols symbols_;
   WindowNamer namer_;
   Spent spent_;
 };

@@ -433,9 +433,9 @@ class Recording:
 
 class Recorder:
     """A `pyrometer record` that is running; writes pprof and collapsed stacks into `directory`. Of
-    the clock `hertz` counts, of any other event `period`."""
+    the clock `hertz` counts, of any other event `period`. `within` is a command that becomes it."""
 
-    def __init__(self, directory, *options, command=None, hertz=999, event=CPU_CLOCK, period=1):
+    def __init__(self, directory, *options, command=None, hertz=999, event=CPU_CLOCK, period=1, within=()):
         self.sampling = {"hertz": hertz, "event": event, "period": period}
         self.pprof = os.path.join(directory, "recorded.pb.gz")
         self.folded = os.path.join(directory, "recorded.folded")
@@ -445,7 +445,7 @@ class Recorder:
         rate = ["--frequency", str(hertz)]
         if event != CPU_CLOCK:
             rate = ["--event", event, "--period", str(period)]
-        arguments = [PYROMETER, "record", *rate, "--quiet"]
+        arguments = [*within, PYROMETER, "record", *rate, "--quiet"]
         arguments += ["--output", self.pprof, "--output", self.folded, *options]
         if command:
             arguments += ["--", *command]

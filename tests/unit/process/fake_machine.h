@@ -79,11 +79,13 @@ class RecordingSink : public AddressSpaceSink {
   void ReleaseWithdrawn() override { ++releases; }
   void Sweep(std::span<const Pid> pids) override { living = {pids.begin(), pids.end()}; }
   std::vector<Pid> TakeMissed() override { return std::exchange(missed, {}); }
+  std::vector<ObjectId> TakeUsed() override { return std::exchange(used, {}); }
 
   int publishes = 0;
   bool has_room = true;
   int releases = 0;
   std::vector<Pid> missed;
+  std::vector<ObjectId> used;
   std::set<Pid> living;  // as of the last sweep
   std::map<Pid, Published> by_pid;
   std::set<Pid> withdrawn;  // at least once

@@ -339,6 +339,17 @@ class OneHeldFile : public ProcessHistoryTest {
                             sink_};
 };
 
+TEST_F(OneHeldFile, WhatSamplesWereInComesWithItsFileIfThatIsHeld) {
+  const ObjectId a = sink_.by_pid[Pid(100)].mappings[1].mapping.object;
+  const ObjectId b = sink_.by_pid[Pid(100)].mappings[0].mapping.object;
+  sink_.used = {a, ObjectTable::kVdso, b, ObjectId(999)};
+  const std::vector<SampledObject> sampled = forgetful_.TakeSampled();
+  ASSERT_EQ(sampled.size(), 1);
+  EXPECT_EQ(sampled[0].object.info->path, "/lib/b");
+  EXPECT_EQ(ContentOf(sampled[0].object.file), "ELF b");
+  EXPECT_TRUE(forgetful_.TakeSampled().empty());
+}
+
 TEST_F(OneHeldFile, OthersAreOpenedAgainForAWindow) {
   EXPECT_THAT(ContentsOf(Both()), ElementsAre("ELF a", "ELF b"));
 }
@@ -445,6 +456,23 @@ TEST_F(OverwrittenFileTest, IsNotWhatWasMappedBefore) {
   EXPECT_FALSE(history_.Object(frame.object())->was_opened);
   EXPECT_EQ(history_.Object(frame.object())->path, "/lib/plain");
   EXPECT_EQ(frame.offset(), ElfAddress(0x1010)) << "its offset in the file";
+}
+
+// Whoever reads symbols has them from before, or none.
+TEST_F(OverwrittenFileTest, IsWhatItWasForSamplesFromBefore) {
+  clock_.SetWall(std::chrono::system_clock::now() - std::chrono::seconds(1));
+  const ObjectId before = Published();
+  const MonotonicTime then = Now();
+  machine_.WriteFile(path_, "ELF 0, another one");
+  clock_.Advance(std::chrono::seconds(5));
+  const auto object_at = [&](MonotonicTime last_seen) {
+    Window window = OneFrameWindow(kKey, ExecId(3), Frame::User(Address(kStart)), then);
+    window.samples[0].last_seen = last_seen;
+    window.end = Now();
+    return OnlyFrameOf(history_.Resolve(std::move(window)).window).object();
+  };
+  EXPECT_EQ(object_at(then), before);
+  EXPECT_NE(object_at(Now()), before);
 }
 
 TEST_F(OverwrittenFileTest, IsKnownAsWhatItIsNow) {

@@ -230,6 +230,7 @@ class FakeProcesses : public ProcessKnowledge {
   Result<UniqueFd> OpenObject(ObjectId /*id*/) override {
     return Fail(ErrorCode::kNotFound, "no files here");
   }
+  std::vector<SampledObject> TakeSampled() override { return std::exchange(sampled, {}); }
   Result<UniqueFd> OpenRootOf(ObjectId /*id*/) override {
     return Fail(ErrorCode::kNotFound, "no files here");
   }
@@ -241,6 +242,7 @@ class FakeProcesses : public ProcessKnowledge {
   int shown_again = 0;
   std::optional<ProgramMappings> program;
   std::vector<KernelSymbolEvent> kernel_events;
+  std::vector<SampledObject> sampled;
   int rechecks = 0;
   std::function<void()> on_recheck;
   std::function<void()> on_resolve;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <thread>
 
 #include "tests/unit/profiler/fakes.h"
@@ -132,6 +133,25 @@ TEST_F(TableLoaderTest, IsWokenToStop) {
   thread.request_stop();
   thread.join();
   EXPECT_TRUE(target_.was_woken());
+}
+
+TEST_F(TableLoaderTest, LooksFromTimeToTimeForWhatSamplesHaveMet) {
+  std::latch first(1);
+  std::latch second(1);
+  int looks = 0;
+  TableLoader looking(target_, tables_, clock_, [&] {
+    if (++looks == 1) first.count_down();
+    if (looks == 2) second.count_down();
+  });
+  std::jthread thread([&](const std::stop_token& stop) { looking.Run(stop); });
+  first.wait();
+  target_.Wake();  // which is no reason to look
+  clock_.Advance(TableLoader::kLookInterval);
+  target_.Wake();
+  second.wait();
+  thread.request_stop();
+  thread.join();
+  EXPECT_EQ(looks, 2);
 }
 
 }  // namespace

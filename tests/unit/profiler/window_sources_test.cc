@@ -81,7 +81,8 @@ class WindowSourcesTest : public testing::Test {
   FileWorkers workers_;
   ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
   FakeClock clock_;  // no window ever waits for too long, unless it is moved
-  WindowSources sources_{store_, indexer_, clock_};
+  ObjectSymbols symbols_{store_, clock_};
+  WindowSources sources_{store_, symbols_, indexer_, clock_};
 };
 
 TEST_F(WindowSourcesTest, AnswerFromTheWindowAlone) {
@@ -115,7 +116,7 @@ TEST_F(WindowSourcesTest, GoOnWithoutSymbolsThatTakeLongerThanAWindowMayWait) {
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
   {
-    WindowSources impatient(store_, indexer_, clock_, std::chrono::nanoseconds(0));
+    WindowSources impatient(store_, symbols_, indexer_, clock_, std::chrono::nanoseconds(0));
     Use(impatient);
     EXPECT_EQ(impatient.Symbols(kSelf).reason, Unresolved::kNotReady);
   }
@@ -127,7 +128,7 @@ TEST_F(WindowSourcesTest, WaitForAllSymbolsOfAWindowTogether) {
   indexer_->before_reading = [&] { go_on.wait(); };
   constexpr std::chrono::milliseconds kMost(10);
   {
-    WindowSources patient(store_, indexer_, clock_, kMost);
+    WindowSources patient(store_, symbols_, indexer_, clock_, kMost);
     Use(patient);
     std::future<Unresolved> first =
         std::async(std::launch::async, [&] { return patient.Symbols(kSelf).reason; });
@@ -146,7 +147,7 @@ TEST_F(WindowSourcesTest, WaitForNoSymbolsBeyondTheEndOfTheirTime) {
   ASSERT_EQ(::ftruncate(large.get(), off_t{4} << 30), 0);
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
-  WindowSources patient(store_, indexer_, clock_, std::chrono::hours(1));
+  WindowSources patient(store_, symbols_, indexer_, clock_, std::chrono::hours(1));
   ResolvedWindow window;
   window.objects[kSelf] =
       RefTo("/bin/large", ("/proc/self/fd/" + std::to_string(large.get())).c_str());
@@ -228,7 +229,8 @@ TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {
 
 TEST_F(WindowSourcesTest, ReadSymbolsAgainThatWereDropped) {
   ArtifactStore small({.indexer = indexer_, .workers = workers_}, 1);
-  WindowSources sources(small, indexer_, clock_);
+  ObjectSymbols symbols(small, clock_);
+  WindowSources sources(small, symbols, indexer_, clock_);
   ResolvedWindow window;
   constexpr ObjectId kOther{11};
   window.objects[kSelf] = RefTo("/bin/self", kProgram);

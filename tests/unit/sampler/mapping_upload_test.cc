@@ -123,6 +123,18 @@ TEST_F(MappingUploadTest, GivesBackWhatIsWithdrawnThoughNothingIsPublished) {
   EXPECT_EQ(Tables(), 0U);
 }
 
+TEST_F(MappingUploadTest, TellsOnceWhichObjectsTicksWereIn) {
+  ASSERT_TRUE(Publish(100, kNow));
+  table_upload_.Load(kLibc, OneRow(), kNow);
+  pages_[tables_[pool_[EntryOf(100)->first_mapping].table].first_page].used = 1;
+  EXPECT_TRUE(upload_.TakeUsed().empty()) << "ticks in another process used the table";
+  EXPECT_TRUE(Tick(100));
+  EXPECT_EQ(upload_.TakeUsed(), std::vector{kLibc});
+  ASSERT_TRUE(Publish(101, Own(101, 2), kNow));
+  EXPECT_TRUE(Tick(101));
+  EXPECT_TRUE(upload_.TakeUsed().empty());
+}
+
 TEST_F(MappingUploadTest, KeepsWhatAChildStillUses) {
   ASSERT_TRUE(Publish(100, kNow));
   ASSERT_TRUE(Publish(101, kNow));

@@ -42,6 +42,27 @@ TEST_F(TableUploadTest, LoadsATableAsTheProgramReadsIt) {
   EXPECT_EQ(upload_.counters().tables, 1U);
 }
 
+TEST_F(TableUploadTest, TellsOnceWithWhichTablesSamplesWereUnwound) {
+  const uint32_t libc = *upload_.Hold(kLibc, kNow);
+  upload_.Hold(kSsl, kNow);
+  upload_.Hold(kCopy, kNow);
+  upload_.Load(kLibc, Table(2, 100), kNow);
+  upload_.Load(kSsl, Table(1, 100, 16), kNow);
+  std::vector<ObjectId> objects = {kLibc, kSsl, kCopy};
+  EXPECT_THAT(upload_.TakeUsed(objects), IsEmpty());
+  RuleAt(libc, 0x50050);
+  std::vector<ObjectId> of_another = objects;
+  EXPECT_THAT(upload_.TakeUsed(objects), ElementsAre(kLibc));
+  EXPECT_THAT(objects, ElementsAre(kSsl, kCopy));
+  EXPECT_THAT(upload_.TakeUsed(of_another), IsEmpty());
+  EXPECT_THAT(of_another, ElementsAre(kSsl, kCopy)) << "it is told already";
+  upload_.Load(kCopy, UnwindTable(), kNow);
+  EXPECT_THAT(upload_.TakeUsed(objects), ElementsAre(kCopy)) << "nobody knows";
+  upload_.Release(kSsl, kNow);
+  EXPECT_THAT(upload_.TakeUsed(objects), IsEmpty());
+  EXPECT_THAT(objects, IsEmpty());
+}
+
 TEST_F(TableUploadTest, SaysThatATableCoversLittle) {
   const uint32_t slot = *upload_.Hold(kLibc, kNow);
   UnwindTable table = Table(1, 10);

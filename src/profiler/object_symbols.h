@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "base/lifeline.h"
+#include "indexer/artifact_store.h"
+#include "process/resolved_window.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/result.h"
+#include "symbolize/symbol_table.h"
+
+namespace pyrometer {
+
+// Which symbols objects have. They are read by the workers of the ArtifactStore: ahead, a second or
+// two after the first sample was in the object, so that its name does not depend on what becomes of
+// the file until its window is named; or else when a window needs them.
+//
+// Thread-safe.
+class ObjectSymbols {
+ public:
+  // Nothing while there is no answer.
+  using Answer = std::optional<Result<ArtifactStore::ContentRef>>;
+
+  // So many are read at a time, until they are asked for: of those that a window needs, and of
+  // those that one may need. Unwind tables wait for neither for long.
+  static constexpr size_t kMostForWindow = 16;
+  static constexpr size_t kMostAhead = 4;
+  // So many may wait to be read ahead, each with a file held open. Beyond that the window asks.
+  static constexpr size_t kMostWaiting = 1024;
+
+  // Both must outlive this.
+  ObjectSymbols(ArtifactStore& store, const Clock& clock) : store_(store), clock_(clock) {}
+
+  // Has them read soon, if nothing is known of them yet.
+  void ReadAhead(std::span<const SampledObject> objects);
+
+  // What has not been begun of that is not read.
+  void StopReadingAhead();
+
+  // The same, for a window that is about to ask for them, in the place of what the last one wanted.
+  // What failed and may go well by now is tried again. REQUIRES: each has a file.
+  void ReadForWindow(std::vector<SampledObject> objects);
+
+  // Waits until the object's symbols are read, at most until `until`, and has them read if nobody
+  // has. REQUIRES: it has a file.
+  Answer Await(const SampledObject& object, MonotonicTime until);
+
+  // What is known of them now.
+  Answer Find(ObjectId object) const;
+
+  // They are to be read again when asked for next. Those that are being read stay.
+  void Forget(ObjectId object);
+
+  // From `when` on nothing more is read, and nobody waits.
+  void GiveUpAt(MonotonicTime when);
+
+  // Objects whose symbols were read before a window asked.
+  uint64_t read_ahead() const;
+
+ private:
+  struct Reading {
+    Answer answer;
+    bool is_ahead = false;
+  };
+
+  bool IsTooLate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Begin(ObjectId object, bool is_ahead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<SampledObject> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReadMore();
+  void Ask(const SampledObject& object);
+  void Answered(ObjectId object, Result<ArtifactStore::ContentRef> answer);
+  Answer FindLocked(ObjectId object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  ArtifactStore& store_;
+  const Clock& clock_;
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_map<ObjectId, Reading> known_ ABSL_GUARDED_BY(mutex_);
+  std::deque<SampledObject> for_window_ ABSL_GUARDED_BY(mutex_);
+  std::deque<SampledObject> ahead_ ABSL_GUARDED_BY(mutex_);
+  size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;        // being read
+  size_t pending_ahead_ ABSL_GUARDED_BY(mutex_) = 0;  // of these
+  bool is_reading_more_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t read_ahead_ ABSL_GUARDED_BY(mutex_) = 0;
+  MonotonicTime give_up_at_ ABSL_GUARDED_BY(mutex_){UINT64_MAX};
+  Lifeline<ObjectSymbols> lifeline_{*this};
+};
+
+}  // namespace pyrometer

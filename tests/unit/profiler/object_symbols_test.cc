@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/object_symbols.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "foreign/in_process_indexer.h"
+#include "tests/shared/fake_clock.h"
+
+namespace pyrometer {
+namespace {
+
+constexpr ObjectId kShell{7};
+constexpr ObjectId kPasswords{9};  // no ELF file
+constexpr MonotonicTime kForEver{UINT64_MAX};
+
+SampledObject Of(ObjectId id, const char* path = "/bin/sh") {
+  ObjectInfo info;
+  info.path = path;
+  return {id,
+          {std::make_shared<ObjectInfo>(std::move(info)),
+           std::make_shared<const UniqueFd>(*Open(path, O_RDONLY))}};
+}
+
+// Can be held up, and fail.
+class CountingIndexer : public InProcessIndexer {
+ public:
+  Result<Made<SymbolTable>> Symbols(const FilesToRead& files,
+                                    const SymbolTableOptions& options) override {
+    ++asked;
+    if (before_reading) before_reading();
+    if (fails) return Fail(ErrorCode::kIo, "not now");
+    return InProcessIndexer::Symbols(files, options);
+  }
+  std::atomic<int> asked = 0;
+  std::atomic<bool> fails = false;
+  std::function<void()> before_reading;
+};
+
+class ObjectSymbolsTest : public testing::Test {
+ protected:
+  bool IsNamed(const ObjectSymbols::Answer& answer) {
+    return answer && *answer && store_.SymbolsOf(**answer) != nullptr;
+  }
+
+  std::shared_ptr<CountingIndexer> indexer_ = std::make_shared<CountingIndexer>();
+  FileWorkers workers_;
+  ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
+  FakeClock clock_;
+  ObjectSymbols symbols_{store_, clock_};
+};
+
+TEST_F(ObjectSymbolsTest, AreReadAheadOnce) {
+  const std::vector<SampledObject> sampled = {Of(kShell)};
+  symbols_.ReadAhead(sampled);
+  EXPECT_TRUE(IsNamed(symbols_.Await(sampled[0], kForEver)));
+  symbols_.ReadAhead(sampled);
+  symbols_.ReadForWindow(sampled);
+  EXPECT_TRUE(IsNamed(symbols_.Find(kShell)));
+  EXPECT_EQ(indexer_->asked, 1);
+  EXPECT_EQ(symbols_.read_ahead(), 1U);
+}
+
+TEST_F(ObjectSymbolsTest, AreReadWhenAWindowAsks) {
+  EXPECT_FALSE(symbols_.Find(kShell));
+  EXPECT_TRUE(IsNamed(symbols_.Await(Of(kShell), kForEver)));
+  EXPECT_EQ(symbols_.read_ahead(), 0U);
+}
+
+// The file may come, or its reader may have had bad luck.
+TEST_F(ObjectSymbolsTest, AreTriedAgainForTheNextWindowIfThatMayHelp) {
+  indexer_->fails = true;
+  const std::vector<SampledObject> sampled = {Of(kShell), Of(kPasswords, "/etc/passwd")};
+  symbols_.ReadAhead(sampled);
+  for (const SampledObject& object : sampled) {
+    EXPECT_FALSE(symbols_.Await(object, kForEver)->has_value());
+  }
+  indexer_->fails = false;
+  symbols_.ReadForWindow(sampled);
+  EXPECT_TRUE(IsNamed(symbols_.Await(sampled[0], kForEver)));
+  EXPECT_EQ(symbols_.Await(sampled[1], kForEver)->error().code(), ErrorCode::kInvalid);
+  const int asked = indexer_->asked;
+  symbols_.ReadForWindow(sampled);
+  symbols_.Await(sampled[1], kForEver);
+  EXPECT_EQ(indexer_->asked, asked) << "it stays no ELF file";
+}
+
+TEST_F(ObjectSymbolsTest, AreReadForAWindowBeforeWhatWasSampled) {
+  std::latch go_on(1);
+  indexer_->before_reading = [&] { go_on.wait(); };
+  std::vector<SampledObject> sampled;
+  for (uint32_t i = 0; i < 2 * ObjectSymbols::kMostAhead; ++i) {
+    sampled.push_back(Of(ObjectId(100 + i)));
+  }
+  symbols_.ReadAhead(sampled);
+  symbols_.ReadForWindow({Of(kShell)});
+  EXPECT_EQ(store_.counters().pending, ObjectSymbols::kMostAhead + 1);
+  go_on.count_down();
+  for (const SampledObject& object : sampled) {
+    EXPECT_TRUE(IsNamed(symbols_.Await(object, kForEver)));
+  }
+  EXPECT_TRUE(IsNamed(symbols_.Await(Of(kShell), kForEver)));
+}
+
+TEST_F(ObjectSymbolsTest, AreNotReadAheadAfterThat) {
+  std::latch go_on(1);
+  indexer_->before_reading = [&] { go_on.wait(); };
+  std::vector<SampledObject> sampled;
+  for (uint32_t i = 0; i <= ObjectSymbols::kMostAhead; ++i) {
+    sampled.push_back(Of(ObjectId(100 + i)));
+  }
+  symbols_.ReadAhead(sampled);
+  symbols_.StopReadingAhead();
+  go_on.count_down();
+  sampled.pop_back();
+  for (const SampledObject& object : sampled) symbols_.Await(object, kForEver);
+  EXPECT_EQ(indexer_->asked, static_cast<int>(ObjectSymbols::kMostAhead));
+}
+
+TEST_F(ObjectSymbolsTest, AreReadAgainOnceForgotten) {
+  symbols_.Await(Of(kShell), kForEver);
+  symbols_.Forget(kShell);
+  EXPECT_FALSE(symbols_.Find(kShell));
+  EXPECT_TRUE(IsNamed(symbols_.Await(Of(kShell), kForEver)));
+  EXPECT_EQ(indexer_->asked, 2);
+}
+
+TEST_F(ObjectSymbolsTest, AreNotReadOnceItIsTooLate) {
+  symbols_.GiveUpAt(clock_.Now());
+  symbols_.ReadAhead(std::vector{Of(kShell)});
+  EXPECT_FALSE(symbols_.Await(Of(kShell), kForEver));
+  EXPECT_EQ(indexer_->asked, 0);
+}
+
+}  // namespace
+}  // namespace pyrometer
