@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "foreign/reader_pool.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/cpu_time.h"
 #include "foreign/in_process_indexer.h"
 #include "foreign/reader.h"
 
@@ -17,6 +21,15 @@ constexpr std::chrono::seconds kReady(5);
 // A stop is looked for so often, and whether it is late.
 constexpr std::chrono::milliseconds kLook(50);
 constexpr std::chrono::milliseconds kLookForTheGone(1);
+
+// A machine with many CPUs runs more programs.
+ReadingBudget::Options ForAllCpus(ReadingBudget::Options options) {
+  const int64_t cpus = std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L);
+  const int64_t times = std::max<int64_t>(cpus / 8, 1);
+  options.each_earns *= times;
+  options.all_earn *= times;
+  return options;
+}
 
 Error Died() {
   return Fail(ErrorCode::kInternal, "the process that read a foreign file has died");
@@ -31,6 +44,9 @@ struct ReaderPool::Task::Reader {
   Room room = Room::kSmall;
   bool is_new = true;  // has not been told yet how much memory it may take
   MonotonicTime idle_since = {};
+  Payer payer = {};  // of its last task
+  MonotonicTime taken_at = {};
+  std::chrono::nanoseconds cpu = {};  // that it has taken, and somebody paid for
 };
 
 ReaderPool::Task::Task(ReaderPool& pool, std::unique_ptr<Reader> reader, MonotonicTime until,
@@ -105,6 +121,7 @@ Result<std::unique_ptr<ReaderPool>> ReaderPool::Start(const Options& options) {
 ReaderPool::ReaderPool(const Options& options, Nursery nursery)
     : options_(options),
       nursery_(std::move(nursery)),
+      cpu_(ForAllCpus(options.cpu)),
       of_headers_{.memory = options.for_headers},
       of_others_{.memory = options.for_others} {}
 
@@ -210,6 +227,10 @@ Result<std::unique_ptr<ReaderPool::Reader>> ReaderPool::TakeOrReserve(const Sour
                                                                       const Limits& limits,
                                                                       MonotonicTime until) {
   const absl::MutexLock lock(&mutex_);
+  if (!cpu_.MayRead(limits.payer, options_.clock->Now())) {
+    ++counters_.over_cpu;
+    return Fail(ErrorCode::kIo, "not read: over the budget of CPU time");
+  }
   std::list<char>& waiting = ShareOf(limits.room).waiting;
   const auto turn = waiting.insert(waiting.end(), char{});
   Result<std::unique_ptr<Reader>> taken = nullptr;
@@ -232,6 +253,11 @@ Result<std::unique_ptr<ReaderPool::Reader>> ReaderPool::TakeOrReserve(const Sour
   }
   waiting.erase(turn);
   changed_.SignalAll();
+  if (taken) {
+    if (!(*taken)->is_new) Charge(**taken, {});  // since its last task
+    (*taken)->payer = limits.payer;
+    (*taken)->taken_at = options_.clock->Now();
+  }
   return taken;
 }
 
@@ -266,8 +292,18 @@ Result<SandboxLevel> ReaderPool::Prepare(Reader& reader) const {
   return level;
 }
 
+// What it took since it was charged last; `if_gone` if nobody knows any more.
+void ReaderPool::Charge(Reader& reader, std::chrono::nanoseconds if_gone) {
+  const std::optional<std::chrono::nanoseconds> cpu = CpuTimeOf(reader.pid);
+  const std::chrono::nanoseconds more = cpu ? *cpu - reader.cpu : if_gone;
+  reader.cpu += more;
+  counters_.cpu_us += static_cast<uint64_t>(more / std::chrono::microseconds(1));
+  cpu_.Charge(reader.payer, more, options_.clock->Now());
+}
+
 void ReaderPool::Return(std::unique_ptr<Reader> reader, bool is_fit) {
   const absl::MutexLock lock(&mutex_);
+  Charge(*reader, Between(reader->taken_at, options_.clock->Now()));
   // What a file without a name leaves behind nobody else's may meet.
   const bool stays = is_fit && reader->trust.owner != SourceTrust::kNameless &&
                      reader->room != Room::kLarge && options_.max_idle > 0;
@@ -291,7 +327,10 @@ void ReaderPool::EndLongIdle() {
   const auto rested = std::ranges::find_if(idle_, [&](const auto& reader) {
     return Between(reader->idle_since, now) < options_.longest_idle;
   });
-  for (auto reader = idle_.begin(); reader != rested; ++reader) End(std::move(*reader));
+  for (auto reader = idle_.begin(); reader != rested; ++reader) {
+    Charge(**reader, {});
+    End(std::move(*reader));
+  }
   idle_.erase(idle_.begin(), rested);
 }
 

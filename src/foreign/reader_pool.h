@@ -17,6 +17,7 @@
 #include "foreign/indexer.h"
 #include "foreign/reader_answers.h"
 #include "foreign/reader_messages.h"
+#include "foreign/reading_budget.h"
 #include "foreign/sandbox.h"
 #include "foreign/source_trust.h"
 #include "pyrometer/result.h"
@@ -44,6 +45,8 @@ class ReaderPool {
     uint64_t of_headers = uint64_t{4} << 20;
     uint64_t of_small = uint64_t{16} << 20;
     uint64_t of_large = uint64_t{96} << 20;
+    ReadingBudget::Options cpu =
+        {};               // of eight CPUs or fewer; of more as many times as much is earned
     size_t max_idle = 6;  // readers that are kept for the next task, and how long without one
     std::chrono::nanoseconds longest_idle = std::chrono::seconds(10);
     std::shared_ptr<Indexer> indexer = nullptr;  // that each reader has; null: an InProcessIndexer
@@ -54,6 +57,8 @@ class ReaderPool {
     uint64_t late = 0;      // of these, given up
     uint64_t died = 0;      // of these, with their reader, for whatever reason
     uint64_t no_room = 0;   // tasks that never began: others took all memory meanwhile
+    uint64_t over_cpu = 0;  // likewise: the payer, or all, had spent what CPU time they may take
+    uint64_t cpu_us = 0;    // CPU time that tasks took
     uint64_t living = 0;    // readers, now
     uint64_t reserved = 0;  // of their memory, in bytes, now
   };
@@ -101,14 +106,15 @@ class ReaderPool {
     bool is_fit_ = false;  // the reader has said its last word of this task, and no other
   };
   struct Limits {
+    Payer payer{};
     Room room = Room::kSmall;
     std::chrono::nanoseconds time{};  // by the clock, waiting included
     std::stop_token stop{};
   };
 
   // Those who wait for memory get it in the order in which they came; but nobody waits with headers
-  // for those who wait with the rest of a file. Errors: kIo if there was none
-  // in time ("not read: over budget"), or no process could be had.
+  // for those who wait with the rest of a file. Errors: kIo if there was none in time, or the payer
+  // has spent too much CPU time ("not read: over budget"), or no process could be had.
   Result<std::unique_ptr<Task>> Take(const SourceTrust& trust, const Limits& limits);
 
   // Ends readers that have had no task for long. One that a file has taken over may use CPU time
@@ -142,6 +148,8 @@ class ReaderPool {
                                                 MonotonicTime until);
   Result<SandboxLevel> Prepare(Reader& reader) const;
   void Return(std::unique_ptr<Reader> reader, bool is_fit);
+  void Charge(Reader& reader, std::chrono::nanoseconds if_gone)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(uint64_t Counters::*counter);
 
   const Options options_;
@@ -151,6 +159,7 @@ class ReaderPool {
   // The one used last comes last.
   std::vector<std::unique_ptr<Reader>> idle_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Reader>> ending_ ABSL_GUARDED_BY(mutex_);  // killed, and not gone yet
+  ReadingBudget cpu_ ABSL_GUARDED_BY(mutex_);
   Share of_headers_ ABSL_GUARDED_BY(mutex_);
   Share of_others_ ABSL_GUARDED_BY(mutex_);
   absl::CondVar changed_;  // somebody may go on who waits

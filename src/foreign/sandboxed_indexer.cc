@@ -63,9 +63,11 @@ Result<std::unique_ptr<ReaderPool::Task>> SandboxedIndexer::Begin(
   ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(files.own));
   const Room room = RoomFor(what, files);
   const std::chrono::nanoseconds time = std::min(TimeFor(what, identity.size), at_most);
-  ASSIGN_OR_RETURN(std::unique_ptr<ReaderPool::Task> task,
-                   readers_->Take(TrustOf(files.own, files.debug),
-                                  {.room = room, .time = time, .stop = std::move(stop)}));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ReaderPool::Task> task,
+      readers_->Take(
+          TrustOf(files.own, files.debug),
+          {.payer = PayerOf(files.own), .room = room, .time = time, .stop = std::move(stop)}));
   const auto cpu = std::chrono::ceil<std::chrono::milliseconds>(time);
   RETURN_IF_ERROR(task->Begin({.what = what, .cpu_ms = static_cast<uint64_t>(cpu.count())},
                               files.own, files.debug, value));

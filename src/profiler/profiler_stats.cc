@@ -197,7 +197,7 @@ void AddStore(const ArtifactStore::Counters& store, StatList& list) {
 }
 
 void AddReaders(const ReaderPool::Counters& readers, StatList& list) {
-  static_assert(kNumbers<ReaderPool::Counters> == 7);
+  static_assert(kNumbers<ReaderPool::Counters> == 9);
   list.Add("reader_tasks_total", readers.tasks,
            "times that a sandboxed process was asked to read a file of a profiled program");
   list.Add("reader_tasks_late_total", readers.late, "of these: given up, and the process killed");
@@ -205,6 +205,10 @@ void AddReaders(const ReaderPool::Counters& readers, StatList& list) {
            "of these: the process died, of it or otherwise");
   list.Add("reader_tasks_refused_total", readers.no_room,
            "files not read because others took all memory that readers may have");
+  list.Add(
+      "reader_tasks_over_cpu_total", readers.over_cpu,
+      "files not read because their owner, or all, had spent the CPU time that readers may take");
+  list.Add("reader_cpu_microseconds_total", readers.cpu_us, "CPU time of such tasks");
   list.Add("readers_started_total", readers.started, "such processes started");
   list.Add("readers", readers.living, "such processes now");
   list.Add("readers_memory_bytes", readers.reserved, "bytes that they may take, now");

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,6 +60,7 @@ class TakenOver : public InProcessIndexer {
     if (told == "write") ::pwrite(fd, "x", 1, 0);
     if (told == "abort") std::abort();
     while (told == "spin") spins_ = spins_ + 1;
+    if (told == "work") Work(milliseconds(20));
     if (told == "take memory") std::vector<char>(size_t{64} << 20, 'x').swap(taken_);
     if (told == "fail") return Fail(ErrorCode::kIo, "as it was told");
     ObjectFacts facts;
@@ -67,6 +69,16 @@ class TakenOver : public InProcessIndexer {
   }
 
  private:
+  // Takes so much CPU time.
+  void Work(std::chrono::nanoseconds cpu) {
+    const auto used = [] {
+      timespec time{};
+      ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+      return seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+    };
+    for (const auto begin = used(); used() - begin < cpu;) spins_ = spins_ + 1;
+  }
+
   volatile uint64_t spins_ = 0;
   std::vector<char> taken_;
   uint8_t tasks_ = 0;  // of this process
@@ -163,6 +175,28 @@ TEST_F(ReaderPoolTest, GivesUpWhenStopped) {
   const UniqueFd file = FileThatSays("spin");
   ASSERT_TRUE((*task)->Begin({}, file.get(), -1, {}).has_value());
   EXPECT_EQ(ReceiveFacts(**task).error().code(), ErrorCode::kExhausted);
+}
+
+// By a clock that stands still, so that nothing is earned.
+TEST_F(ReaderPoolTest, ReadsNothingMoreForWhomHasSpentTheCpuTimeThatHeMayTake) {
+  ReaderPool::Options options = by_default_;
+  options.clock = std::make_shared<FakeClock>();
+  options.cpu = {.each = milliseconds(10)};
+  const auto pool = Start(options);
+  constexpr Payer kAlice{.user = 1000};
+  constexpr Payer kBob{.user = 1001};
+  const auto ask = [&](const Payer& payer, std::string_view told) -> std::optional<ErrorCode> {
+    auto task = pool->Take(kRoot, {.payer = payer, .room = Room::kSmall, .time = kLong});
+    if (!task) return task.error().code();
+    const UniqueFd file = FileThatSays(told);
+    EXPECT_TRUE((*task)->Begin({.cpu_ms = 60'000}, file.get(), -1, {}).has_value());
+    return ReceiveFacts(**task) ? std::nullopt : std::optional(ErrorCode::kInternal);
+  };
+  EXPECT_EQ(ask(kAlice, "work"), std::nullopt);
+  EXPECT_EQ(ask(kAlice, ""), ErrorCode::kIo);
+  EXPECT_EQ(pool->counters().over_cpu, 1U);
+  EXPECT_GE(pool->counters().cpu_us, 20'000U);
+  EXPECT_EQ(ask(kBob, ""), std::nullopt);
 }
 
 TEST_F(ReaderPoolTest, BoundsTheCpuTimeOfATask) {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "pyrometer/ids.h"
+
+namespace pyrometer {
+
+// On whose account a file is read: of the user who owns it; of root's files, of which each
+// container has some, on that of the device they lie on, as each container's root has one of its
+// own. (Who maps a file says less: anybody may map anything.)
+struct Payer {
+  uint32_t user = 0;
+  uint64_t device = 0;  // 0 but for root
+
+  bool operator==(const Payer&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Payer& p) {
+    return H::combine(std::move(h), p.user, p.device);
+  }
+};
+
+// Of an open file. Asks no file system.
+Payer PayerOf(int fd);
+
+// CPU time for reading files: each payer has some in advance, and earns more as time goes by; and
+// so have all together, since one may have many users. When all is spent, those go on who have used
+// little. Thread-compatible.
+class ReadingBudget {
+ public:
+  // Of the largest programs each takes 2 s, of others milliseconds.
+  struct Options {
+    std::chrono::nanoseconds each = std::chrono::seconds(60);
+    std::chrono::nanoseconds all = std::chrono::seconds(240);
+    // Earned in a second of time.
+    std::chrono::nanoseconds each_earns = std::chrono::milliseconds(50);
+    std::chrono::nanoseconds all_earn = std::chrono::milliseconds(250);
+  };
+
+  explicit ReadingBudget(const Options& options) : options_(options) {}
+
+  // Times of one budget do not go back.
+  bool MayRead(const Payer& payer, MonotonicTime now);
+  void Charge(const Payer& payer, std::chrono::nanoseconds cpu, MonotonicTime now);
+
+  size_t size() const { return spent_.size(); }  // payers that are remembered
+
+  // "Little": this part of what each has in advance.
+  static constexpr int kLittle = 16;
+  // Payers that have earned back what they spent are forgotten once there are so many.
+  static constexpr size_t kSweptAt = 1024;
+
+ private:
+  struct Spent {
+    std::chrono::nanoseconds cpu{};  // and not earned back by then
+    MonotonicTime then;
+  };
+
+  static std::chrono::nanoseconds Left(const Spent& spent, std::chrono::nanoseconds earns,
+                                       MonotonicTime now);
+
+  const Options options_;
+  absl::flat_hash_map<Payer, Spent> spent_;
+  Spent of_all_;
+};
+
+}  // namespace pyrometer

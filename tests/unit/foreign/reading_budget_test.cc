@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "foreign/reading_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+
+namespace pyrometer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Payer kAlice{.user = 1000};
+constexpr Payer kBob{.user = 1001};
+constexpr MonotonicTime kBegin(5'000'000'000);
+
+class ReadingBudgetTest : public testing::Test {
+ protected:
+  static MonotonicTime At(std::chrono::nanoseconds time) { return After(kBegin, time); }
+
+  ReadingBudget budget_{{.each = seconds(10),
+                         .all = seconds(15),
+                         .each_earns = milliseconds(100),
+                         .all_earn = milliseconds(150)}};
+};
+
+TEST_F(ReadingBudgetTest, LetsEachSpendWhatItHasAndWhatItEarns) {
+  EXPECT_TRUE(budget_.MayRead(kAlice, kBegin));
+  budget_.Charge(kAlice, seconds(9), kBegin);
+  EXPECT_TRUE(budget_.MayRead(kAlice, kBegin));
+  budget_.Charge(kAlice, seconds(2), kBegin);
+  EXPECT_FALSE(budget_.MayRead(kAlice, kBegin));
+  EXPECT_TRUE(budget_.MayRead(kBob, kBegin));
+  EXPECT_FALSE(budget_.MayRead(kAlice, At(seconds(10))));
+  EXPECT_TRUE(budget_.MayRead(kAlice, At(seconds(11))));
+}
+
+TEST_F(ReadingBudgetTest, EarnsNothingInAdvance) {
+  budget_.Charge(kAlice, seconds(1), kBegin);
+  budget_.Charge(kAlice, seconds(10), At(std::chrono::hours(1)));
+  EXPECT_FALSE(budget_.MayRead(kAlice, At(std::chrono::hours(1))));
+}
+
+// Who has many users has no more than that.
+TEST_F(ReadingBudgetTest, LetsThoseGoOnWhoHaveUsedLittleWhenAllIsSpent) {
+  budget_.Charge(kAlice, seconds(9), kBegin);
+  budget_.Charge(kBob, milliseconds(100), kBegin);
+  budget_.Charge({.user = 1002}, seconds(6), kBegin);
+  EXPECT_FALSE(budget_.MayRead(kAlice, kBegin));
+  EXPECT_TRUE(budget_.MayRead(kBob, kBegin));
+  EXPECT_TRUE(budget_.MayRead({.user = 1003}, kBegin));
+  EXPECT_TRUE(budget_.MayRead(kAlice, At(seconds(1)))) << "all have earned that much";
+}
+
+TEST_F(ReadingBudgetTest, ForgetsWhoHasEarnedItBack) {
+  for (uint32_t user = 1; user <= 5 * ReadingBudget::kSweptAt; ++user) {
+    budget_.Charge({.user = user}, milliseconds(1), At(milliseconds(user)));
+    EXPECT_LE(budget_.size(), ReadingBudget::kSweptAt);
+  }
+}
+
+TEST(Payer, IsTheOwnerAndOfRootsFilesWhereTheyLie) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const UniqueFd one(::memfd_create("one", MFD_CLOEXEC));
+  const UniqueFd other(::memfd_create("other", MFD_CLOEXEC));
+  EXPECT_EQ(PayerOf(one.get()), PayerOf(other.get()));
+  EXPECT_NE(PayerOf(one.get()).device, 0);
+  ASSERT_EQ(::fchown(one.get(), 1000, 1000), 0);
+  EXPECT_EQ(PayerOf(one.get()), kAlice);
+}
+
+}  // namespace
+}  // namespace pyrometer
