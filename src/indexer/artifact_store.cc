@@ -181,9 +181,9 @@ Result<void> ArtifactStore::ReadMapped(const Work& work, Outcome& outcome) {
   ASSIGN_OR_RETURN(const bool is_mapped,
                    HasContent(*work.indexer, fd, {*source.mapped, source.build_id}));
   if (!is_mapped) return Fail(ErrorCode::kNotFound, "overwritten since it was mapped");
-  RETURN_IF_ERROR(ReadContent(work, outcome));
+  Result<void> read = ReadContent(work, outcome);
   if (!IsUnchanged(fd, before)) return Fail(ErrorCode::kInternal, "it changes while it is read");
-  return {};
+  return read;
 }
 
 Result<void> ArtifactStore::ReadContent(const Work& work, Outcome& outcome) {

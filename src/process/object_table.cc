@@ -52,12 +52,13 @@ bool ObjectTable::IsOverwritten(ObjectId id) const {
   return overwritten_.contains(id) || (held_.Holds(id) && !held_.IsUnchanged(id, info->identity));
 }
 
-ObjectId ObjectTable::Overwritten(ObjectId id) {
-  const auto [known, is_new] = overwritten_.try_emplace(id);
+ObjectTable::Substitute ObjectTable::Overwritten(ObjectId id, MonotonicTime since) {
+  const auto [known, is_new] = overwritten_.try_emplace(id, Substitute{.by = {}, .since = since});
+  known->second.since = std::min(known->second.since, since);
   if (!is_new) return known->second;
   ObjectInfo info;
   info.path = Find(id)->path;
-  known->second = Enter(std::move(info));
+  known->second.by = Enter(std::move(info));
   absl::erase_if(by_name_, [&](const auto& name) { return name.second == id; });
   return known->second;
 }
@@ -168,7 +169,7 @@ std::vector<ObjectId> ObjectTable::TakeUnused(const absl::flat_hash_set<ObjectId
   ++looks_;
   // What stands for an overwritten object goes with it.
   absl::flat_hash_set<ObjectId> substitutes;
-  for (const auto& [id, substitute] : overwritten_) substitutes.insert(substitute);
+  for (const auto& [id, substitute] : overwritten_) substitutes.insert(substitute.by);
   std::vector<ObjectId> taken;
   absl::flat_hash_set<ObjectId> unused;
   for (uint32_t value = 1; value <= objects_.size(); ++value) {

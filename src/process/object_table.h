@@ -116,9 +116,13 @@ class ObjectTable {
   // True if the file has been written to, as far as that can be seen, and has no build id that
   // would tell one content from the other.
   bool IsOverwritten(ObjectId id) const;
-  // What stands for an object of which nobody can tell which content a sample met: one without
-  // facts. Names do not lead to the object any more.
-  ObjectId Overwritten(ObjectId id);
+  // What stands for an object of which nobody can tell which content a sample met, if it was taken
+  // at `since` or later: one without facts. Names do not lead to the object any more.
+  struct Substitute {
+    ObjectId by;
+    MonotonicTime since;  // the earliest that was told
+  };
+  Substitute Overwritten(ObjectId id, MonotonicTime since);
 
   // Closes the files of objects that are not `in_use`, and waits for them no longer. The next
   // mapping of such an object looks for its file again. Those that were not in use at the call
@@ -230,7 +234,7 @@ class ObjectTable {
   absl::flat_hash_map<FileIdentity, ObjectId> by_identity_;
   absl::flat_hash_map<Name, ObjectId> by_name_;
   absl::flat_hash_map<Name, ObjectId> unopened_by_name_;
-  absl::flat_hash_map<ObjectId, ObjectId> overwritten_;  // and what stands for it
+  absl::flat_hash_map<ObjectId, Substitute> overwritten_;
   absl::flat_hash_map<FileIdentity, Placeholder> placeholders_;
   absl::flat_hash_set<ObjectId> pending_;         // placeholders that a question is about
   absl::flat_hash_set<FileIdentity> unreadable_;  // until CloseUnused()

@@ -197,11 +197,6 @@ class ProcessHistory final : public ProcessKnowledge {
   void TakeIdentified();
   // The same place in the object that a placeholder turned out to be.
   Frame AsIdentified(Frame frame) const;
-  // What stands for an object whose file has been written to, for samples from `since` on.
-  struct Overwritten {
-    ObjectId by;
-    MonotonicTime since;
-  };
   // Nobody can tell which content samples met in a file without a build id that was written to,
   // except before that: those keep their names, if they were read before, too.
   void NoteOverwritten(Window& window);

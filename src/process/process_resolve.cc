@@ -72,7 +72,7 @@ ResolvedWindow ProcessHistory::Resolve(Window window) {
 
 void ProcessHistory::NoteOverwritten(Window& window) {
   const std::vector<MonotonicTime> last_seen = LastSeen(window);
-  absl::flat_hash_map<ObjectId, std::optional<Overwritten>> known;
+  absl::flat_hash_map<ObjectId, std::optional<ObjectTable::Substitute>> known;
   absl::flat_hash_set<ObjectId> overwritten;
   for (size_t i = 0; i < window.stacks.size(); ++i) {
     const Stack& stack = window.stacks[i];
@@ -82,7 +82,7 @@ void ProcessHistory::NoteOverwritten(Window& window) {
       const ObjectId object = frame.object();
       const auto [entry, is_new] = known.try_emplace(object);
       if (is_new && objects_.IsOverwritten(object)) {
-        entry->second = Overwritten{.by = objects_.Overwritten(object), .since = WrittenAt(object)};
+        entry->second = objects_.Overwritten(object, WrittenAt(object));
         overwritten.insert(object);
       }
       if (!entry->second || last_seen[i] < entry->second->since) continue;
@@ -105,9 +105,11 @@ MonotonicTime ProcessHistory::WrittenAt(ObjectId object) {
       file == nullptr ? Fail(ErrorCode::kNotFound, "it is not held") : IdentityOf(file->get());
   if (!now) return MonotonicTime(0);
   const std::chrono::nanoseconds written(std::min(now->changed_ns, now->modified_ns));
-  const std::chrono::nanoseconds ago = options_.clock.WallNow().time_since_epoch() - written;
-  const bool is_past = ago.count() >= 0;  // else the clock was set back
-  return is_past ? After(Before(options_.clock.Now(), ago), kTick) : MonotonicTime(0);
+  // If anything, later than it was, which makes what follows earlier.
+  const auto origin = WallTimeOf(MonotonicTime(0), options_.clock).time_since_epoch();
+  const std::chrono::nanoseconds since = written - origin + kTick;
+  const MonotonicTime when(static_cast<uint64_t>(std::max(since.count(), int64_t{0})));
+  return when <= After(options_.clock.Now(), kTick) ? when : MonotonicTime(0);  // it was set back
 }
 
 void ProcessHistory::ReadAgainWhoMaps(const absl::flat_hash_set<ObjectId>& overwritten) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/await_until.h"
 #include "base/file_identity.h"
 
@@ -22,8 +23,8 @@ void ObjectSymbols::ReadAhead(std::span<const SampledObject> objects) {
   {
     const absl::MutexLock lock(&mutex_);
     for (const SampledObject& object : objects) {
-      if (ahead_.size() >= kMostWaiting) break;
-      if (!known_.contains(object.id)) ahead_.push_back(object);
+      if (is_ahead_over_ || ahead_.size() >= kMostWaiting) break;
+      if (KnownOf(object) == nullptr) ahead_.push_back(object);
     }
   }
   ReadMore();
@@ -32,6 +33,7 @@ void ObjectSymbols::ReadAhead(std::span<const SampledObject> objects) {
 void ObjectSymbols::StopReadingAhead() {
   std::deque<SampledObject> dropped;  // their files are closed without the lock
   const absl::MutexLock lock(&mutex_);
+  is_ahead_over_ = true;
   dropped.swap(ahead_);
 }
 
@@ -40,11 +42,10 @@ void ObjectSymbols::ReadForWindow(std::vector<SampledObject> objects) {
     const absl::MutexLock lock(&mutex_);
     for_window_.clear();
     for (SampledObject& object : objects) {
-      const auto known = known_.find(object.id);
-      if (known != known_.end()) {
-        const Answer& answer = known->second.answer;
+      if (const Known* const known = KnownOf(object)) {
+        const Answer& answer = known->answer;
         if (!answer || *answer || !MayEndOtherwise(answer->error())) continue;
-        known_.erase(known);
+        known_.erase(object.id);
       }
       for_window_.push_back(std::move(object));
     }
@@ -56,23 +57,31 @@ bool ObjectSymbols::IsTooLate() const {
   return clock_.Now() >= give_up_at_;
 }
 
+// Null if nothing is: what is known of an earlier object of that id does not count.
+ObjectSymbols::Known* ObjectSymbols::KnownOf(const SampledObject& object) {
+  const auto known = known_.find(object.id);
+  const bool is_of_it = known != known_.end() && known->second.info == object.object.info;
+  return is_of_it ? &known->second : nullptr;
+}
+
 // False if it is known, or being read.
-bool ObjectSymbols::Begin(ObjectId object, bool is_ahead) {
-  if (!known_.try_emplace(object, Reading{.answer = {}, .is_ahead = is_ahead}).second) return false;
+bool ObjectSymbols::Begin(const SampledObject& object, bool is_ahead) {
+  if (KnownOf(object) != nullptr) return false;
+  known_[object.id] = {.info = object.object.info, .answer = {}};
   ++pending_;
   pending_ahead_ += is_ahead ? 1 : 0;
   return true;
 }
 
 // What is to be read next, if anything may be. What a window needs comes first.
-std::optional<SampledObject> ObjectSymbols::Next() {
+std::optional<ObjectSymbols::Question> ObjectSymbols::Next() {
   if (IsTooLate()) return std::nullopt;
   const auto take = [&](std::deque<SampledObject>& from, bool is_ahead)
-                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<SampledObject> {
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<Question> {
     while (!from.empty()) {
       SampledObject first = std::move(from.front());
       from.pop_front();
-      if (Begin(first.id, is_ahead)) return first;
+      if (Begin(first, is_ahead)) return Question{.of = std::move(first), .is_ahead = is_ahead};
     }
     return std::nullopt;
   };
@@ -89,7 +98,7 @@ void ObjectSymbols::ReadMore() {
     if (std::exchange(is_reading_more_, true)) return;
   }
   for (;;) {
-    std::optional<SampledObject> next;
+    std::optional<Question> next;
     {
       const absl::MutexLock lock(&mutex_);
       next = Next();
@@ -102,39 +111,47 @@ void ObjectSymbols::ReadMore() {
   }
 }
 
-void ObjectSymbols::Ask(const SampledObject& object) {
-  const ObjectRef& reference = object.object;
-  const Result<FileIdentity> identity = IdentityOf(reference.file->get());
-  if (!identity) return Answered(object.id, identity.error());
+void ObjectSymbols::Ask(const Question& question) {
+  const auto& [file_info, file] = question.of.object;
+  const Result<FileIdentity> identity = IdentityOf(file->get());
+  if (!identity) {
+    return Answered(question.of.id, file_info, question.is_ahead, identity.error());
+  }
   store_.AskSymbols(
-      {.own = reference.file,
-       .build_id = reference.info->build_id,
+      {.own = file,
+       .build_id = file_info->build_id,
        .file_system = identity->device,
        .size = identity->size,
-       .mapped = reference.info->identity},
-      lifeline_.To([id = object.id](ObjectSymbols& self, Result<ArtifactStore::ContentRef> answer) {
-        self.Answered(id, std::move(answer));
+       .mapped = file_info->identity},
+      lifeline_.To([id = question.of.id, info = file_info, is_ahead = question.is_ahead](
+                       ObjectSymbols& self, Result<ArtifactStore::ContentRef> answer) {
+        self.Answered(id, info, is_ahead, std::move(answer));
       }));
 }
 
-void ObjectSymbols::Answered(ObjectId object, Result<ArtifactStore::ContentRef> answer) {
+void ObjectSymbols::Answered(ObjectId object, const Info& info, bool is_ahead,
+                             Result<ArtifactStore::ContentRef> answer) {
   {
     const absl::MutexLock lock(&mutex_);
-    Reading& reading = known_[object];
     --pending_;
-    pending_ahead_ -= reading.is_ahead ? 1 : 0;
-    read_ahead_ += reading.is_ahead && answer ? 1 : 0;
-    reading.answer = std::move(answer);
+    pending_ahead_ -= is_ahead ? 1 : 0;
+    const auto known = known_.find(object);
+    // Else it was forgotten meanwhile.
+    if (known != known_.end() && known->second.info == info) {
+      read_ahead_ += is_ahead && answer ? 1 : 0;
+      known->second.answer = std::move(answer);
+    }
   }
   ReadMore();
 }
 
-ObjectSymbols::Answer ObjectSymbols::FindLocked(ObjectId object) const {
-  const auto known = known_.find(object);
-  return known == known_.end() ? Answer() : known->second.answer;
+ObjectSymbols::Answer ObjectSymbols::FindLocked(const SampledObject& object) const {
+  const auto known = known_.find(object.id);
+  const bool is_of_it = known != known_.end() && known->second.info == object.object.info;
+  return is_of_it ? known->second.answer : Answer();
 }
 
-ObjectSymbols::Answer ObjectSymbols::Find(ObjectId object) const {
+ObjectSymbols::Answer ObjectSymbols::Find(const SampledObject& object) const {
   const absl::MutexLock lock(&mutex_);
   return FindLocked(object);
 }
@@ -143,30 +160,39 @@ ObjectSymbols::Answer ObjectSymbols::Await(const SampledObject& object, Monotoni
   bool is_first = false;
   {
     const absl::MutexLock lock(&mutex_);
-    is_first = !IsTooLate() && Begin(object.id, false);
+    is_first = !IsTooLate() && Begin(object, false);
   }
-  if (is_first) Ask(object);
+  if (is_first) Ask({.of = object, .is_ahead = false});
   const absl::MutexLock lock(&mutex_);
   MonotonicTime end = until;
   const auto is_over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return FindLocked(object.id).has_value() || give_up_at_ < end;
+    return FindLocked(object).has_value() || give_up_at_ < end;
   };
   do {
     end = std::min(end, give_up_at_);  // of which it may be told while it waits
     AwaitUntil(mutex_, clock_, end, is_over);
   } while (give_up_at_ < end);
-  return FindLocked(object.id);
+  return FindLocked(object);
 }
 
-void ObjectSymbols::Forget(ObjectId object) {
+void ObjectSymbols::Forget(std::span<const ObjectId> objects) {
+  if (objects.empty()) return;
+  const absl::flat_hash_set<ObjectId> forgotten(objects.begin(), objects.end());
+  const auto is_forgotten = [&](const SampledObject& o) { return forgotten.contains(o.id); };
   const absl::MutexLock lock(&mutex_);
-  const auto known = known_.find(object);
-  if (known != known_.end() && known->second.answer) known_.erase(known);
+  for (const ObjectId object : objects) known_.erase(object);
+  std::erase_if(for_window_, is_forgotten);
+  std::erase_if(ahead_, is_forgotten);
 }
 
 void ObjectSymbols::GiveUpAt(MonotonicTime when) {
   const absl::MutexLock lock(&mutex_);
   give_up_at_ = when;
+}
+
+size_t ObjectSymbols::pending() const {
+  const absl::MutexLock lock(&mutex_);
+  return pending_;
 }
 
 uint64_t ObjectSymbols::read_ahead() const {

@@ -22,9 +22,9 @@
 
 namespace pyrometer {
 
-// Which symbols objects have. They are read by the workers of the ArtifactStore: ahead, a second or
-// two after the first sample was in the object, so that its name does not depend on what becomes of
-// the file until its window is named; or else when a window needs them.
+// Which symbols objects have. They are read by the workers of the ArtifactStore: ahead, soon after
+// the first sample was in the object, so that its name does not depend on what becomes of the file
+// until its window is named; or else when a window needs them.
 //
 // Thread-safe.
 class ObjectSymbols {
@@ -37,7 +37,7 @@ class ObjectSymbols {
   static constexpr size_t kMostForWindow = 16;
   static constexpr size_t kMostAhead = 4;
   // So many may wait to be read ahead, each with a file held open. Beyond that the window asks.
-  static constexpr size_t kMostWaiting = 1024;
+  static constexpr size_t kMostWaiting = 256;
 
   // Both must outlive this.
   ObjectSymbols(ArtifactStore& store, const Clock& clock) : store_(store), clock_(clock) {}
@@ -45,7 +45,7 @@ class ObjectSymbols {
   // Has them read soon, if nothing is known of them yet.
   void ReadAhead(std::span<const SampledObject> objects);
 
-  // What has not been begun of that is not read.
+  // From now on nothing is read ahead that has not been begun.
   void StopReadingAhead();
 
   // The same, for a window that is about to ask for them, in the place of what the last one wanted.
@@ -57,40 +57,50 @@ class ObjectSymbols {
   Answer Await(const SampledObject& object, MonotonicTime until);
 
   // What is known of them now.
-  Answer Find(ObjectId object) const;
+  Answer Find(const SampledObject& object) const;
 
-  // They are to be read again when asked for next. Those that are being read stay.
-  void Forget(ObjectId object);
+  // They are to be read again when asked for next.
+  void Forget(std::span<const ObjectId> objects);
 
   // From `when` on nothing more is read, and nobody waits.
   void GiveUpAt(MonotonicTime when);
 
-  // Objects whose symbols were read before a window asked.
+  // Objects whose symbols were read before a window asked; and those being read now.
   uint64_t read_ahead() const;
+  size_t pending() const;
 
  private:
-  struct Reading {
+  // Of an object with that info: its id may become another's.
+  using Info = std::shared_ptr<const ObjectInfo>;
+  struct Known {
+    Info info;
     Answer answer;
+  };
+  struct Question {
+    SampledObject of;
     bool is_ahead = false;
   };
 
   bool IsTooLate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Begin(ObjectId object, bool is_ahead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<SampledObject> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Begin(const SampledObject& object, bool is_ahead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Question> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadMore();
-  void Ask(const SampledObject& object);
-  void Answered(ObjectId object, Result<ArtifactStore::ContentRef> answer);
-  Answer FindLocked(ObjectId object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Ask(const Question& question);
+  void Answered(ObjectId object, const Info& info, bool is_ahead,
+                Result<ArtifactStore::ContentRef> answer);
+  Known* KnownOf(const SampledObject& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Answer FindLocked(const SampledObject& object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ArtifactStore& store_;
   const Clock& clock_;
   mutable absl::Mutex mutex_;
-  absl::flat_hash_map<ObjectId, Reading> known_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<ObjectId, Known> known_ ABSL_GUARDED_BY(mutex_);
   std::deque<SampledObject> for_window_ ABSL_GUARDED_BY(mutex_);
   std::deque<SampledObject> ahead_ ABSL_GUARDED_BY(mutex_);
   size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;        // being read
   size_t pending_ahead_ ABSL_GUARDED_BY(mutex_) = 0;  // of these
   bool is_reading_more_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_ahead_over_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t read_ahead_ ABSL_GUARDED_BY(mutex_) = 0;
   MonotonicTime give_up_at_ ABSL_GUARDED_BY(mutex_){UINT64_MAX};
   Lifeline<ObjectSymbols> lifeline_{*this};

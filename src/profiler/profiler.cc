@@ -57,7 +57,9 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
               }),
       symbols_(store_, machine_.clock),
       loader_(machine_.tables, tables_, machine_.clock,
-              [this] { symbols_.ReadAhead(machine_.processes.TakeSampled()); }),
+              [this] {
+                if (!consumers_.empty()) symbols_.ReadAhead(machine_.processes.TakeSampled());
+              }),
       cold_({.source = machine_.cold,
              .processes = machine_.processes,
              .tables = tables_,
@@ -205,7 +207,7 @@ void Profiler::RunNaming() {
     if (machine_.readers != nullptr) machine_.readers->EndLongIdle();
     if (consumers_.empty()) {
       namer_.Skip(resolved);
-      for (const ObjectId object : resolved.unused) symbols_.Forget(object);
+      symbols_.Forget(resolved.unused);
     } else {
       consumers_.Offer(taken->number, namer_.Name(std::move(resolved)), taken->ended,
                        taken->missed);

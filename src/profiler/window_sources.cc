@@ -2,6 +2,8 @@
 #include "profiler/window_sources.h"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -32,9 +34,10 @@ void WindowSources::Use(ResolvedWindow& resolved) {
   ended_ = std::move(resolved.ended);
   waited_ = {};
   in_perf_maps_ = {};
-  for (const ObjectId object : resolved.unused) {
-    if (!objects_.contains(object)) symbols_.Forget(object);
-  }
+  std::vector<ObjectId> forgotten;
+  std::ranges::copy_if(resolved.unused, std::back_inserter(forgotten),
+                       [this](ObjectId object) { return !objects_.contains(object); });
+  symbols_.Forget(forgotten);
   std::vector<SampledObject> needed;
   for (const auto& [object, reference] : objects_) {
     if (reference.file != nullptr) needed.push_back({object, reference});
@@ -74,7 +77,7 @@ SymbolAnswer WindowSources::Symbols(ObjectId object) {
   const auto reference = objects_.find(object);
   if (reference == objects_.end()) return {.table = nullptr, .reason = Unresolved::kFileGone};
   const ObjectRef& ref = reference->second;
-  if (ref.file == nullptr) return WithoutFile(object, !ref.info->build_id.empty());
+  if (ref.file == nullptr) return WithoutFile({object, ref});
   // What was read before may have been dropped: then it is read again, once.
   for (int attempt = 0; attempt < 2; ++attempt) {
     const ObjectSymbols::Answer answer = Await({object, ref});
@@ -82,14 +85,15 @@ SymbolAnswer WindowSources::Symbols(ObjectId object) {
     std::shared_ptr<const SymbolTable> table = *answer ? store_.SymbolsOf(**answer) : nullptr;
     if (table != nullptr) return {.table = std::move(table)};
     if (!*answer) return {.table = nullptr, .reason = ReasonOf((*answer).error().code())};
-    symbols_.Forget(object);  // to be asked for again
+    symbols_.Forget(std::span(&object, 1));  // to be asked for again
   }
   return {.table = nullptr, .reason = Unresolved::kNotReady};
 }
 
 // Its symbols may have been read before, while its file was still held. Without a build id it may
 // have been written to since, and only the held file would tell.
-SymbolAnswer WindowSources::WithoutFile(ObjectId object, bool has_build_id) {
+SymbolAnswer WindowSources::WithoutFile(const SampledObject& object) {
+  const bool has_build_id = !object.object.info->build_id.empty();
   const ObjectSymbols::Answer known =
       has_build_id ? symbols_.Find(object) : ObjectSymbols::Answer();
   auto table = known && *known ? store_.SymbolsOf(**known) : nullptr;

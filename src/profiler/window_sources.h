@@ -59,7 +59,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   bool HasEnded(ProcessKey process) override { return ended_.contains(process); }
 
  private:
-  SymbolAnswer WithoutFile(ObjectId object, bool has_build_id);
+  SymbolAnswer WithoutFile(const SampledObject& object);
   ObjectSymbols::Answer Await(const SampledObject& object);
   bool IsTooLate() const;
 

@@ -166,10 +166,13 @@ std::vector<Pid> MappingUpload::TakeMissed(MonotonicTime now) {
 
 std::vector<ObjectId> MappingUpload::TakeUsed() {
   std::vector<ObjectId> used;
+  const std::vector<bool> slots = tables_.UsedSlots();
   for (auto& [id, region] : regions_) {
     if (region.unseen.empty() || UsedOf(region).load(std::memory_order_relaxed) == 0) continue;
-    const std::vector<ObjectId> of_region = tables_.TakeUsed(region.unseen);
-    used.insert(used.end(), of_region.begin(), of_region.end());
+    std::erase_if(region.unseen, [&](const HeldTable& held) {
+      if (slots[held.slot] && tables_.NoteUsed(held.object)) used.push_back(held.object);
+      return slots[held.slot];
+    });
   }
   return used;
 }
@@ -204,9 +207,9 @@ tl::expected<MappingUpload::RegionId, MappingUpload::NoRoom> MappingUpload::Find
             .hash = hash,
             .placed = now,
             .idle_since = now,
-            .objects = HoldTables(written, now),
+            .held = HoldTables(written, now),
             .unseen = {}};
-  region.unseen = region.objects;
+  region.unseen = region.held;
   UsedOf(region) = 0;
   GenerationOf(region) = PYRO_MAPPING_GENERATION | (id & (PYRO_MAPPING_GENERATION - 1));
   by_hash_[hash] = id;
@@ -225,8 +228,8 @@ tl::expected<uint32_t, MappingUpload::NoRoom> MappingUpload::TakeRoom(uint32_t s
 }
 
 // An object that finds no place for a table refers to table 0, which is never there.
-std::vector<ObjectId> MappingUpload::HoldTables(std::span<pyro_mapping> mappings,
-                                                MonotonicTime now) {
+std::vector<MappingUpload::HeldTable> MappingUpload::HoldTables(std::span<pyro_mapping> mappings,
+                                                                MonotonicTime now) {
   absl::flat_hash_map<ObjectId, uint32_t> tables;
   for (pyro_mapping& mapping : mappings) {
     const ObjectId object(mapping.object);
@@ -239,9 +242,9 @@ std::vector<ObjectId> MappingUpload::HoldTables(std::span<pyro_mapping> mappings
     }
     mapping.table |= known->second;
   }
-  std::vector<ObjectId> held;
+  std::vector<HeldTable> held;
   held.reserve(tables.size());
-  for (const auto& [object, table] : tables) held.push_back(object);
+  for (const auto& [object, table] : tables) held.push_back({.object = object, .slot = table});
   return held;
 }
 
@@ -263,7 +266,7 @@ void MappingUpload::Retire(RegionId id, MonotonicTime now) {
   const auto it = regions_.find(id);
   Region& region = it->second;
   GenerationOf(region) = 0;
-  for (const ObjectId object : region.objects) tables_.Release(object, now);
+  for (const HeldTable& held : region.held) tables_.Release(held.object, now);
   const auto hashed = by_hash_.find(region.hash);
   if (hashed != by_hash_.end() && hashed->second == id) by_hash_.erase(hashed);
   room_.GiveBack(region.first, region.slots, now);

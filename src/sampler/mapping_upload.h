@@ -84,6 +84,10 @@ class MappingUpload {
   static constexpr std::chrono::seconds kEvictionInterval{1};
 
  private:
+  struct HeldTable {
+    ObjectId object;
+    uint32_t slot = 0;
+  };
   struct Region {
     uint32_t first = 0;  // of the pool: its head
     uint32_t slots = 0;
@@ -92,8 +96,9 @@ class MappingUpload {
     uint64_t hash = 0;
     MonotonicTime placed;  // published for a process the last time
     MonotonicTime idle_since;
-    std::vector<ObjectId> objects;  // whose tables it holds
-    std::vector<ObjectId> unseen;   // of these: in which no tick was yet, as far as is known
+    std::vector<HeldTable> held;
+    std::vector<HeldTable>
+        unseen;  // of held: of objects in which no tick was yet, as far as is known
   };
   struct NoRoom {
     uint64_t room_after = 0;  // some comes when PoolRoom::unread() is as much; 0: waiting helps not
@@ -111,7 +116,7 @@ class MappingUpload {
   tl::expected<RegionId, NoRoom> FindOrWrite(std::span<const PublishedMapping> mappings,
                                              MonotonicTime now);
   tl::expected<uint32_t, NoRoom> TakeRoom(uint32_t slots, MonotonicTime now);
-  std::vector<ObjectId> HoldTables(std::span<pyro_mapping> mappings, MonotonicTime now);
+  std::vector<HeldTable> HoldTables(std::span<pyro_mapping> mappings, MonotonicTime now);
   bool Holds(const Region& region, std::span<const PublishedMapping> mappings) const;
   bool SetEntry(Pid pid, const pyro_process& entry, MonotonicTime now);
   void LeaveUnplaced(Pid pid, pyro_process entry, NoRoom reason, MonotonicTime now);

@@ -99,23 +99,31 @@ bool TableUpload::IsMissed(const Table& table) const {
   return false;
 }
 
-std::vector<ObjectId> TableUpload::TakeUsed(std::vector<ObjectId>& objects) {
-  std::vector<ObjectId> used;
+std::vector<bool> TableUpload::UsedSlots() const {
+  std::vector<bool> used(memory_.tables.size());
+  absl::flat_hash_map<const Table*, bool> tables;  // each has many pages, and perhaps many objects
   const absl::MutexLock lock(&mutex_);
-  std::erase_if(objects, [&](ObjectId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto object = objects_.find(id);
-    if (object == objects_.end()) return true;
-    if (!object->second.used && !MayBeUsed(object->second)) return false;
-    if (!std::exchange(object->second.used, true)) used.push_back(id);
-    return true;
-  });
+  for (const auto& [id, object] : objects_) {
+    if (object.state != State::kLoaded) {
+      used[object.slot] = object.state != State::kAbsent;
+      continue;
+    }
+    const auto [known, is_new] = tables.try_emplace(object.table.get());
+    if (is_new) known->second = IsUsed(*object.table);
+    used[object.slot] = known->second;
+  }
   return used;
 }
 
-bool TableUpload::MayBeUsed(const Object& object) const {
-  if (object.state != State::kLoaded) return object.state != State::kAbsent;
-  const Table& table = *object.table;
-  return IdlePages(table) < table.ranges.size();
+bool TableUpload::IsUsed(const Table& table) const {
+  const auto pages = memory_.pages.subspan(table.first_page, table.ranges.size());
+  return std::ranges::any_of(pages, [](const pyro_table_page& page) { return page.used != 0; });
+}
+
+bool TableUpload::NoteUsed(ObjectId object) {
+  const absl::MutexLock lock(&mutex_);
+  const auto known = objects_.find(object);
+  return known != objects_.end() && !std::exchange(known->second.used, true);
 }
 
 // One whose file still has this table.

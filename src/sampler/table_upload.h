@@ -73,10 +73,11 @@ class TableUpload {
   // there, and this is news: Load() should get its table again, see TakeWanted().
   bool Need(ObjectId object, ElfAddress address);
 
-  // Takes those out of `objects` with whose tables samples have been unwound, by the kernel or not,
-  // and those that have none, of which nobody knows. Returns those that were not returned before
-  // since they are held.
-  std::vector<ObjectId> TakeUsed(std::vector<ObjectId>& objects);
+  // By slot, whether samples have been unwound with that table, by the kernel or not; also true of
+  // those without rows, of which nobody knows.
+  std::vector<bool> UsedSlots() const;
+  // True the first time since the object is held.
+  bool NoteUsed(ObjectId object);
 
   Counters counters() const;
 
@@ -103,7 +104,7 @@ class TableUpload {
     State state = State::kAbsent;
     bool requested = false;          // by TakeWanted(), and not yet loaded
     bool replaced = false;           // the file has a different table by now
-    bool used = false;               // TakeUsed() has returned it
+    bool used = false;               // NoteUsed() was told of it
     uint32_t refused_pages = 0;      // how many there was no room for, if kRefused
     std::optional<uint64_t> digest;  // of its table, once there was one, whether or not it fitted
     std::shared_ptr<Table> table;    // null unless kLoaded
@@ -127,7 +128,7 @@ class TableUpload {
   size_t LoadPage(Table& into, const UnwindTable& table, uint32_t page, MonotonicTime now);
   std::vector<pyro_unwind_row> KernelRows(const Table& into, std::span<const pyro_unwind_row> own);
   bool IsMissed(const Table& table) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MayBeUsed(const Object& object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsUsed(const Table& table) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ObjectId UserOf(const Table& table) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict(size_t rows, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t EvictFrom(Table& table, MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

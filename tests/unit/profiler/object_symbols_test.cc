@@ -9,12 +9,14 @@
 #include <functional>
 #include <latch>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "foreign/in_process_indexer.h"
+#include "tests/shared/eventually.h"
 #include "tests/shared/fake_clock.h"
 
 namespace pyrometer {
@@ -53,6 +55,17 @@ class ObjectSymbolsTest : public testing::Test {
     return answer && *answer && store_.SymbolsOf(**answer) != nullptr;
   }
 
+  static std::vector<SampledObject> Many(size_t count) {
+    std::vector<SampledObject> many;
+    for (uint32_t i = 0; i < count; ++i) many.push_back(Of(ObjectId(100 + i)));
+    return many;
+  }
+  // Until nothing is read any more, nor will be.
+  void AwaitQuiet() const {
+    ASSERT_TRUE(Eventually([this] { return symbols_.pending() == 0; }));
+  }
+
+  const SampledObject shell_ = Of(kShell);
   std::shared_ptr<CountingIndexer> indexer_ = std::make_shared<CountingIndexer>();
   FileWorkers workers_;
   ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
@@ -61,26 +74,33 @@ class ObjectSymbolsTest : public testing::Test {
 };
 
 TEST_F(ObjectSymbolsTest, AreReadAheadOnce) {
-  const std::vector<SampledObject> sampled = {Of(kShell)};
-  symbols_.ReadAhead(sampled);
-  EXPECT_TRUE(IsNamed(symbols_.Await(sampled[0], kForEver)));
-  symbols_.ReadAhead(sampled);
-  symbols_.ReadForWindow(sampled);
-  EXPECT_TRUE(IsNamed(symbols_.Find(kShell)));
+  symbols_.ReadAhead(std::span(&shell_, 1));
+  EXPECT_TRUE(IsNamed(symbols_.Await(shell_, kForEver)));
+  symbols_.ReadAhead(std::span(&shell_, 1));
+  symbols_.ReadForWindow({shell_});
+  EXPECT_TRUE(IsNamed(symbols_.Find(shell_)));
   EXPECT_EQ(indexer_->asked, 1);
   EXPECT_EQ(symbols_.read_ahead(), 1U);
 }
 
 TEST_F(ObjectSymbolsTest, AreReadWhenAWindowAsks) {
-  EXPECT_FALSE(symbols_.Find(kShell));
-  EXPECT_TRUE(IsNamed(symbols_.Await(Of(kShell), kForEver)));
+  EXPECT_FALSE(symbols_.Find(shell_));
+  EXPECT_TRUE(IsNamed(symbols_.Await(shell_, kForEver)));
   EXPECT_EQ(symbols_.read_ahead(), 0U);
+}
+
+TEST_F(ObjectSymbolsTest, AreNotThoseOfAnEarlierObjectWithThatId) {
+  symbols_.Await(shell_, kForEver);
+  const SampledObject later = Of(kShell);
+  EXPECT_FALSE(symbols_.Find(later));
+  EXPECT_TRUE(IsNamed(symbols_.Await(later, kForEver)));
+  EXPECT_EQ(indexer_->asked, 2);
 }
 
 // The file may come, or its reader may have had bad luck.
 TEST_F(ObjectSymbolsTest, AreTriedAgainForTheNextWindowIfThatMayHelp) {
   indexer_->fails = true;
-  const std::vector<SampledObject> sampled = {Of(kShell), Of(kPasswords, "/etc/passwd")};
+  const std::vector<SampledObject> sampled = {shell_, Of(kPasswords, "/etc/passwd")};
   symbols_.ReadAhead(sampled);
   for (const SampledObject& object : sampled) {
     EXPECT_FALSE(symbols_.Await(object, kForEver)->has_value());
@@ -98,47 +118,55 @@ TEST_F(ObjectSymbolsTest, AreTriedAgainForTheNextWindowIfThatMayHelp) {
 TEST_F(ObjectSymbolsTest, AreReadForAWindowBeforeWhatWasSampled) {
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
-  std::vector<SampledObject> sampled;
-  for (uint32_t i = 0; i < 2 * ObjectSymbols::kMostAhead; ++i) {
-    sampled.push_back(Of(ObjectId(100 + i)));
-  }
+  const std::vector<SampledObject> sampled = Many(2 * ObjectSymbols::kMostAhead);
   symbols_.ReadAhead(sampled);
-  symbols_.ReadForWindow({Of(kShell)});
+  symbols_.ReadForWindow({shell_});
   EXPECT_EQ(store_.counters().pending, ObjectSymbols::kMostAhead + 1);
   go_on.count_down();
   for (const SampledObject& object : sampled) {
     EXPECT_TRUE(IsNamed(symbols_.Await(object, kForEver)));
   }
-  EXPECT_TRUE(IsNamed(symbols_.Await(Of(kShell), kForEver)));
+  EXPECT_TRUE(IsNamed(symbols_.Await(shell_, kForEver)));
 }
 
-TEST_F(ObjectSymbolsTest, AreNotReadAheadAfterThat) {
+TEST_F(ObjectSymbolsTest, AreNotReadAheadAnyMoreAtTheEnd) {
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
-  std::vector<SampledObject> sampled;
-  for (uint32_t i = 0; i <= ObjectSymbols::kMostAhead; ++i) {
-    sampled.push_back(Of(ObjectId(100 + i)));
-  }
+  const std::vector<SampledObject> sampled = Many(2 * ObjectSymbols::kMostAhead);
   symbols_.ReadAhead(sampled);
   symbols_.StopReadingAhead();
+  symbols_.ReadAhead(sampled);
   go_on.count_down();
-  sampled.pop_back();
-  for (const SampledObject& object : sampled) symbols_.Await(object, kForEver);
+  AwaitQuiet();
   EXPECT_EQ(indexer_->asked, static_cast<int>(ObjectSymbols::kMostAhead));
 }
 
 TEST_F(ObjectSymbolsTest, AreReadAgainOnceForgotten) {
-  symbols_.Await(Of(kShell), kForEver);
-  symbols_.Forget(kShell);
-  EXPECT_FALSE(symbols_.Find(kShell));
-  EXPECT_TRUE(IsNamed(symbols_.Await(Of(kShell), kForEver)));
+  symbols_.Await(shell_, kForEver);
+  symbols_.Forget(std::vector{kShell});
+  EXPECT_FALSE(symbols_.Find(shell_));
+  EXPECT_TRUE(IsNamed(symbols_.Await(shell_, kForEver)));
   EXPECT_EQ(indexer_->asked, 2);
+}
+
+TEST_F(ObjectSymbolsTest, LeaveNothingOfWhatIsForgottenBeforeItIsRead) {
+  std::latch go_on(1);
+  indexer_->before_reading = [&] { go_on.wait(); };
+  const std::vector<SampledObject> sampled = Many(ObjectSymbols::kMostAhead + 1);
+  symbols_.ReadAhead(sampled);
+  symbols_.Forget(std::vector{sampled.front().id, sampled.back().id});
+  go_on.count_down();
+  AwaitQuiet();
+  EXPECT_FALSE(symbols_.Find(sampled.front()));
+  EXPECT_TRUE(IsNamed(symbols_.Find(sampled[1])));
+  EXPECT_FALSE(symbols_.Find(sampled.back()));
+  EXPECT_EQ(indexer_->asked, static_cast<int>(ObjectSymbols::kMostAhead));
 }
 
 TEST_F(ObjectSymbolsTest, AreNotReadOnceItIsTooLate) {
   symbols_.GiveUpAt(clock_.Now());
-  symbols_.ReadAhead(std::vector{Of(kShell)});
-  EXPECT_FALSE(symbols_.Await(Of(kShell), kForEver));
+  symbols_.ReadAhead(std::span(&shell_, 1));
+  EXPECT_FALSE(symbols_.Await(shell_, kForEver));
   EXPECT_EQ(indexer_->asked, 0);
 }
 

@@ -45,8 +45,9 @@ std::shared_ptr<const ObjectInfo> WithBuildId(ObjectInfo info) {
 }
 
 ResolvedWindow WindowOfObjects() {
+  static const ObjectRef self = RefTo("/bin/self", kProgram);
   ResolvedWindow window;
-  window.objects[kSelf] = RefTo("/bin/self", kProgram);
+  window.objects[kSelf] = self;
   window.objects[kGone] = RefTo("/bin/gone", nullptr);
   window.objects[kText] = RefTo("/etc/passwd", "/etc/passwd");
   return window;
@@ -176,15 +177,17 @@ TEST_F(WindowSourcesTest, HaveInALaterWindowWhatWasLate) {
 // More files may be in use than are held open.
 TEST_F(WindowSourcesTest, HaveSymbolsThatWereReadWhileTheFileWasHeld) {
   for (const bool has_build_id : {true, false}) {
-    const auto use = [&](const char* file) {
+    ObjectRef self = RefTo("/bin/self", kProgram);
+    if (has_build_id) self.info = WithBuildId(*self.info);
+    const auto use = [&] {
       ResolvedWindow window;
-      window.objects[kSelf] = RefTo("/bin/self", file);
-      if (has_build_id) window.objects[kSelf].info = WithBuildId(*window.objects[kSelf].info);
+      window.objects[kSelf] = self;
       sources_.Use(window);
     };
-    use(kProgram);
+    use();
     EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
-    use(nullptr);
+    self.file = nullptr;
+    use();
     EXPECT_EQ(sources_.Symbols(kSelf).table != nullptr, has_build_id)
         << "it may have been overwritten";
   }
