@@ -27,7 +27,7 @@ ReadingBudget::Options ForAllCpus(ReadingBudget::Options options) {
   const int64_t cpus = std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L);
   const int64_t times = std::max<int64_t>(cpus / 8, 1);
   options.each_earns *= times;
-  options.all_earn *= times;
+  options.users_earn *= times;
   return options;
 }
 
@@ -195,6 +195,7 @@ bool ReaderPool::MakeRoom(Room room) {
 
 // It takes its time to give back its memory, some 10 ms for 100 MB.
 void ReaderPool::End(std::unique_ptr<Reader> reader) {
+  Charge(*reader, {});
   nursery_.Kill(reader->pid);
   ending_.push_back(std::move(reader));
 }
@@ -227,7 +228,9 @@ Result<std::unique_ptr<ReaderPool::Reader>> ReaderPool::TakeOrReserve(const Sour
                                                                       const Limits& limits,
                                                                       MonotonicTime until) {
   const absl::MutexLock lock(&mutex_);
-  if (!cpu_.MayRead(limits.payer, options_.clock->Now())) {
+  const auto what =
+      limits.room == Room::kHeaders ? ReadingBudget::What::kHeaders : ReadingBudget::What::kAll;
+  if (!cpu_.MayRead(limits.payer, what, options_.clock->Now())) {
     ++counters_.over_cpu;
     return Fail(ErrorCode::kIo, "not read: over the budget of CPU time");
   }
@@ -292,10 +295,13 @@ Result<SandboxLevel> ReaderPool::Prepare(Reader& reader) const {
   return level;
 }
 
-// What it took since it was charged last; `if_gone` if nobody knows any more.
+// What it took since it was charged last; `if_gone` if nobody knows any more. (Its socket closes
+// before its pid may become another's.)
 void ReaderPool::Charge(Reader& reader, std::chrono::nanoseconds if_gone) {
   const std::optional<std::chrono::nanoseconds> cpu = CpuTimeOf(reader.pid);
-  const std::chrono::nanoseconds more = cpu ? *cpu - reader.cpu : if_gone;
+  const bool is_known = cpu && !reader.channel.IsClosed();
+  const std::chrono::nanoseconds more =
+      is_known ? std::max(*cpu - reader.cpu, std::chrono::nanoseconds(0)) : if_gone;
   reader.cpu += more;
   counters_.cpu_us += static_cast<uint64_t>(more / std::chrono::microseconds(1));
   cpu_.Charge(reader.payer, more, options_.clock->Now());
@@ -327,10 +333,7 @@ void ReaderPool::EndLongIdle() {
   const auto rested = std::ranges::find_if(idle_, [&](const auto& reader) {
     return Between(reader->idle_since, now) < options_.longest_idle;
   });
-  for (auto reader = idle_.begin(); reader != rested; ++reader) {
-    Charge(**reader, {});
-    End(std::move(*reader));
-  }
+  for (auto reader = idle_.begin(); reader != rested; ++reader) End(std::move(*reader));
   idle_.erase(idle_.begin(), rested);
 }
 

@@ -45,8 +45,7 @@ class ReaderPool {
     uint64_t of_headers = uint64_t{4} << 20;
     uint64_t of_small = uint64_t{16} << 20;
     uint64_t of_large = uint64_t{96} << 20;
-    ReadingBudget::Options cpu =
-        {};               // of eight CPUs or fewer; of more as many times as much is earned
+    ReadingBudget::Options cpu = {};  // each 8 CPUs earn that, or fewer, if there are no more
     size_t max_idle = 6;  // readers that are kept for the next task, and how long without one
     std::chrono::nanoseconds longest_idle = std::chrono::seconds(10);
     std::shared_ptr<Indexer> indexer = nullptr;  // that each reader has; null: an InProcessIndexer

@@ -9,10 +9,8 @@
 namespace pyrometer {
 
 Payer PayerOf(int fd) {
-  const uint32_t user = OwnerOf(fd).value_or(0);
-  if (user != 0) return {.user = user};
   const Result<Inode> inode = InodeOf(fd);
-  return {.user = 0, .device = inode ? inode->device : 0};
+  return {.user = OwnerOf(fd).value_or(0), .device = inode ? inode->device : 0};
 }
 
 // What is spent still at `now`.
@@ -24,12 +22,17 @@ std::chrono::nanoseconds ReadingBudget::Left(const Spent& spent, std::chrono::na
   return std::max(spent.cpu - earned, std::chrono::nanoseconds(0));
 }
 
-bool ReadingBudget::MayRead(const Payer& payer, MonotonicTime now) {
+bool ReadingBudget::MayRead(const Payer& payer, What what, MonotonicTime now) const {
   const auto known = spent_.find(payer);
-  if (known == spent_.end()) return true;
-  const std::chrono::nanoseconds own = Left(known->second, options_.each_earns, now);
-  const bool is_short = Left(of_all_, options_.all_earn, now) >= options_.all;
-  return own < (is_short ? options_.each / kLittle : options_.each);
+  const std::chrono::nanoseconds own = known == spent_.end()
+                                           ? std::chrono::nanoseconds(0)
+                                           : Left(known->second, options_.each_earns, now);
+  const int times = what == What::kHeaders ? 2 : 1;
+  if (own >= times * options_.each) return false;
+  if (payer.user == 0) return true;
+  const std::chrono::nanoseconds of_users = Left(of_users_, options_.users_earn, now);
+  if (of_users >= 2 * options_.users) return false;
+  return of_users < options_.users || own < options_.each / kLittle;
 }
 
 void ReadingBudget::Charge(const Payer& payer, std::chrono::nanoseconds cpu, MonotonicTime now) {
@@ -40,7 +43,8 @@ void ReadingBudget::Charge(const Payer& payer, std::chrono::nanoseconds cpu, Mon
   }
   Spent& own = spent_[payer];
   own = {.cpu = Left(own, options_.each_earns, now) + cpu, .then = now};
-  of_all_ = {.cpu = Left(of_all_, options_.all_earn, now) + cpu, .then = now};
+  if (payer.user == 0) return;
+  of_users_ = {.cpu = Left(of_users_, options_.users_earn, now) + cpu, .then = now};
 }
 
 }  // namespace pyrometer

@@ -11,12 +11,11 @@
 
 namespace pyrometer {
 
-// On whose account a file is read: of the user who owns it; of root's files, of which each
-// container has some, on that of the device they lie on, as each container's root has one of its
-// own. (Who maps a file says less: anybody may map anything.)
+// On whose account a file is read: of the user who owns it, on the device that it lies on, as each
+// container has a device for its root. (Who maps a file says less: anybody may map anything.)
 struct Payer {
   uint32_t user = 0;
-  uint64_t device = 0;  // 0 but for root
+  uint64_t device = 0;
 
   bool operator==(const Payer&) const = default;
   template <typename H>
@@ -28,24 +27,28 @@ struct Payer {
 // Of an open file. Asks no file system.
 Payer PayerOf(int fd);
 
-// CPU time for reading files: each payer has some in advance, and earns more as time goes by; and
-// so have all together, since one may have many users. When all is spent, those go on who have used
-// little. Thread-compatible.
+// CPU time for reading files: each payer has some in advance, and earns more as time goes by. So
+// have all ordinary users together, since one may have many ids and devices: when that is short,
+// those go on who have spent little, and when as much again is spent, nobody. Root has devices only
+// as somebody gives them to him. Headers, without which nothing is known of a program, are read
+// until twice as much is spent. Thread-compatible.
 class ReadingBudget {
  public:
   // Of the largest programs each takes 2 s, of others milliseconds.
   struct Options {
     std::chrono::nanoseconds each = std::chrono::seconds(60);
-    std::chrono::nanoseconds all = std::chrono::seconds(240);
+    std::chrono::nanoseconds users = std::chrono::seconds(240);
     // Earned in a second of time.
     std::chrono::nanoseconds each_earns = std::chrono::milliseconds(50);
-    std::chrono::nanoseconds all_earn = std::chrono::milliseconds(250);
+    std::chrono::nanoseconds users_earn = std::chrono::milliseconds(250);
   };
 
   explicit ReadingBudget(const Options& options) : options_(options) {}
 
+  enum class What : uint8_t { kHeaders, kAll };
+
   // Times of one budget do not go back.
-  bool MayRead(const Payer& payer, MonotonicTime now);
+  bool MayRead(const Payer& payer, What what, MonotonicTime now) const;
   void Charge(const Payer& payer, std::chrono::nanoseconds cpu, MonotonicTime now);
 
   size_t size() const { return spent_.size(); }  // payers that are remembered
@@ -66,7 +69,7 @@ class ReadingBudget {
 
   const Options options_;
   absl::flat_hash_map<Payer, Spent> spent_;
-  Spent of_all_;
+  Spent of_users_;  // but root
 };
 
 }  // namespace pyrometer

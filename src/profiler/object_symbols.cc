@@ -2,6 +2,7 @@
 #include "profiler/object_symbols.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -178,11 +179,15 @@ ObjectSymbols::Answer ObjectSymbols::Await(const SampledObject& object, Monotoni
 void ObjectSymbols::Forget(std::span<const ObjectId> objects) {
   if (objects.empty()) return;
   const absl::flat_hash_set<ObjectId> forgotten(objects.begin(), objects.end());
-  const auto is_forgotten = [&](const SampledObject& o) { return forgotten.contains(o.id); };
+  std::vector<SampledObject> dropped;  // their files are closed without the lock
   const absl::MutexLock lock(&mutex_);
   for (const ObjectId object : objects) known_.erase(object);
-  std::erase_if(for_window_, is_forgotten);
-  std::erase_if(ahead_, is_forgotten);
+  for (std::deque<SampledObject>* const queue : {&for_window_, &ahead_}) {
+    const auto first = std::stable_partition(
+        queue->begin(), queue->end(), [&](const auto& o) { return !forgotten.contains(o.id); });
+    std::move(first, queue->end(), std::back_inserter(dropped));
+    queue->erase(first, queue->end());
+  }
 }
 
 void ObjectSymbols::GiveUpAt(MonotonicTime when) {

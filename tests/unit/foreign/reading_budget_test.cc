@@ -17,44 +17,67 @@ using std::chrono::seconds;
 
 constexpr Payer kAlice{.user = 1000};
 constexpr Payer kBob{.user = 1001};
+constexpr Payer kSuperuser{.user = 0};
 constexpr MonotonicTime kBegin(5'000'000'000);
 
 class ReadingBudgetTest : public testing::Test {
  protected:
+  bool MayRead(const Payer& payer, MonotonicTime now) const {
+    return budget_.MayRead(payer, ReadingBudget::What::kAll, now);
+  }
   static MonotonicTime At(std::chrono::nanoseconds time) { return After(kBegin, time); }
 
   ReadingBudget budget_{{.each = seconds(10),
-                         .all = seconds(15),
+                         .users = seconds(15),
                          .each_earns = milliseconds(100),
-                         .all_earn = milliseconds(150)}};
+                         .users_earn = milliseconds(150)}};
 };
 
 TEST_F(ReadingBudgetTest, LetsEachSpendWhatItHasAndWhatItEarns) {
-  EXPECT_TRUE(budget_.MayRead(kAlice, kBegin));
+  EXPECT_TRUE(MayRead(kAlice, kBegin));
   budget_.Charge(kAlice, seconds(9), kBegin);
-  EXPECT_TRUE(budget_.MayRead(kAlice, kBegin));
+  EXPECT_TRUE(MayRead(kAlice, kBegin));
   budget_.Charge(kAlice, seconds(2), kBegin);
-  EXPECT_FALSE(budget_.MayRead(kAlice, kBegin));
-  EXPECT_TRUE(budget_.MayRead(kBob, kBegin));
-  EXPECT_FALSE(budget_.MayRead(kAlice, At(seconds(10))));
-  EXPECT_TRUE(budget_.MayRead(kAlice, At(seconds(11))));
+  EXPECT_FALSE(MayRead(kAlice, kBegin));
+  EXPECT_TRUE(MayRead(kBob, kBegin));
+  EXPECT_FALSE(MayRead(kAlice, At(seconds(10))));
+  EXPECT_TRUE(MayRead(kAlice, At(seconds(11))));
 }
 
 TEST_F(ReadingBudgetTest, EarnsNothingInAdvance) {
   budget_.Charge(kAlice, seconds(1), kBegin);
   budget_.Charge(kAlice, seconds(10), At(std::chrono::hours(1)));
-  EXPECT_FALSE(budget_.MayRead(kAlice, At(std::chrono::hours(1))));
+  EXPECT_FALSE(MayRead(kAlice, At(std::chrono::hours(1))));
 }
 
-// Who has many users has no more than that.
-TEST_F(ReadingBudgetTest, LetsThoseGoOnWhoHaveUsedLittleWhenAllIsSpent) {
+TEST_F(ReadingBudgetTest, HasMoreForHeaders) {
+  budget_.Charge(kSuperuser, seconds(10), kBegin);
+  EXPECT_FALSE(MayRead(kSuperuser, kBegin));
+  EXPECT_TRUE(budget_.MayRead(kSuperuser, ReadingBudget::What::kHeaders, kBegin));
+  budget_.Charge(kSuperuser, seconds(10), kBegin);
+  EXPECT_FALSE(budget_.MayRead(kSuperuser, ReadingBudget::What::kHeaders, kBegin));
+}
+
+TEST_F(ReadingBudgetTest, LetsThoseGoOnWhoHaveUsedLittleWhenUsersHaveSpentTheirs) {
   budget_.Charge(kAlice, seconds(9), kBegin);
   budget_.Charge(kBob, milliseconds(100), kBegin);
   budget_.Charge({.user = 1002}, seconds(6), kBegin);
-  EXPECT_FALSE(budget_.MayRead(kAlice, kBegin));
-  EXPECT_TRUE(budget_.MayRead(kBob, kBegin));
-  EXPECT_TRUE(budget_.MayRead({.user = 1003}, kBegin));
-  EXPECT_TRUE(budget_.MayRead(kAlice, At(seconds(1)))) << "all have earned that much";
+  EXPECT_FALSE(MayRead(kAlice, kBegin));
+  EXPECT_TRUE(MayRead(kBob, kBegin));
+  EXPECT_TRUE(MayRead({.user = 1003}, kBegin));
+  EXPECT_TRUE(MayRead(kAlice, At(seconds(1)))) << "all have earned that much";
+}
+
+// As anybody may have who has subordinate ids.
+TEST_F(ReadingBudgetTest, BoundsWhatAnyNumberOfUsersSpends) {
+  std::chrono::nanoseconds spent{};
+  for (uint32_t user = 1; user <= 10'000; ++user) {
+    if (!MayRead({.user = user}, kBegin)) continue;
+    budget_.Charge({.user = user}, milliseconds(100), kBegin);
+    spent += milliseconds(100);
+  }
+  EXPECT_EQ(spent, seconds(30));
+  EXPECT_TRUE(MayRead(kSuperuser, kBegin)) << "who is none of them";
 }
 
 TEST_F(ReadingBudgetTest, ForgetsWhoHasEarnedItBack) {
@@ -64,14 +87,15 @@ TEST_F(ReadingBudgetTest, ForgetsWhoHasEarnedItBack) {
   }
 }
 
-TEST(Payer, IsTheOwnerAndOfRootsFilesWhereTheyLie) {
+TEST(Payer, IsTheOwnerOnADevice) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   const UniqueFd one(::memfd_create("one", MFD_CLOEXEC));
   const UniqueFd other(::memfd_create("other", MFD_CLOEXEC));
   EXPECT_EQ(PayerOf(one.get()), PayerOf(other.get()));
   EXPECT_NE(PayerOf(one.get()).device, 0);
   ASSERT_EQ(::fchown(one.get(), 1000, 1000), 0);
-  EXPECT_EQ(PayerOf(one.get()), kAlice);
+  EXPECT_EQ(PayerOf(one.get()).user, kAlice.user);
+  EXPECT_EQ(PayerOf(one.get()).device, PayerOf(other.get()).device);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "foreign/in_process_indexer.h"
+#include "tests/shared/eventually.h"
 #include "tests/shared/fake_clock.h"
 
 namespace pyrometer {
@@ -73,6 +74,10 @@ class SlowIndexer : public InProcessIndexer {
 
 class WindowSourcesTest : public testing::Test {
  protected:
+  // Until what was held up has been read: it uses what held it up.
+  void AwaitQuiet() const {
+    ASSERT_TRUE(Eventually([this] { return symbols_.pending() == 0; }));
+  }
   void Use(WindowSources& sources) {
     ResolvedWindow window = WindowOfObjects();
     sources.Use(window);
@@ -122,6 +127,7 @@ TEST_F(WindowSourcesTest, GoOnWithoutSymbolsThatTakeLongerThanAWindowMayWait) {
     EXPECT_EQ(impatient.Symbols(kSelf).reason, Unresolved::kNotReady);
   }
   go_on.count_down();
+  AwaitQuiet();
 }
 
 TEST_F(WindowSourcesTest, WaitForAllSymbolsOfAWindowTogether) {
@@ -139,6 +145,7 @@ TEST_F(WindowSourcesTest, WaitForAllSymbolsOfAWindowTogether) {
     EXPECT_EQ(patient.Symbols(kText).reason, Unresolved::kNotReady);
   }
   go_on.count_down();
+  AwaitQuiet();
 }
 
 TEST_F(WindowSourcesTest, WaitForNoSymbolsBeyondTheEndOfTheirTime) {
@@ -160,6 +167,7 @@ TEST_F(WindowSourcesTest, WaitForNoSymbolsBeyondTheEndOfTheirTime) {
   EXPECT_EQ(asked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
   go_on.count_down();
   EXPECT_EQ(asked.get(), Unresolved::kNotReady);
+  AwaitQuiet();
 }
 
 TEST_F(WindowSourcesTest, HaveInALaterWindowWhatWasLate) {
