@@ -208,7 +208,7 @@ void AddReaders(const ReaderPool::Counters& readers, StatList& list) {
   list.Add(
       "reader_tasks_over_cpu_total", readers.over_cpu,
       "files not read because their owner, or all, had spent the CPU time that readers may take");
-  list.Add("reader_cpu_microseconds_total", readers.cpu_us, "CPU time of such tasks");
+  list.Add("reader_cpu_seconds_total", readers.cpu_us / 1'000'000, "CPU time of such tasks");
   list.Add("readers_started_total", readers.started, "such processes started");
   list.Add("readers", readers.living, "such processes now");
   list.Add("readers_memory_bytes", readers.reserved, "bytes that they may take, now");
