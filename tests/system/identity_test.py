@@ -60,7 +60,7 @@ class Overwritten(BpfTestCase):
     """A file without a build id whose content changes under the same name and inode.
 
     What was in it before it changed is gone when its symbols are to be read: only the last content
-    has names."""
+    surely has names."""
 
     def test_executable_never_keeps_the_old_names(self):
         path = os.path.join(self.directory, "changing")
@@ -81,7 +81,7 @@ class Overwritten(BpfTestCase):
         samples = recording.of_pid(last_pid)
         named = count_where(samples, lambda s: s.is_chain(["from_root", "loop", OWN[last_name]]))
         self.assertEqual(named, PAGES, describe(samples))
-        self.assertGreater(stats_of(recording.stderr)["frames_overwritten_total"], 0)
+        self.assertGreater(stats_of(recording.stderr)["files_overwritten_total"], 0)
 
 
 class ShortLived(BpfTestCase):
