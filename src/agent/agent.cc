@@ -31,10 +31,10 @@
 #include "base/cgroup_namespace.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/file_process.h"
 #include "base/log.h"
 #include "base/pid_namespace.h"
 #include "base/stop_signals.h"
+#include "foreign/opener_pool.h"
 #include "foreign/reader_pool.h"
 #include "profiler/profiler.h"
 #include "sampler/sample_rate.h"
@@ -163,12 +163,13 @@ Result<void> Agent::OpenProfiler() {
   ASSIGN_OR_RETURN(targets_, FindTargets(procfs_, config_.filter));
   ASSIGN_OR_RETURN(Relabeling rules, Relabeling::Compile(RulesOf(config_)));
   // While there is one thread.
-  ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
+  const auto clock = std::make_shared<const Clock>();
+  ASSIGN_OR_RETURN(std::shared_ptr<ForeignFiles> files, OpenerPool::Start({.clock = clock}));
   ASSIGN_OR_RETURN(std::shared_ptr<ReaderPool> readers, StartReaders());
   containers_ = FollowContainers(config_.kubernetes, clock_, log_);
   node_labels_ = FollowNode(config_.kubernetes, clock_, log_);
   if (config_.otel_service_name) {
-    environments_ = std::make_unique<EnvironmentReader>(procfs_, clock_);
+    environments_ = std::make_unique<EnvironmentReader>(procfs_, clock_, files);
   }
   labels_ = std::make_unique<ProcessLabels>(
       ProcessLabels::Limits{.sets = kMostLabelSets},

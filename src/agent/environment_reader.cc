@@ -7,15 +7,15 @@
 #include <utility>
 
 #include "base/await_until.h"
+#include "base/file.h"
 #include "metadata/otel_environment.h"
 #include "process/process_directory.h"
 
 namespace pyrometer {
 namespace {
 
-FileWorkers::Options WorkersForEnvironments() {
-  return {.threads = 2, .per_file_system = 1, .large = 1, .max_stuck = 8, .max_waiting = 4};
-}
+constexpr size_t kMostBytes = size_t{1} << 20;  // of an environment
+constexpr size_t kMostLeftOut = 1024;
 
 // Where another process has the pid by now, it is gone.
 Result<ProcessDirectory> Open(const Procfs& procfs, const ProcessKey& process) {
@@ -33,8 +33,9 @@ Result<uint64_t> GroupOf(const ProcessDirectory& directory) {
   return (uint64_t{status.user} << kUserShift) ^ root.mount_namespace;
 }
 
-Result<std::string> ReadServiceName(const ProcessDirectory& directory) {
-  ASSIGN_OR_RETURN(const std::string environment, directory.Environment());
+// See proc(5) for `environ`.
+Result<std::string> ReadServiceName(const ProcessDirectory& directory, const UniqueFd& text) {
+  ASSIGN_OR_RETURN(const std::string environment, ReadAll(text.get(), kMostBytes));
   if (environment.empty()) {  // as that of a process that has ended and was not waited for
     ASSIGN_OR_RETURN(const ProcStat stat, directory.Stat());
     if (stat.state == 'Z' || stat.state == 'X') return Fail(ErrorCode::kNotFound, "it has ended");
@@ -44,11 +45,9 @@ Result<std::string> ReadServiceName(const ProcessDirectory& directory) {
 
 }  // namespace
 
-EnvironmentReader::EnvironmentReader(Procfs procfs, const Clock& clock, Options options)
-    : procfs_(std::move(procfs)),
-      clock_(clock),
-      options_(options),
-      workers_(WorkersForEnvironments()) {}
+EnvironmentReader::EnvironmentReader(Procfs procfs, const Clock& clock,
+                                     std::shared_ptr<ForeignFiles> files, Options options)
+    : procfs_(std::move(procfs)), clock_(clock), files_(std::move(files)), options_(options) {}
 
 EnvironmentReader::~EnvironmentReader() {
   Stop();
@@ -107,13 +106,29 @@ bool EnvironmentReader::AwaitNext(Wanted& next) {
 }
 
 EnvironmentReader::Answer EnvironmentReader::Ask(const ProcessKey& process) {
-  ASSIGN_OR_RETURN(ProcessDirectory directory, Open(procfs_, process));
+  ASSIGN_OR_RETURN(const ProcessDirectory directory, Open(procfs_, process));
   ASSIGN_OR_RETURN(const uint64_t group, GroupOf(directory));
-  // It owns its descriptor: it may run on when nobody waits for it any more.
-  auto shared = std::make_shared<const ProcessDirectory>(std::move(directory));
-  return workers_.Ask<Result<std::string>>(
-      group, options_.limit, options_.limit,
-      [shared = std::move(shared)] { return ReadServiceName(*shared); });
+  if (IsLeftOut(group)) return std::nullopt;
+  const Result<UniqueFd> text =
+      files_->ReadText(directory.fd(), "environ", kMostBytes + 1, {options_.limit, group});
+  if (text) return ReadServiceName(directory, *text);
+  // That an opener died says nothing of the process.
+  const ErrorCode why = text.error().code();
+  if (why != ErrorCode::kExhausted && why != ErrorCode::kIo) return text.error();
+  if (why == ErrorCode::kExhausted) LeaveOut(group);
+  return std::nullopt;
+}
+
+bool EnvironmentReader::IsLeftOut(uint64_t group) {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = left_out_.find(group);
+  return found != left_out_.end() && clock_.Now() < found->second;
+}
+
+void EnvironmentReader::LeaveOut(uint64_t group) {
+  const absl::MutexLock lock(&mutex_);
+  if (left_out_.size() >= kMostLeftOut) left_out_.clear();
+  left_out_[group] = After(clock_.Now(), options_.pause);
 }
 
 void EnvironmentReader::Count(const Answer& answer) {

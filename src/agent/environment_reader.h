@@ -6,15 +6,17 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
-#include "base/file_workers.h"
 #include "base/procfs.h"
+#include "foreign/foreign_files.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/labels.h"
 #include "pyrometer/result.h"
@@ -22,9 +24,9 @@
 namespace pyrometer {
 
 // Reads of processes' environment which service they are, for OpenTelemetry: see OtelServiceName().
-// On threads of its own and with a deadline, since a process can make the reading of its memory
-// last: those of the same user and mount namespace are left out for a while then. Nothing else of
-// an environment is kept. Thread-safe.
+// On a thread of its own, through openers and with a limit, since a process can make the reading of
+// its memory last: those of the same user and mount namespace are left out for a while then.
+// Nothing else of an environment is kept. Thread-safe.
 class EnvironmentReader {
  public:
   struct Options {
@@ -32,6 +34,8 @@ class EnvironmentReader {
     // inherit says the same.
     std::chrono::nanoseconds delay = std::chrono::milliseconds(100);
     std::chrono::nanoseconds limit = std::chrono::milliseconds(200);  // for one process
+    // For so long those like one that did not answer are left out.
+    std::chrono::nanoseconds pause = std::chrono::seconds(10);
     size_t most_waiting = 20'000;
   };
   struct Counters {
@@ -45,9 +49,10 @@ class EnvironmentReader {
   using Tell = std::function<void(const ProcessKey&, const LabelSet&, const std::string& service)>;
 
   // `clock`, by which the delay passes, outlives it.
-  EnvironmentReader(Procfs procfs, const Clock& clock, Options options);
-  EnvironmentReader(Procfs procfs, const Clock& clock)
-      : EnvironmentReader(std::move(procfs), clock, Options()) {}
+  EnvironmentReader(Procfs procfs, const Clock& clock, std::shared_ptr<ForeignFiles> files,
+                    Options options);
+  EnvironmentReader(Procfs procfs, const Clock& clock, std::shared_ptr<ForeignFiles> files)
+      : EnvironmentReader(std::move(procfs), clock, std::move(files), Options()) {}
   ~EnvironmentReader();
   EnvironmentReader(const EnvironmentReader&) = delete;
   EnvironmentReader& operator=(const EnvironmentReader&) = delete;
@@ -73,15 +78,19 @@ class EnvironmentReader {
   };
 
   void Run(const Tell& tell);
+  bool IsLeftOut(uint64_t group);
+  void LeaveOut(uint64_t group);
   // Waits until the first is due. False: stopping.
   bool AwaitNext(Wanted& next);
   void Count(const Answer& answer);
 
   const Procfs procfs_;
   const Clock& clock_;
+  const std::shared_ptr<ForeignFiles> files_;
   const Options options_;
-  FileWorkers workers_;
   mutable absl::Mutex mutex_;
+  // Until when they are left out.
+  absl::flat_hash_map<uint64_t, MonotonicTime> left_out_ ABSL_GUARDED_BY(mutex_);
   std::deque<Wanted> waiting_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "export/grpc_client.h"
+#include "foreign/opener_pool.h"
 #include "metadata/relabel.h"
 #include "process/process_directory.h"
 
@@ -165,12 +166,18 @@ Result<std::string> ExplainLabels(const Procfs& procfs, const AgentOptions& opti
   ASSIGN_OR_RETURN(const AgentConfig config, MakeAgentConfig(options));
   // If this cannot be, the agent beside it has the same paths.
   static_cast<void>(EnterMachineCgroupNamespace(procfs));
+  std::shared_ptr<ForeignFiles> files;
+  if (config.otel_service_name) {  // while there is one thread
+    // Nobody but this thread asks, so the clock outlives it.
+    const std::shared_ptr<const Clock> borrowed(std::shared_ptr<void>(), &clock);
+    ASSIGN_OR_RETURN(files, OpenerPool::Start({.clock = borrowed}));
+  }
   GrpcClient::ConfigureLibrary();
   Log log(clock);
   const std::unique_ptr<ContainerDirectory> containers =
       FollowContainers(config.kubernetes, clock, log);
   std::optional<EnvironmentReader> environments;
-  if (config.otel_service_name) environments.emplace(procfs, clock);
+  if (config.otel_service_name) environments.emplace(procfs, clock, std::move(files));
   return ExplainLabels(procfs, config,
                        {.clock = clock,
                         .containers = containers.get(),

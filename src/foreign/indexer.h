@@ -39,9 +39,10 @@ struct Made {
 
 // The only way to read files of profiled programs. A descriptor goes in, values come out; no paths,
 // so that they are read by a process that has neither a file system nor privileges. All methods
-// read files and so may hang with their file system: FileWorkers call them. Any number of threads
-// at once. The costs are those of reading itself. With SandboxedIndexer come 30 to 60 µs for each
-// question, 0.5 ms for one that takes a new reader, and the wait for memory that others have.
+// read files and so may hang with their file system: QuestionThreads call them. Any number of
+// threads at once. The costs are those of reading itself. With SandboxedIndexer come 30 to 60 µs
+// for each question, 0.5 ms for one that takes a new reader, and the wait for memory that others
+// have.
 class Indexer {
  public:
   virtual ~Indexer() = default;

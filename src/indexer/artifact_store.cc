@@ -159,12 +159,12 @@ std::optional<ArtifactStore::Question> ArtifactStore::Post(Question question) {
       parts_.workers.Post(shared->source.file_system,
                           JobTime(shared->source.size, work->known.size()),
                           {[work, outcome] { Read(*work, *outcome); },
-                           shared->is_large ? FileEffort::kLarge : FileEffort::kSmall},
-                          lifeline_.To([shared, outcome](ArtifactStore& self, FileWork ended) {
+                           shared->is_large ? Effort::kLarge : Effort::kSmall},
+                          lifeline_.To([shared, outcome](ArtifactStore& self, QuestionEnd ended) {
                             if (auto next = self.End(*shared, ended, *outcome))
                               self.Begin(*std::move(next));
                           }));
-  return posted ? std::nullopt : End(*shared, FileWork::kRefused, *outcome);
+  return posted ? std::nullopt : End(*shared, QuestionEnd::kRefused, *outcome);
 }
 
 // On a worker's thread.
@@ -230,18 +230,18 @@ std::optional<ArtifactStore::Question> ArtifactStore::AnotherTry(const Question&
 }
 
 // The question to begin next.
-std::optional<ArtifactStore::Question> ArtifactStore::End(const Question& question, FileWork work,
-                                                          Outcome& outcome) {
-  if (work == FileWork::kDone && outcome.error) {
+std::optional<ArtifactStore::Question> ArtifactStore::End(const Question& question,
+                                                          QuestionEnd work, Outcome& outcome) {
+  if (work == QuestionEnd::kDone && outcome.error) {
     if (auto again = AnotherTry(question, outcome.error->code())) return again;
   }
-  Result<ContentRef> answer = Fail(ErrorCode::kIo, "its file system does not answer");
+  Result<ContentRef> answer = Fail(ErrorCode::kIo, "too many files wait to be read");
   std::vector<Value> dropped;
   std::optional<Question> next;
   {
     const absl::MutexLock lock(&mutex_);
     --counters_.pending;
-    if (work == FileWork::kDone) {
+    if (work == QuestionEnd::kDone) {
       answer = Enter(question, outcome);
       counters_.failed += answer ? 0 : 1;
       dropped = TakeLeastUsed(budget_);

@@ -18,11 +18,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "base/file_identity.h"
-#include "base/file_workers.h"
 #include "base/lifeline.h"
 #include "base/spill_file.h"
 #include "base/unique_fd.h"
 #include "foreign/indexer.h"
+#include "foreign/question_threads.h"
 #include "foreign/source_trust.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -32,7 +32,7 @@
 namespace pyrometer {
 
 // Unwind tables and symbol tables by the content of the files that they were made from, made when
-// asked for by FileWorkers. Whoever asks gets an answer later, or learns that the file does not
+// asked for by QuestionThreads. Whoever asks gets an answer later, or learns that the file does not
 // answer; nobody waits.
 //
 // Files that have the same build id, the same size and the same bytes wherever one of them was
@@ -60,7 +60,7 @@ class ArtifactStore {
     std::optional<FileIdentity> mapped{};  // as it was when it was mapped; none: as it is now
   };
   // Called once, perhaps before Ask returns, else on another thread. Must not wait for anything.
-  // The errors are those of Indexer; kIo also if the file does not answer, or too much is
+  // The errors are those of Indexer; kIo also if its reader is late, or too much is
   // waiting; kInternal if it changed while it was read, twice; kNotFound if it was overwritten
   // since it was mapped.
   using OnAnswer = std::function<void(Result<ContentRef>)>;
@@ -70,7 +70,7 @@ class ArtifactStore {
     uint64_t symbols_made = 0;   // likewise
     uint64_t shared = 0;         // answers that needed only a comparison with what was there
     uint64_t failed = 0;         // answers: files that could not be read or understood
-    uint64_t unanswered = 0;     // files given up, and those refused because others were
+    uint64_t unanswered = 0;     // files that were not read, since too many wait
     uint64_t pending = 0;        // questions now
     uint64_t tables_kept = 0;    // now
     uint64_t symbols_kept = 0;   // likewise
@@ -81,7 +81,7 @@ class ArtifactStore {
 
   struct Parts {
     std::shared_ptr<Indexer> indexer;
-    FileWorkers& workers;                // must outlive this
+    QuestionThreads& workers;            // must outlive this
     std::shared_ptr<SpillFile> spill{};  // null: there is none
   };
 
@@ -154,7 +154,7 @@ class ArtifactStore {
   void Begin(Question question);
   std::optional<Question> Post(Question question);
   static std::optional<Question> AnotherTry(const Question& question, ErrorCode failure);
-  std::optional<Question> End(const Question& question, FileWork work, Outcome& outcome);
+  std::optional<Question> End(const Question& question, QuestionEnd work, Outcome& outcome);
   Result<ContentRef> Enter(const Question& question, Outcome& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ContentRef Find(const Family& family, const Reading& reading)

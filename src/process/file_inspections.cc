@@ -33,11 +33,11 @@ bool SaysNothing(const Error& error) {
   return error.code() == ErrorCode::kIo || error.code() == ErrorCode::kInternal;
 }
 
-FileWork WorkOf(const Inspection& inspection) {
-  if (inspection.was_not_read) return FileWork::kRefused;
+QuestionEnd WorkOf(const Inspection& inspection) {
+  if (inspection.was_not_read) return QuestionEnd::kRefused;
   const Result<FileFindings>& findings = inspection.findings;
   const bool is_late = !findings && findings.error().code() == ErrorCode::kExhausted;
-  return is_late ? FileWork::kLate : FileWork::kDone;
+  return is_late ? QuestionEnd::kLate : QuestionEnd::kDone;
 }
 
 Result<FileFindings> Inspect(Inspection& inspection) {
@@ -76,14 +76,15 @@ struct FileInspections::Mailbox {
   std::vector<Answer> answers;
 };
 
-FileInspections::FileInspections(const Options& options, std::shared_ptr<ForeignFiles> files,
+FileInspections::FileInspections(const Options& options, const Clock& clock,
+                                 std::shared_ptr<ForeignFiles> files,
                                  std::shared_ptr<ObjectInspector> inspector)
     : options_(options),
       files_(std::move(files)),
       inspector_(std::move(inspector)),
       mailbox_(std::make_shared<Mailbox>()),
       left_(options.patience_in_all),
-      workers_(options.workers) {}
+      threads_(clock, options.threads) {}
 
 std::optional<FileInspections::Ticket> FileInspections::Ask(FileQuestion question) {
   const uint64_t file_system = question.file_system;
@@ -99,9 +100,9 @@ std::optional<FileInspections::Ticket> FileInspections::Ask(FileQuestion questio
     return WorkOf(*inspection);
   };
   const Ticket ticket = ++last_;
-  const auto deliver = [inspection, file_system, ticket, mailbox = mailbox_](FileWork work) {
+  const auto deliver = [inspection, file_system, ticket, mailbox = mailbox_](QuestionEnd work) {
     Answer answer{.ticket = ticket, .file_system = file_system, .work = work};
-    if (work == FileWork::kDone) {  // else the job may still run
+    if (work == QuestionEnd::kDone) {
       answer.findings = std::move(inspection->findings);
       answer.took = inspection->took;
     }
@@ -109,8 +110,7 @@ std::optional<FileInspections::Ticket> FileInspections::Ask(FileQuestion questio
     mailbox->answers.push_back(std::move(answer));
     mailbox->arrived.notify_one();
   };
-  // ForeignFiles heeds the limit by itself, if it can.
-  if (!workers_.Post(file_system, 5 * options_.limit / 4, job, deliver)) return std::nullopt;
+  if (!threads_.Post(file_system, options_.limit, job, deliver)) return std::nullopt;
   return ticket;
 }
 
@@ -175,7 +175,7 @@ std::vector<FileInspections::Answer> FileInspections::TakeAnswers() {
 }
 
 void FileInspections::Note(const Answer& answer) {
-  if (answer.work == FileWork::kDone && answer.took < options_.patience) {
+  if (answer.work == QuestionEnd::kDone && answer.took < options_.patience) {
     slow_.erase(answer.file_system);
   }
 }

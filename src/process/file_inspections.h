@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/file_identity.h"
-#include "base/file_workers.h"
-#include "base/foreign_files.h"
 #include "base/unique_fd.h"
+#include "foreign/foreign_files.h"
+#include "foreign/question_threads.h"
 #include "process/object_inspector.h"
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
@@ -35,7 +35,7 @@ struct FileQuestion {
     kOpen,       // and the file for reading
     kFacts,      // and what its headers say
   };
-  uint64_t file_system = 0;  // see FileWorkers
+  uint64_t file_system = 0;  // see QuestionThreads
   Depth depth = Depth::kFacts;
   PathFd file = nullptr;  // null: what `path` leads to inside `root`
   PathFd root = nullptr;
@@ -60,20 +60,20 @@ class FileInspections {
     std::chrono::nanoseconds patience_in_all = std::chrono::milliseconds(20);
     // After so long a file system is taken for one that does not answer.
     std::chrono::nanoseconds limit = std::chrono::seconds(5);
-    // Many threads: they do nothing but wait, and whoever has a hung directory may keep two.
-    FileWorkers::Options workers = {.threads = 16};
+    // Many: they do nothing but wait, and whoever has a hung directory may keep two.
+    QuestionThreads::Options threads = {.threads = 16};
   };
   using Ticket = uint64_t;
   struct Answer {
     Ticket ticket = 0;
     uint64_t file_system = 0;
-    FileWork work = FileWork::kLate;
+    QuestionEnd work = QuestionEnd::kLate;
     Result<FileFindings> findings = FileFindings();  // if it is done
     std::chrono::nanoseconds took{};
   };
 
-  // Jobs that are given up keep `files` and `inspector`.
-  FileInspections(const Options& options, std::shared_ptr<ForeignFiles> files,
+  // Jobs under way keep `files` and `inspector`; `clock` outlives it.
+  FileInspections(const Options& options, const Clock& clock, std::shared_ptr<ForeignFiles> files,
                   std::shared_ptr<ObjectInspector> inspector);
 
   void BeginBurst() { BeginBurst(options_.patience_in_all); }
@@ -102,7 +102,7 @@ class FileInspections {
   std::vector<Answer> TakeAnswers();
 
   const std::shared_ptr<ForeignFiles>& files() const { return files_; }
-  FileWorkCounters counters() const { return workers_.counters(); }
+  QuestionCounters counters() const { return threads_.counters(); }
 
  private:
   struct Mailbox;
@@ -116,7 +116,7 @@ class FileInspections {
   Ticket last_ = 0;
   std::chrono::nanoseconds left_;
   absl::flat_hash_set<uint64_t> slow_;  // file systems that are not waited for
-  FileWorkers workers_;
+  QuestionThreads threads_;
 };
 
 }  // namespace pyrometer

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/file_identity.h"
-#include "base/foreign_files.h"
 #include "base/unique_fd.h"
+#include "foreign/foreign_files.h"
 #include "process/file_inspections.h"
 #include "process/object_info.h"
 #include "pyrometer/ids.h"

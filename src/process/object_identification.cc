@@ -151,7 +151,7 @@ std::optional<ObjectId> ObjectTable::Ask(Wanted wanted) {
   std::optional<FileInspections::Ticket> ticket = inspections_.Ask(wanted.question);
   if (ticket) {
     auto answer = inspections_.Await(*ticket, wanted.question.file_system);
-    if (answer && answer->work == FileWork::kDone) return Settle(wanted, *answer);
+    if (answer && answer->work == QuestionEnd::kDone) return Settle(wanted, *answer);
     if (answer) ticket.reset();
   }
   if (waiting() >= options_.max_waiting) return std::nullopt;
@@ -240,13 +240,13 @@ std::vector<ObjectTable::Identified> ObjectTable::TakeIdentified(MonotonicTime n
 
 void ObjectTable::OnFile(const Wanted& wanted, FileInspections::Answer& answer) {
   opening_.erase(wanted.object);
-  if (answer.work != FileWork::kDone || !answer.findings) return;
+  if (answer.work != QuestionEnd::kDone || !answer.findings) return;
   if (answer.findings->identity != wanted.identity) return;
   held_.Hold(wanted.object, std::move(answer.findings->opened), answer.findings->file);
 }
 
 void ObjectTable::OnName(const Wanted& wanted, const FileInspections::Answer& answer) {
-  if (answer.work != FileWork::kDone || !answer.findings) return;
+  if (answer.work != QuestionEnd::kDone || !answer.findings) return;
   const auto known = by_identity_.find(answer.findings->identity);
   if (known == by_identity_.end() || known->second == ObjectId(0)) return;
   const MappedFile& file = wanted.name.file;
@@ -259,7 +259,7 @@ void ObjectTable::OnName(const Wanted& wanted, const FileInspections::Answer& an
 std::optional<ObjectTable::Identified> ObjectTable::OnObject(Wanted wanted,
                                                              FileInspections::Answer& answer,
                                                              MonotonicTime now) {
-  if (answer.work != FileWork::kDone) {
+  if (answer.work != QuestionEnd::kDone) {
     AskLater(std::move(wanted), now);
     return std::nullopt;
   }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/file_identity.h"
-#include "base/foreign_file.h"
+#include "foreign/foreign_file.h"
 #include "process/boot_clock.h"
 
 namespace pyrometer {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/foreign_files.h"
 #include "base/unique_fd.h"
+#include "foreign/foreign_files.h"
 #include "process/file_inspections.h"
 #include "process/process_directory.h"
 #include "pyrometer/ids.h"

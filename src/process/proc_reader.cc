@@ -21,8 +21,8 @@ constexpr std::chrono::nanoseconds kMoment = std::chrono::milliseconds(500);
 constexpr std::chrono::nanoseconds kLittlePatience = std::chrono::milliseconds(1);
 
 // A number for a process among those of file systems.
+constexpr uint64_t kProcesses = uint64_t{1} << 63;
 uint64_t NumberOf(Pid pid) {
-  constexpr uint64_t kProcesses = uint64_t{1} << 63;
   return kProcesses | pid.value();
 }
 
@@ -67,13 +67,13 @@ struct ProcReader::Mailbox {
   std::vector<Told> told;
 };
 
-// The workers do nothing but wait for others, which heed the limit by themselves, if they can.
+// As many threads as questions: so none waits for another, and MayAsk() says whose there may be.
 ProcReader::ProcReader(const Options& options, const Clock& clock, FileInspections& patience)
     : options_(options),
       clock_(clock),
       patience_(patience),
       mailbox_(std::make_shared<Mailbox>()),
-      workers_({.threads = options.questions, .pauses = {{}, {}}}) {}
+      threads_(clock, {.threads = options.questions, .per_file_system = options.questions}) {}
 
 Result<ProcMaps> ProcReader::Mappings(const Subject& subject) {
   const Pid pid = subject.process.pid;
@@ -149,18 +149,14 @@ std::optional<ProcReader::Ticket> ProcReader::Ask(const Subject& subject,
   const uint64_t number = NumberOf(subject.process.pid);
   const auto work = [job, limit, number] {
     job->content = job->question(job->directory, *job->files, {limit, number});
-    const bool is_late = !job->content && job->content.error().code() == ErrorCode::kExhausted;
-    return is_late ? FileWork::kLate : FileWork::kDone;
   };
   const Ticket ticket = ++last_;
-  const auto deliver = [job, ticket, mailbox = mailbox_](FileWork how) {
-    // The job of one that is late may still run.
-    Told told{ticket, how == FileWork::kDone ? std::move(job->content) : NoAnswer()};
+  const auto deliver = [job, ticket, mailbox = mailbox_](QuestionEnd /*end*/) {
     const std::lock_guard lock(mailbox->mutex);
-    mailbox->told.push_back(std::move(told));
+    mailbox->told.push_back({ticket, std::move(job->content)});
     mailbox->arrived.notify_one();
   };
-  if (!workers_.Post(number, 5 * limit / 4, work, deliver)) return std::nullopt;
+  if (!threads_.Post(kProcesses, limit, work, deliver)) return std::nullopt;
   asked_[ticket] = {subject.process.pid, subject.user};
   return ticket;
 }
@@ -175,7 +171,7 @@ bool ProcReader::MayAsk(UserId user) const {
 // True if one of his processes does not answer, as far as is known.
 bool ProcReader::KeepsOthersWaiting(UserId user) const {
   return std::ranges::any_of(unanswered_, [&](const auto& u) {
-    return u.second.user == user && (u.second.ticket || u.second.pause >= options_.pauses.first);
+    return u.second.user == user && (u.second.ticket || u.second.pause >= options_.first_pause);
   });
 }
 
@@ -295,13 +291,13 @@ ProcReader::Unanswered& ProcReader::Remember(const ProcessKey& process, UserId u
 void ProcReader::PutOff(Unanswered& unanswered, std::chrono::nanoseconds least) const {
   unanswered.ticket.reset();
   unanswered.since.clear();
-  unanswered.pause = std::clamp(2 * unanswered.pause, least, options_.pauses.longest);
+  unanswered.pause = std::clamp(2 * unanswered.pause, least, options_.longest_pause);
   unanswered.due = After(clock_.Now(), unanswered.pause);
 }
 
 void ProcReader::NoteLate(Unanswered& unanswered) {
   ++late_;
-  PutOff(unanswered, options_.pauses.first);
+  PutOff(unanswered, options_.first_pause);
   unanswered.limit = std::min(2 * unanswered.limit, options_.longest_limit);
 }
 

@@ -12,11 +12,10 @@
 #include <variant>
 #include <vector>
 
-#include "base/circuit_breaker.h"
 #include "base/clock.h"
-#include "base/file_workers.h"
-#include "base/foreign_files.h"
 #include "base/unique_fd.h"
+#include "foreign/foreign_files.h"
+#include "foreign/question_threads.h"
 #include "process/file_inspections.h"
 #include "process/object_mapping.h"
 #include "process/proc_maps.h"
@@ -42,7 +41,9 @@ class ProcReader {
     // next time. The most mappings that a process may have, 65,530 by default, take some 50 ms.
     std::chrono::nanoseconds limit = std::chrono::milliseconds(250);
     std::chrono::nanoseconds longest_limit = std::chrono::seconds(4);
-    CircuitBreaker::Pauses pauses = {};
+    // Before one that did not answer is asked again: they double.
+    std::chrono::nanoseconds first_pause = std::chrono::seconds(1);
+    std::chrono::nanoseconds longest_pause = std::chrono::seconds(60);
     // Of questions that await their answers a user may have as many as all together leave free.
     size_t questions = 16;
   };
@@ -149,7 +150,7 @@ class ProcReader {
   absl::flat_hash_map<Pid, Unanswered> unanswered_;
   Ticket last_ = 0;
   uint64_t late_ = 0;
-  FileWorkers workers_;
+  QuestionThreads threads_;
 };
 
 }  // namespace pyrometer

@@ -56,7 +56,7 @@ struct ProcessCounters {
   uint64_t file_questions = 0;          // asked of file systems
   uint64_t file_questions_late = 0;     // no answer in time
   uint64_t file_questions_refused = 0;  // not asked: that file system did not answer before
-  uint64_t file_threads_stuck = 0;      // now, in such a question
+  uint64_t openers_stuck = 0;           // processes that were asked and hang, now
   uint64_t files_overwritten = 0;       // without a build id, while they were mapped
   uint64_t frames_overwritten = 0;      // of these files; left as offsets
   uint64_t kernel_symbols_dropped = 0;  // nobody took them

@@ -23,7 +23,6 @@ namespace {
 
 constexpr size_t kStatusLimit = size_t{64} << 10;
 constexpr size_t kCgroupsLimit = size_t{64} << 10;  // a dozen paths of at most 4 KiB
-constexpr size_t kEnvironmentLimit = size_t{1} << 20;
 
 }  // namespace
 
@@ -95,11 +94,6 @@ Result<std::string> ProcessDirectory::Executable() const {
 Result<std::string> ProcessDirectory::Cgroups() const {
   ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "cgroup", O_RDONLY));
   return ReadAll(fd.get(), kCgroupsLimit);
-}
-
-Result<std::string> ProcessDirectory::Environment() const {
-  ASSIGN_OR_RETURN(const UniqueFd fd, OpenAt(fd_.get(), "environ", O_RDONLY));
-  return ReadAll(fd.get(), kEnvironmentLimit);
 }
 
 Result<UniqueFd> ProcessDirectory::OpenRoot() const {

@@ -37,7 +37,7 @@ inline bool IsGone(const Error& error) {
 
 // /proc/PID of one process. When that process is gone, everything fails with kNotFound, even if the
 // pid has been reused. Nothing here calls the file systems of the process's files, which may hang,
-// or takes a lock of its memory, which it may hold (see ProcReader), but Environment().
+// or takes a lock of its memory, which it may hold (see ForeignFiles::ReadText).
 class ProcessDirectory {
  public:
   // Errors: see IsGone().
@@ -56,11 +56,6 @@ class ProcessDirectory {
   Result<std::string> Executable() const;
   // The text of `cgroup`: a line for each hierarchy, see cgroups(7).
   Result<std::string> Cgroups() const;
-  // The text of `environ`, see proc(5): the environment with which its program began. The process
-  // can make the reading last, so this is for threads for which nobody waits. Errors: also
-  // kPermission; kExhausted if it is larger than 1 MiB.
-  Result<std::string> Environment() const;
-
   // The root directory. O_PATH.
   Result<UniqueFd> OpenRoot() const;
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/foreign_file.h"
+#include "foreign/foreign_file.h"
 #include "process/object_mapping.h"
 #include "process/process_history.h"
 

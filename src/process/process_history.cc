@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
-#include "base/direct_foreign_files.h"
 #include "base/text.h"
+#include "foreign/direct_foreign_files.h"
 
 namespace pyrometer {
 namespace {
@@ -43,7 +43,7 @@ ProcessHistory::ProcessHistory(Options options, std::shared_ptr<ObjectInspector>
       page_size_(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))),
       sink_(sink),
       inspections_(
-          options_.inspections,
+          options_.inspections, options_.clock,
           options_.files == nullptr ? std::make_shared<DirectForeignFiles>() : options_.files,
           std::move(inspector)),
       reader_(options_.reader, options_.clock, inspections_),
@@ -277,11 +277,11 @@ ProcessCounters ProcessHistory::counters() const {
   all.objects_unopened = objects_.unopened();
   all.objects_refused = objects_.refused();
   all.objects_waiting = objects_.waiting();
-  const FileWorkCounters files = inspections_.counters();
+  const QuestionCounters files = inspections_.counters();
   all.file_questions = files.posted;
   all.file_questions_late = files.late;
   all.file_questions_refused = files.refused;
-  all.file_threads_stuck = files.stuck;
+  all.openers_stuck = inspections_.files()->stuck();
   all.process_answers_late = reader_.late();
   all.processes_unanswered = reader_.unanswered();
   all.unknown_process_samples = resolved_.unknown_process_samples;

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/foreign_files.h"
 #include "base/latency_histogram.h"
 #include "base/procfs.h"
+#include "foreign/foreign_files.h"
 #include "process/address_space_sink.h"
 #include "process/file_inspections.h"
 #include "process/object_inspector.h"

@@ -59,7 +59,7 @@ class ProcessKnowledge {
   // whether its file is still held, and what it was, when the window is named.
   virtual std::vector<SampledObject> TakeSampled() = 0;
 
-  // The root directory of a living process that has the object mapped, for OpenInRoot only: files
+  // The root directory of a living process that has the object mapped, for FindInRoot only: files
   // that belong to the object may lie there. Errors: kNotFound, kPermission.
   virtual Result<UniqueFd> OpenRootOf(ObjectId id) = 0;
 

@@ -14,9 +14,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "base/file_workers.h"
 #include "base/unique_fd.h"
 #include "foreign/indexer.h"
+#include "foreign/question_threads.h"
 #include "indexer/mapped_content.h"
 #include "process/process_knowledge.h"
 #include "profiler/cold_view.h"
@@ -25,7 +25,7 @@
 
 namespace pyrometer {
 
-// Reads bytes of objects' code, a page at a time, by FileWorkers. Keeps the pages read last.
+// Reads bytes of objects' code, a page at a time, by QuestionThreads. Keeps the pages read last.
 // Thread-safe; one caller at a time.
 class CodeReader {
  public:
@@ -35,7 +35,8 @@ class CodeReader {
   static constexpr std::chrono::seconds kLimit{10};
 
   // Both must outlive this.
-  CodeReader(ProcessKnowledge& processes, std::shared_ptr<Indexer> indexer, FileWorkers& workers)
+  CodeReader(ProcessKnowledge& processes, std::shared_ptr<Indexer> indexer,
+             QuestionThreads& workers)
       : processes_(processes), indexer_(std::move(indexer)), workers_(workers) {}
 
   using Code = UnwindTableSource::Code;
@@ -69,7 +70,7 @@ class CodeReader {
 
   ProcessKnowledge& processes_;
   const std::shared_ptr<Indexer> indexer_;
-  FileWorkers& workers_;
+  QuestionThreads& workers_;
   absl::Mutex mutex_;
   std::optional<File> file_ ABSL_GUARDED_BY(mutex_);
   std::list<Page> pages_ ABSL_GUARDED_BY(mutex_);  // most recently used first

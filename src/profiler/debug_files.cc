@@ -83,9 +83,11 @@ void DebugFiles::Try(const std::shared_ptr<Search>& search, size_t root) {
         Result<UniqueFd> file =
             OpenDebugFile(search->roots[root], search->criteria, *files, *indexer);
         if (file) *found = std::make_shared<const UniqueFd>(*std::move(file));
+        const bool is_late = !file && file.error().code() == ErrorCode::kExhausted;
+        return is_late ? QuestionEnd::kLate : QuestionEnd::kDone;
       },
-      lifeline_.To([search, root, found](DebugFiles& self, FileWork work) {
-        self.Tried(search, root, work == FileWork::kDone ? *found : nullptr);
+      lifeline_.To([search, root, found](DebugFiles& self, QuestionEnd work) {
+        self.Tried(search, root, work == QuestionEnd::kDone ? *found : nullptr);
       }));
   if (!posted) Tried(search, root, nullptr);
 }

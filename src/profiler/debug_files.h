@@ -11,12 +11,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
-#include "base/file_workers.h"
-#include "base/foreign_files.h"
 #include "base/lifeline.h"
 #include "base/procfs.h"
 #include "base/unique_fd.h"
+#include "foreign/foreign_files.h"
 #include "foreign/indexer.h"
+#include "foreign/question_threads.h"
 #include "profiler/recently_missed.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
@@ -29,7 +29,7 @@ struct DebugFileCriteria {
   uint32_t user = 0;  // the owner of the object's file
 };
 
-// The host's root directory, for OpenInRoot only.
+// The host's root directory, for FindInRoot only.
 Result<UniqueFd> OpenHostRoot(const Procfs& procfs);
 
 // The separate debug file of an object: at DebugFilePath() in `root`, with the object's build id.
@@ -39,7 +39,8 @@ Result<UniqueFd> OpenHostRoot(const Procfs& procfs);
 Result<UniqueFd> OpenDebugFile(const UniqueFd& root, const DebugFileCriteria& object,
                                ForeignFiles& files, Indexer& indexer);
 
-// Has FileWorkers look for debug files of objects, and remembers misses for kRetry. Thread-safe.
+// Has QuestionThreads look for debug files of objects, and remembers misses for kRetry.
+// Thread-safe.
 class DebugFiles {
  public:
   static constexpr std::chrono::minutes kRetry{10};
@@ -51,7 +52,7 @@ class DebugFiles {
   struct Parts {
     std::shared_ptr<Indexer> indexer;
     std::shared_ptr<ForeignFiles> files;
-    FileWorkers& workers;
+    QuestionThreads& workers;
     const Clock& clock;
   };
   // Null: there is none. Called once, perhaps before Find() returns; must not wait for anything.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/cpu_list.h"
-#include "base/direct_foreign_files.h"
+#include "foreign/direct_foreign_files.h"
 #include "foreign/in_process_indexer.h"
 #include "foreign/sandboxed_indexer.h"
 #include "profiler/kernel_memory.h"
@@ -93,7 +93,7 @@ Profiler::Machine KernelMachine::parts() {
           .cold = sampler_->cold(),
           .processes = *tracker_,
           .indexer = indexer_,
-          .file_workers = file_workers_,
+          .question_threads = question_threads_,
           .files = files_,
           .clock = clock_,
           .log = log_,

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/file_workers.h"
-#include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/spill_file.h"
+#include "foreign/foreign_files.h"
 #include "foreign/indexer.h"
+#include "foreign/question_threads.h"
 #include "foreign/reader_pool.h"
 #include "process/address_space_sink.h"
 #include "process/process_tracker.h"
@@ -70,7 +70,7 @@ class KernelMachine {
   const std::shared_ptr<ReaderPool> readers_;
   const std::shared_ptr<Indexer> indexer_;
   const std::shared_ptr<ForeignFiles> files_;
-  FileWorkers file_workers_;
+  QuestionThreads question_threads_{clock_};
   std::shared_ptr<SpillFile> spill_;  // null: none could be made
   Mappings mappings_;
   std::unique_ptr<ProcessTracker> tracker_;

@@ -41,13 +41,14 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
                    std::shared_ptr<KernelMachine> owned)
     : kernel_(std::move(owned)),
       machine_(std::move(machine)),
-      store_(
-          {.indexer = machine_.indexer, .workers = machine_.file_workers, .spill = machine_.spill},
-          kStoreBytes),
+      store_({.indexer = machine_.indexer,
+              .workers = machine_.question_threads,
+              .spill = machine_.spill},
+             kStoreBytes),
       tables_({.processes = machine_.processes,
                .indexer = machine_.indexer,
                .files = machine_.files,
-               .workers = machine_.file_workers,
+               .workers = machine_.question_threads,
                .store = store_,
                .clock = machine_.clock,
                .procfs = machine_.procfs},

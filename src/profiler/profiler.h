@@ -15,11 +15,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
-#include "base/file_workers.h"
-#include "base/foreign_files.h"
 #include "base/log.h"
 #include "base/procfs.h"
+#include "foreign/foreign_files.h"
 #include "foreign/indexer.h"
+#include "foreign/question_threads.h"
 #include "foreign/reader_pool.h"
 #include "indexer/artifact_store.h"
 #include "process/process_knowledge.h"
@@ -79,7 +79,7 @@ class Profiler {
     ColdSource& cold;
     ProcessKnowledge& processes;
     std::shared_ptr<Indexer> indexer;
-    FileWorkers& file_workers;
+    QuestionThreads& question_threads;
     std::shared_ptr<ForeignFiles> files;
     const Clock& clock;
     Log& log;

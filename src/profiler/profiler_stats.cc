@@ -186,7 +186,7 @@ void AddStore(const ArtifactStore::Counters& store, StatList& list) {
   list.Add("artifacts_failed_total", store.failed,
            "times that nothing could be made of a file: gone, unreadable or no ELF file");
   list.Add("artifacts_unanswered_total", store.unanswered,
-           "files given up because their file system does not answer, or did not before");
+           "files that were not read, since too many waited");
   list.Add("artifacts_pending", store.pending, "files being read, or waiting for that, now");
   list.Add("tables_kept", store.tables_kept, "unwind tables kept in user space now");
   list.Add("symbol_tables_kept", store.symbols_kept, "symbol tables kept now");
@@ -316,9 +316,9 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
   list.Add("file_questions_late_total", processes.file_questions_late,
            "of these: no answer in time");
   list.Add("file_questions_refused_total", processes.file_questions_refused,
-           "of these: not asked, as the file system did not answer before");
-  list.Add("file_threads_stuck", processes.file_threads_stuck,
-           "threads that wait for a file system and were given up");
+           "of these: not asked, as the file system was late with another one, or too many wait");
+  list.Add("openers_stuck", processes.openers_stuck,
+           "processes that open files, or read /proc, and hang");
   list.Add("files_overwritten_total", processes.files_overwritten,
            "files without a build id that were written to while they were mapped");
   list.Add("frames_overwritten_total", processes.frames_overwritten,

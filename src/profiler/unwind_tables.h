@@ -14,9 +14,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
-#include "base/file_workers.h"
 #include "base/lifeline.h"
 #include "base/procfs.h"
+#include "foreign/question_threads.h"
 #include "indexer/artifact_store.h"
 #include "process/process_knowledge.h"
 #include "profiler/code_reader.h"
@@ -29,8 +29,8 @@
 namespace pyrometer {
 
 // Unwind tables of objects, from the object's own call frame information and, if that leaves out
-// much, from its debug file's. They are made when first asked for, by FileWorkers, and kept by the
-// ArtifactStore: objects of one content have one table.
+// much, from its debug file's. They are made when first asked for, by QuestionThreads, and kept by
+// the ArtifactStore: objects of one content have one table.
 //
 // Thread-safe. Nobody waits for a file, except ReadCode() for CodeReader::kWait.
 class UnwindTables : public UnwindTableSource {
@@ -49,7 +49,7 @@ class UnwindTables : public UnwindTableSource {
     ProcessKnowledge& processes;
     std::shared_ptr<Indexer> indexer;
     std::shared_ptr<ForeignFiles> files;
-    FileWorkers& workers;
+    QuestionThreads& workers;
     ArtifactStore& store;
     const Clock& clock;
     Procfs procfs{};  // where the host's root is

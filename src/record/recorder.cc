@@ -13,11 +13,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/file_process.h"
 #include "base/pid_namespace.h"
 #include "base/stop_signals.h"
 #include "config/environment.h"
 #include "export/grpc_client.h"
+#include "foreign/opener_pool.h"
 #include "foreign/reader_pool.h"
 #include "profile/profile_builder.h"
 #include "profiler/profiler.h"
@@ -121,7 +121,8 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
   RETURN_IF_ERROR(CheckPidNamespace(procfs));
   std::unique_ptr<Recording> recording(new Recording(config));
   // While there is one thread.
-  ASSIGN_OR_RETURN(std::unique_ptr<FileProcess> files, FileProcess::Start({}));
+  ASSIGN_OR_RETURN(std::shared_ptr<ForeignFiles> files,
+                   OpenerPool::Start({.clock = std::make_shared<const Clock>()}));
   ASSIGN_OR_RETURN(std::shared_ptr<ReaderPool> readers, recording->StartReaders());
   GrpcClient::ConfigureLibrary();  // which changes the environment
   ASSIGN_OR_RETURN(SampleFilter filter, recording->FindFilter(procfs));

@@ -13,8 +13,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/direct_foreign_files.h"
 #include "base/file.h"
+#include "foreign/direct_foreign_files.h"
 #include "foreign/in_process_indexer.h"
 #include "process/process_history.h"
 #include "profile/folded.h"
@@ -152,9 +152,9 @@ class Replay : public testing::Test {
     EXPECT_FALSE(recorded.window.samples.empty());
 
     const auto indexer = std::make_shared<InProcessIndexer>();
-    FileWorkers workers;
-    Nowhere sink;
     const Clock clock;
+    QuestionThreads workers(clock);
+    Nowhere sink;
     ProcessHistory history({.clock = clock,
                             .procfs = {.root = (root_ / "proc").string(), .sys = "/nonexistent"},
                             .inspections = {.patience = std::chrono::minutes(1),
@@ -173,7 +173,7 @@ class Replay : public testing::Test {
                        .cold = cold,
                        .processes = history,
                        .indexer = indexer,
-                       .file_workers = workers,
+                       .question_threads = workers,
                        .files = std::make_shared<DirectForeignFiles>(),
                        .clock = clock,
                        .log = log,

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/direct_foreign_files.h"
+#include "foreign/direct_foreign_files.h"
 #include "tests/shared/eventually.h"
 
 namespace pyrometer::scale {
@@ -145,7 +145,7 @@ std::shared_ptr<const NamedWindow> Engine::Name(Window window) {
 
 void Engine::AwaitFiles() const {
   const auto rest = [this] {
-    const FileWorkCounters jobs = workers_.counters();
+    const QuestionCounters jobs = workers_.counters();
     return jobs.done + jobs.late + jobs.refused == jobs.posted;
   };
   if (!Eventually(rest)) throw std::runtime_error("files are being read without end");

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/file_workers.h"
 #include "base/unique_fd.h"
 #include "foreign/in_process_indexer.h"
+#include "foreign/question_threads.h"
 #include "indexer/artifact_store.h"
 #include "process/address_space_sink.h"
 #include "process/event_merger.h"
@@ -136,7 +136,7 @@ class Engine {
  private:
   SimulatedClock& clock_;
   const std::shared_ptr<Indexer> indexer_ = std::make_shared<InProcessIndexer>();
-  FileWorkers workers_;
+  QuestionThreads workers_{clock_};
   KernelSide kernel_;
   EventMerger merger_;
   ProcessHistory history_;

@@ -114,7 +114,8 @@ class HungMemory(AgentTestCase):
             whole = [sample for sample in samples if sample.has_chain(chain(DEPTH))]
             self.assertGreater(len(whole), 0, samples)
             wait_for(lambda: agent.metrics()[UNANSWERED] == 1, "it and no other", pause=0.1)
-            for late in ("process_answers_late_total", "processes_unreadable_total"):
+            for late in ("process_answers_late_total", "processes_unreadable_total",
+                         'environments_total{outcome="late"}'):
                 wait_for(lambda: agent.metrics()["pyrometer_" + late] > 0, late, pause=0.1)
             agent.process.send_signal(signal.SIGTERM)
             self.assertEqual(agent.process.wait(IN_TIME_SECONDS), 0, agent.said())

@@ -39,7 +39,7 @@ class LargeLibrary(BpfTestCase):
             recorder = self.start_recording("--stats=json", hertz=199)
             # Threads that rest may not have begun: on a busy machine the library is reached late.
             wait_for(lambda: largest_nameless_file(recorder.process.pid) >= LEAST_TABLE_BYTES, "the table")
-            await_rest(recorder.process.pid, ("file-worker", "table-loader"), "the unwind tables")
+            await_rest(recorder.process.pid, ("questions", "table-loader"), "the unwind tables")
             os.kill(target.pid, signal.SIGCONT)
             self.wait_for_cpu_time([target], 4)
             peak = peak_kb(recorder.process.pid)
@@ -62,7 +62,7 @@ class LargeLibrary(BpfTestCase):
         with Running(program("large"), "0") as target:
             self.wait_for_cpu_time([target], 0.5)  # of which samples come before the table
             wait_for(lambda: largest_nameless_file(recorder.process.pid) >= LEAST_TABLE_BYTES, "the table")
-            await_rest(recorder.process.pid, ("file-worker", "table-loader"), "the unwind tables")
+            await_rest(recorder.process.pid, ("questions", "table-loader"), "the unwind tables")
             self.wait_for_cpu_time([target], 1)
             recording = recorder.interrupt().finish()
         samples = recording.of_pid(target.pid)

@@ -114,7 +114,7 @@ class ContainerNamesTest : public testing::Test {
 
   const Clock clock_;
   Runtime runtime_;
-  EnvironmentReader environments_{Procfs{}, clock_};  // never started
+  EnvironmentReader environments_{Procfs{}, clock_, nullptr};  // never started
   ContainerDirectory containers_{
       {.pause = std::chrono::milliseconds(1)}, std::make_unique<RuntimeSource>(runtime_), clock_};
   ProcessLabels labels_{ProcessLabels::Limits{},

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <map>
@@ -15,9 +15,12 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/file_identity.h"
 #include "base/unique_fd.h"
+#include "foreign/direct_foreign_files.h"
 #include "process/process_directory.h"
 #include "tests/shared/eventually.h"
+#include "tests/shared/fake_clock.h"
 #include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {
@@ -66,6 +69,29 @@ class Sleeper {
   pid_t pid_ = -1;
 };
 
+// Answers but for one file, as does one whose memory is behind a userfaultfd.
+class PartlySilent final : public DirectForeignFiles {
+ public:
+  Result<UniqueFd> ReadText(int directory_fd, const std::string& name, uint64_t most,
+                            const FilePatience& patience) override {
+    const Result<Inode> directory = InodeOf(directory_fd);
+    if (directory && directory->number == silent_) {
+      ++asked_;
+      return Fail(ErrorCode::kExhausted, "no answer");
+    }
+    return DirectForeignFiles::ReadText(directory_fd, name, most, patience);
+  }
+  void Silence(const std::string& directory) {
+    const UniqueFd fd(::open(directory.c_str(), O_PATH));
+    silent_ = InodeOf(fd.get())->number;
+  }
+  int asked() const { return asked_; }
+
+ private:
+  uint64_t silent_ = 0;
+  std::atomic<int> asked_ = 0;
+};
+
 class EnvironmentReaderTest : public testing::Test {
  protected:
   void Start(EnvironmentReader& reader) {
@@ -85,6 +111,7 @@ class EnvironmentReaderTest : public testing::Test {
   }
 
   const Clock clock_;
+  const std::shared_ptr<PartlySilent> files_ = std::make_shared<PartlySilent>();
   const LabelSet labels_ = std::make_shared<const Labels>();
   std::map<Pid, std::string> told_;
 };
@@ -92,7 +119,7 @@ class EnvironmentReaderTest : public testing::Test {
 TEST_F(EnvironmentReaderTest, TellsWhatLivingProcessesAre) {
   const Sleeper cart("OTEL_SERVICE_NAME=cart");
   const Sleeper plain("A=b");
-  EnvironmentReader reader(Procfs{}, clock_, {.delay = 1ms, .limit = kTestPatience});
+  EnvironmentReader reader(Procfs{}, clock_, files_, {.delay = 1ms, .limit = kTestPatience});
   reader.Want(cart.key(), labels_);
   Start(reader);
   reader.Want(plain.key(), labels_);
@@ -105,7 +132,7 @@ TEST_F(EnvironmentReaderTest, TellsNothingOfThoseThatHaveEnded) {
   Sleeper ended("OTEL_SERVICE_NAME=cart");
   const Sleeper zombie("OTEL_SERVICE_NAME=cart");
   const Sleeper other("OTEL_SERVICE_NAME=cart");
-  EnvironmentReader reader(Procfs{}, clock_, {.delay = 1ms, .limit = kTestPatience});
+  EnvironmentReader reader(Procfs{}, clock_, files_, {.delay = 1ms, .limit = kTestPatience});
   reader.Want(ended.key(), labels_);
   reader.Want(zombie.key(), labels_);
   reader.Want({other.key().pid, StartTime(other.key().start_time.value() - 1)}, labels_);
@@ -118,39 +145,51 @@ TEST_F(EnvironmentReaderTest, TellsNothingOfThoseThatHaveEnded) {
   EXPECT_TRUE(told_.empty());
 }
 
-// As one does whose memory is behind a userfaultfd: a FIFO without a writer.
-TEST_F(EnvironmentReaderTest, DoesNotWaitForOneThatDoesNotAnswer) {
+TEST_F(EnvironmentReaderTest, LeavesOutThoseLikeOneThatDoesNotAnswer) {
   TemporaryTree tree;
-  for (const char* pid : {"17", "18"}) {
+  for (const char* pid : {"17", "18", "19"}) {
     const std::string directory = std::string("proc/") + pid;
     tree.File(directory + "/stat", std::string(pid) +
                                        " (x) S 1 18 18 0 -1 4194560 0 0 0 0 0 0 0 0 "
                                        "20 0 1 0 5 0 0 0 0 0 0 0 0 0\n");
-    tree.File(directory + "/status",
-              std::string("Name:\tx\nUid:\t0\t0\t0\t0\nNSpid:\t") + pid + "\n");
+    const std::string user = pid == std::string("18") ? "7" : "0";
+    tree.File(directory + "/status", "Name:\tx\nUid:\t" + user + "\t" + user + "\t" + user + "\t" +
+                                         user + "\nNSpid:\t" + pid + "\n");
     tree.File(directory + "/ns/mnt", "");
     tree.Link(directory + "/root", "/");
+    tree.File(directory + "/environ", "OTEL_SERVICE_NAME=cart");
   }
-  const std::string fifo = tree.AsProcfs().root + "/17/environ";
-  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  tree.File("proc/18/environ", "OTEL_SERVICE_NAME=cart");
-  // The one that answers may be late, too, where the machine is: then it gets more time.
-  EnvironmentReader::Counters counters;
-  for (auto limit = 100ms; counters.read == 0 && limit < kTestPatience; limit *= 2) {
-    EnvironmentReader reader(tree.AsProcfs(), clock_, {.delay = 0ms, .limit = limit});
-    reader.Want({Pid(17), StartTime(5)}, labels_);
-    reader.Want({Pid(18), StartTime(5)}, labels_);
-    Start(reader);
-    counters = Await(reader, 2);
-  }
-  EXPECT_EQ(counters.late, 1);
-  EXPECT_EQ(counters.read, 1);
-  EXPECT_THAT(told_, ElementsAre(Pair(Pid(18), "cart")));
-  const UniqueFd writer(::open(fifo.c_str(), O_WRONLY | O_NONBLOCK));  // lets the thread go
+  files_->Silence(tree.AsProcfs().root + "/17");
+  FakeClock clock;
+  EnvironmentReader reader(tree.AsProcfs(), clock, files_, {.delay = 0ms, .pause = 10s});
+  const auto ask = [&](uint32_t pid) { return reader.Ask({Pid(pid), StartTime(5)}); };
+  EXPECT_FALSE(ask(17));
+  EXPECT_FALSE(ask(17));
+  EXPECT_EQ(files_->asked(), 1) << "not again so soon";
+  const EnvironmentReader::Answer other = ask(18);
+  ASSERT_TRUE(other && *other);
+  EXPECT_EQ(**other, "cart");
+  clock.Advance(11s);
+  EXPECT_FALSE(ask(17));
+  EXPECT_EQ(files_->asked(), 2);
+}
+
+TEST_F(EnvironmentReaderTest, SaysNothingOfWhatIsTooLarge) {
+  TemporaryTree tree;
+  tree.File("proc/17/stat",
+            "17 (x) S 1 18 18 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0\n");
+  tree.File("proc/17/status", "Name:\tx\nUid:\t0\t0\t0\t0\nNSpid:\t17\n");
+  tree.File("proc/17/ns/mnt", "");
+  tree.Link("proc/17/root", "/");
+  tree.File("proc/17/environ", std::string((size_t{1} << 20) + 1, 'x'));
+  EnvironmentReader reader(tree.AsProcfs(), clock_, files_);
+  const EnvironmentReader::Answer answer = reader.Ask({Pid(17), StartTime(5)});
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(*answer);
 }
 
 TEST_F(EnvironmentReaderTest, LeavesOutWhatIsTooMuch) {
-  EnvironmentReader reader(Procfs{}, clock_, {.delay = 1h, .most_waiting = 2});
+  EnvironmentReader reader(Procfs{}, clock_, files_, {.delay = 1h, .most_waiting = 2});
   Start(reader);
   for (uint32_t pid = 1; pid <= 10; ++pid) reader.Want({Pid(pid), StartTime(0)}, labels_);
   EXPECT_GE(reader.counters().left_out, 7) << "two wait, and one may have been taken";

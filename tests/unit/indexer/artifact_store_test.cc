@@ -23,6 +23,7 @@
 #include "base/file_identity.h"
 #include "binary/sections.h"
 #include "foreign/in_process_indexer.h"
+#include "tests/shared/eventually.h"
 #include "tests/unit/base/temporary_tree.h"
 #include "tests/unit/binary/elf_fixtures.h"
 
@@ -102,12 +103,17 @@ class ArtifactStoreTest : public testing::Test {
   std::shared_ptr<const UnwindTable> TableOf(ArtifactStore::Source source) {
     return store_->UnwindTableOf(Get(std::move(source)));
   }
-  // A job is given up at once, as far as the breaker is concerned.
-  void StopAnswering(uint64_t file_system) {
-    ASSERT_TRUE(workers_.Run(file_system, std::chrono::seconds(20), std::chrono::nanoseconds(1),
-                             [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }) !=
-                FileWork::kRefused);
+  // Until the end of the test so much waits for that file system that the rest is refused.
+  void TakeAllRoom(uint64_t file_system) {
+    const auto wait = [end = end_] { end->wait(); };
+    for (size_t i = 0; i < QuestionThreads::Options().per_file_system; ++i) {
+      ASSERT_TRUE(workers_.Post(file_system, std::chrono::seconds(1), wait, nullptr));
+    }
+    ASSERT_TRUE(Eventually([this] { return workers_.counters().waiting == 0; }));
+    while (workers_.Post(file_system, std::chrono::seconds(1), wait, nullptr)) {
+    }
   }
+  ~ArtifactStoreTest() override { end_->count_down(); }
   void Make(size_t budget) {
     store_ = std::make_unique<ArtifactStore>(
         ArtifactStore::Parts{.indexer = indexer_, .workers = workers_}, budget);
@@ -117,7 +123,9 @@ class ArtifactStoreTest : public testing::Test {
   int copies_ = 0;
   const std::vector<std::byte> program_ = FixtureBytes("unwound");
   std::shared_ptr<WatchedIndexer> indexer_ = std::make_shared<WatchedIndexer>();
-  FileWorkers workers_;
+  const Clock clock_;
+  QuestionThreads workers_{clock_};
+  const std::shared_ptr<std::latch> end_ = std::make_shared<std::latch>(1);
   std::unique_ptr<ArtifactStore> store_ = std::make_unique<ArtifactStore>(
       ArtifactStore::Parts{.indexer = indexer_, .workers = workers_}, size_t{1} << 20);
 };
@@ -359,8 +367,8 @@ TEST_F(ArtifactStoreTest, AnswersAllWhoAskedOnceItStopsMakingTables) {
   EXPECT_EQ(store_->counters().pending, 0U);
 }
 
-TEST_F(ArtifactStoreTest, RefusesFilesOfAFileSystemThatDoesNotAnswer) {
-  StopAnswering(kNetwork);
+TEST_F(ArtifactStoreTest, RefusesFilesOfAFileSystemForWhichTooManyWait) {
+  TakeAllRoom(kNetwork);
   ArtifactStore::Source source = CopyOf(program_);
   source.file_system = kNetwork;
   EXPECT_EQ(Ask(source).get().error().code(), ErrorCode::kIo);
@@ -371,7 +379,7 @@ TEST_F(ArtifactStoreTest, RefusesFilesOfAFileSystemThatDoesNotAnswer) {
 // Thousands of containers may have one file; a refusal within a refusal, that often, is too deep.
 TEST_F(ArtifactStoreTest, AnswersAllThatWaitForOneOfTheirBuildIdWhenTheyAreRefused) {
   constexpr uint64_t kMany = 30'000;
-  StopAnswering(kNetwork);
+  TakeAllRoom(kNetwork);
   std::latch begun(1);
   std::latch go_on(1);
   indexer_->before_making = [&](int /*fd*/) {

@@ -8,12 +8,13 @@
 #include <set>
 #include <string>
 
-#include "base/direct_foreign_files.h"
 #include "base/file_identity.h"
+#include "foreign/direct_foreign_files.h"
 
 namespace pyrometer {
 
-// A file system that answers, but for some files only when it is told to.
+// A file system that answers, but for some files only when it is told to, or kExhausted when the
+// limit is over.
 class HangingFiles : public ForeignFiles {
  public:
   ~HangingFiles() override { Answer(); }
@@ -73,7 +74,8 @@ class HangingFiles : public ForeignFiles {
     {
       std::unique_lock lock(mutex_);
       ++questions_;
-      answered_.wait(lock, [&] { return !file || !hung_.contains(file->number); });
+      RETURN_IF_ERROR(
+          Await(lock, patience, [&] { return !file || !hung_.contains(file->number); }));
     }
     return files_.OpenForReading(path_fd, patience);
   }
@@ -82,7 +84,7 @@ class HangingFiles : public ForeignFiles {
     {
       std::unique_lock lock(mutex_);
       ++questions_;
-      answered_.wait(lock, [&] { return !hangs_on_paths_; });
+      RETURN_IF_ERROR(Await(lock, patience, [&] { return !hangs_on_paths_; }));
     }
     return files_.LookUp(root_fd, path, flags, patience);
   }
@@ -98,11 +100,17 @@ class HangingFiles : public ForeignFiles {
   }
 
  private:
+  template <typename Answers>
+  Result<void> Await(std::unique_lock<std::mutex>& lock, const FilePatience& patience,
+                     const Answers& answers) {
+    if (answered_.wait_for(lock, patience.limit, answers)) return {};
+    return Fail(ErrorCode::kExhausted, "no answer");
+  }
   Result<void> AskProcess(const FilePatience& patience) {
     std::unique_lock lock(mutex_);
     ++questions_to_processes_;
     limit_for_processes_ = patience.limit;
-    answered_.wait(lock, [&] { return !hangs_on_processes_; });
+    RETURN_IF_ERROR(Await(lock, patience, [&] { return !hangs_on_processes_; }));
     if (refusal_) return Fail(*refusal_, "no answer");
     ++processes_answered_;
     return {};

@@ -29,15 +29,13 @@ class HungFilesTest : public ProcessHistoryTest {
   void MakeHistory(std::chrono::nanoseconds limit) {
     hung_history_.reset();
     hung_history_ = std::make_unique<ProcessHistory>(
-        ProcessHistory::Options{
-            .clock = clock_,
-            .procfs = machine_.procfs(),
-            .files = files_,
-            .inspections = {.patience = milliseconds(50),
-                            .patience_in_all = milliseconds(100),
-                            .limit = limit,
-                            .workers = {.pauses = {milliseconds(1), milliseconds(1)}}},
-            .reader = {.limit = kAmple}},
+        ProcessHistory::Options{.clock = clock_,
+                                .procfs = machine_.procfs(),
+                                .files = files_,
+                                .inspections = {.patience = milliseconds(50),
+                                                .patience_in_all = milliseconds(100),
+                                                .limit = limit},
+                                .reader = {.limit = kAmple}},
         inspector_, sink_);
   }
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/direct_foreign_files.h"
 #include "base/file_identity.h"
+#include "foreign/direct_foreign_files.h"
 #include "tests/shared/eventually.h"
 #include "tests/shared/fake_clock.h"
 #include "tests/unit/process/fake_machine.h"
@@ -69,7 +69,8 @@ class ObjectTableTest : public testing::Test {
 
   FakeMachine machine_;
   std::shared_ptr<FakeInspector> inspector_ = std::make_shared<FakeInspector>();
-  FileInspections inspections_{kPatient, std::make_shared<DirectForeignFiles>(), inspector_};
+  FileInspections inspections_{kPatient, clock_, std::make_shared<DirectForeignFiles>(),
+                               inspector_};
   FakeClock clock_;
   ObjectTable table_{{.clock = clock_, .max_objects = 6, .held_files = 2}, inspections_};
 };

@@ -92,7 +92,7 @@ class ProcReaderTest : public testing::Test {
   FakeClock clock_;
   FakeMachine machine_;
   std::shared_ptr<HangingFiles> files_ = std::make_shared<HangingFiles>();
-  FileInspections patience_{{}, files_, nullptr};
+  FileInspections patience_{{}, clock_, files_, nullptr};
   ProcReader::Options options_{.limit = kAmple, .longest_limit = 4 * kAmple, .questions = 4};
   ProcReader reader_{options_, clock_, patience_};
   bool is_patient_ = true;

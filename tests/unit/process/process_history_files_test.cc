@@ -9,7 +9,7 @@
 #include <chrono>
 #include <filesystem>
 
-#include "base/foreign_file.h"
+#include "foreign/foreign_file.h"
 #include "tests/shared/eventually.h"
 #include "tests/unit/process/process_history_fixture.h"
 
@@ -78,7 +78,9 @@ TEST_F(ProcessHistoryTest, OpensTheRootOfWhoMapsAnObject) {
   const ObjectId mapped = FrameAt(100, 5, 3, kStart).object();
   const Result<UniqueFd> root = history_.OpenRootOf(mapped);
   ASSERT_TRUE(root.has_value()) << root.error().message();
-  EXPECT_EQ(ContentOf(OpenInRoot(root->get(), "/beside")), "what belongs to it");
+  const Result<UniqueFd> beside = FindInRoot(root->get(), "/beside", 0);
+  ASSERT_TRUE(beside);
+  EXPECT_EQ(ContentOf(OpenAgain(beside->get())), "what belongs to it");
   EXPECT_EQ(history_.OpenRootOf(ObjectTable::kVdso).error().code(), ErrorCode::kNotFound);
   Exit(100);
   EXPECT_EQ(history_.OpenRootOf(mapped).error().code(), ErrorCode::kNotFound);

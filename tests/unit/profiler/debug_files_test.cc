@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "base/direct_foreign_files.h"
 #include "base/file.h"
+#include "foreign/direct_foreign_files.h"
 #include "tests/unit/base/temporary_tree.h"
 #include "tests/unit/profiler/fakes.h"
 
@@ -77,7 +77,7 @@ class DebugFilesTest : public testing::Test {
   const std::string content_{"\xab\xcd\xef"};
   TemporaryTree tree_;
   FakeClock clock_;
-  FileWorkers workers_;
+  QuestionThreads workers_{clock_};
   std::shared_ptr<Indexer> indexer_ = std::make_shared<ContentIndexer>();
   DebugFileCriteria object_{.build_id = BuildId(kIdBytes), .user = ::geteuid()};
 };

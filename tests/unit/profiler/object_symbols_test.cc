@@ -67,9 +67,9 @@ class ObjectSymbolsTest : public testing::Test {
 
   const SampledObject shell_ = Of(kShell);
   std::shared_ptr<CountingIndexer> indexer_ = std::make_shared<CountingIndexer>();
-  FileWorkers workers_;
-  ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
   FakeClock clock_;
+  QuestionThreads workers_{clock_};
+  ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
   ObjectSymbols symbols_{store_, clock_};
 };
 

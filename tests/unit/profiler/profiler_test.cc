@@ -10,7 +10,7 @@
 #include <future>
 #include <utility>
 
-#include "base/direct_foreign_files.h"
+#include "foreign/direct_foreign_files.h"
 #include "foreign/in_process_indexer.h"
 #include "tests/unit/profiler/fakes.h"
 
@@ -29,7 +29,7 @@ class ProfilerTest : public testing::Test {
             .cold = cold_,
             .processes = processes_,
             .indexer = std::make_shared<InProcessIndexer>(),
-            .file_workers = workers_,
+            .question_threads = workers_,
             .files = std::make_shared<DirectForeignFiles>(),
             .clock = clock_,
             .log = log_,
@@ -52,7 +52,7 @@ class ProfilerTest : public testing::Test {
   FakeTableTarget tables_;
   FakeCold cold_;
   FakeProcesses processes_;
-  FileWorkers workers_;
+  QuestionThreads workers_{clock_};
   FakeConsumer first_;
   FakeConsumer second_;
 };

@@ -12,8 +12,8 @@
 #include <memory>
 
 #include "absl/synchronization/mutex.h"
-#include "base/direct_foreign_files.h"
 #include "base/file.h"
+#include "foreign/direct_foreign_files.h"
 #include "foreign/in_process_indexer.h"
 #include "tests/unit/profiler/fakes.h"
 
@@ -99,7 +99,7 @@ class UnwindTablesTest : public testing::Test {
   FakeClock clock_;
   OpenableProcesses processes_;
   std::shared_ptr<TableIndexer> indexer_ = std::make_shared<TableIndexer>();
-  FileWorkers workers_;
+  QuestionThreads workers_{clock_};
   ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, kRoomForOne};
   UnwindTables tables_{{.processes = processes_,
                         .indexer = indexer_,

@@ -84,9 +84,9 @@ class WindowSourcesTest : public testing::Test {
   }
 
   std::shared_ptr<SlowIndexer> indexer_ = std::make_shared<SlowIndexer>();
-  FileWorkers workers_;
-  ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
   FakeClock clock_;  // no window ever waits for too long, unless it is moved
+  QuestionThreads workers_{clock_};
+  ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
   ObjectSymbols symbols_{store_, clock_};
   WindowSources sources_{store_, symbols_, indexer_, clock_};
 };

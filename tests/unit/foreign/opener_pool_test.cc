@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/file_process.h"
+#include "foreign/opener_pool.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kLong(60);
+constexpr seconds kLongForOpeners(60);
 
 // A file system as bad as it is told to be by the paths that it is asked for. Its workers are other
 // processes: what they tell the test lies in memory that they share.
@@ -67,10 +67,12 @@ class BadFileSystem : public FileOperations {
                                               -1, 0)};
 };
 
-class FileProcessTest : public ::testing::Test {
+class OpenerPoolTest : public ::testing::Test {
  protected:
-  std::unique_ptr<FileProcess> Start() {
-    Result<std::unique_ptr<FileProcess>> files = FileProcess::Start({.operations = &operations_});
+  const std::shared_ptr<const Clock> clock_ = std::make_shared<Clock>();
+  std::unique_ptr<OpenerPool> Start() {
+    Result<std::unique_ptr<OpenerPool>> files =
+        OpenerPool::Start({.clock = clock_, .operations = &operations_});
     return files ? *std::move(files) : nullptr;
   }
   UniqueFd PathTo(const std::string& name) const {
@@ -92,18 +94,18 @@ bool HasEnded(pid_t pid) {
   return false;
 }
 
-TEST_F(FileProcessTest, OpensFilesByWhatStandsForThem) {
+TEST_F(OpenerPoolTest, OpensFilesByWhatStandsForThem) {
   tree_.File("file", "content");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   for (int i = 0; i < 20; ++i) {
-    const Result<OpenedFile> file = files->OpenForReading(PathTo("file").get(), {kLong});
+    const Result<OpenedFile> file = files->OpenForReading(PathTo("file").get(), {kLongForOpeners});
     EXPECT_EQ(Content(file), "content");
     EXPECT_FALSE(file->is_copy);
   }
 }
 
-TEST_F(FileProcessTest, CopiesWhatIsNotLocal) {
+TEST_F(OpenerPoolTest, CopiesWhatIsNotLocal) {
   const std::string content =
       "begin" + std::string(size_t{1} << 20, '\0') + "end" + std::string(size_t{1} << 20, '\0');
   tree_.File("file", content);
@@ -111,7 +113,7 @@ TEST_F(FileProcessTest, CopiesWhatIsNotLocal) {
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   const UniqueFd path = PathTo("file");
-  Result<OpenedFile> file = files->OpenForReading(path.get(), {kLong});
+  Result<OpenedFile> file = files->OpenForReading(path.get(), {kLongForOpeners});
   EXPECT_TRUE(Content(file) == content);
   ASSERT_TRUE(file.has_value());
   EXPECT_TRUE(file->is_copy);
@@ -121,57 +123,58 @@ TEST_F(FileProcessTest, CopiesWhatIsNotLocal) {
   EXPECT_NE(original.st_ino, copy.st_ino);
 }
 
-TEST_F(FileProcessTest, OpensNothingButFiles) {
+TEST_F(OpenerPoolTest, OpensNothingButFiles) {
   ASSERT_EQ(::mkfifo(tree_.Path("fifo").c_str(), 0600), 0);
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   for (const char* name : {"fifo", ""}) {
-    const Result<OpenedFile> file = files->OpenForReading(PathTo(name).get(), {kLong});
+    const Result<OpenedFile> file = files->OpenForReading(PathTo(name).get(), {kLongForOpeners});
     ASSERT_FALSE(file.has_value()) << name;
     EXPECT_EQ(file.error().code(), ErrorCode::kInvalid);
   }
 }
 
-TEST_F(FileProcessTest, LooksUpPathsInsideARoot) {
+TEST_F(OpenerPoolTest, LooksUpPathsInsideARoot) {
   tree_.File("root/directory/file", "content");
   tree_.Link("root/link", "/directory/file");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   const UniqueFd root = PathTo("root");
-  const Result<UniqueFd> found = files->LookUp(root.get(), "/link", 0, {kLong});
+  const Result<UniqueFd> found = files->LookUp(root.get(), "/link", 0, {kLongForOpeners});
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(Content(files->OpenForReading(found->get(), {kLong})), "content");
-  EXPECT_EQ(files->LookUp(root.get(), "/nothing", 0, {kLong}).error().code(), ErrorCode::kNotFound);
-  EXPECT_FALSE(files->LookUp(root.get(), "/link", O_DIRECTORY, {kLong}).has_value());
-  EXPECT_EQ(files->LookUp(root.get(), std::string(5000, 'x'), 0, {kLong}).error().code(),
+  EXPECT_EQ(Content(files->OpenForReading(found->get(), {kLongForOpeners})), "content");
+  EXPECT_EQ(files->LookUp(root.get(), "/nothing", 0, {kLongForOpeners}).error().code(),
+            ErrorCode::kNotFound);
+  EXPECT_FALSE(files->LookUp(root.get(), "/link", O_DIRECTORY, {kLongForOpeners}).has_value());
+  EXPECT_EQ(files->LookUp(root.get(), std::string(5000, 'x'), 0, {kLongForOpeners}).error().code(),
             ErrorCode::kInvalid);
 }
 
-TEST_F(FileProcessTest, ReadsTexts) {
+TEST_F(OpenerPoolTest, ReadsTexts) {
   tree_.File("100/maps", std::string(10000, 'a') + std::string(10000, 'b'));
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   const UniqueFd directory = PathTo("100");
   const auto read = [&](uint64_t most) {
-    const Result<UniqueFd> text = files->ReadText(directory.get(), "maps", most, {kLong});
+    const Result<UniqueFd> text = files->ReadText(directory.get(), "maps", most, {kLongForOpeners});
     return text ? ReadAll(text->get(), size_t{1} << 20).value_or("unreadable") : "no text";
   };
   EXPECT_TRUE(read(100'000) == std::string(10000, 'a') + std::string(10000, 'b'));
   EXPECT_TRUE(read(10'001) == std::string(10000, 'a') + "b");
-  EXPECT_EQ(files->ReadText(directory.get(), "nothing", 1, {kLong}).error().code(),
+  EXPECT_EQ(files->ReadText(directory.get(), "nothing", 1, {kLongForOpeners}).error().code(),
             ErrorCode::kNotFound);
 }
 
-TEST_F(FileProcessTest, FollowsLinks) {
+TEST_F(OpenerPoolTest, FollowsLinks) {
   tree_.File("file", "content");
   tree_.Link("100/map_files/1-2", "../../file");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   const UniqueFd directory = PathTo("100");
-  const Result<UniqueFd> file = files->Follow(directory.get(), "map_files/1-2", {kLong});
+  const Result<UniqueFd> file = files->Follow(directory.get(), "map_files/1-2", {kLongForOpeners});
   ASSERT_TRUE(file);
-  EXPECT_EQ(Content(files->OpenForReading(file->get(), {kLong})), "content");
-  EXPECT_EQ(files->Follow(directory.get(), "map_files/2-3", {kLong}).error().code(),
+  EXPECT_EQ(Content(files->OpenForReading(file->get(), {kLongForOpeners})), "content");
+  EXPECT_EQ(files->Follow(directory.get(), "map_files/2-3", {kLongForOpeners}).error().code(),
             ErrorCode::kNotFound);
 }
 
@@ -181,8 +184,7 @@ struct HungQuestion {
   Result<UniqueFd> (*ask)(ForeignFiles& files, int directory, milliseconds limit);
 };
 
-class HungQuestionTest : public FileProcessTest,
-                         public testing::WithParamInterface<HungQuestion> {};
+class HungQuestionTest : public OpenerPoolTest, public testing::WithParamInterface<HungQuestion> {};
 
 TEST_P(HungQuestionTest, IsGivenUpWithItsWorker) {
   tree_.File("file", "content");
@@ -190,19 +192,19 @@ TEST_P(HungQuestionTest, IsGivenUpWithItsWorker) {
   ASSERT_NE(files, nullptr);
   const UniqueFd directory = PathTo("");
   for (milliseconds limit(50); operations_.worker() == 0; limit *= 2) {
-    ASSERT_LT(limit, kLong);  // it may have been given up before it was asked
+    ASSERT_LT(limit, kLongForOpeners);  // it may have been given up before it was asked
     const Result<UniqueFd> hung = GetParam().ask(*files, directory.get(), limit);
     ASSERT_FALSE(hung.has_value());
     EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
   }
   EXPECT_TRUE(HasEnded(operations_.worker()));
-  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLong})), "content");
-  EXPECT_TRUE(files->ReadText(directory.get(), "file", 100, {kLong}));
+  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLongForOpeners})), "content");
+  EXPECT_TRUE(files->ReadText(directory.get(), "file", 100, {kLongForOpeners}));
   EXPECT_EQ(files->stuck(), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    FileProcess, HungQuestionTest,
+    OpenerPool, HungQuestionTest,
     testing::Values(HungQuestion{"LookUp",
                                  [](ForeignFiles& files, int directory, milliseconds limit) {
                                    return files.LookUp(directory, "hangs", 0, {limit});
@@ -213,15 +215,15 @@ INSTANTIATE_TEST_SUITE_P(
                                  }}),
     [](const auto& test) { return test.param.name; });
 
-TEST_F(FileProcessTest, OutlivesWorkersThatDie) {
+TEST_F(OpenerPoolTest, OutlivesWorkersThatDie) {
   tree_.File("file", "content");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
-  EXPECT_FALSE(files->LookUp(PathTo("").get(), "dies", 0, {kLong}).has_value());
-  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLong})), "content");
+  EXPECT_FALSE(files->LookUp(PathTo("").get(), "dies", 0, {kLongForOpeners}).has_value());
+  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLongForOpeners})), "content");
 }
 
-TEST_F(FileProcessTest, AnswersSeveralAtOnceWhileOneHangs) {
+TEST_F(OpenerPoolTest, AnswersSeveralAtOnceWhileOneHangs) {
   tree_.File("file", "content");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
@@ -232,7 +234,10 @@ TEST_F(FileProcessTest, AnswersSeveralAtOnceWhileOneHangs) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int k = 0; k < 20; ++k) {
-        right += Content(files->OpenForReading(PathTo("file").get(), {kLong})) == "content" ? 1 : 0;
+        right +=
+            Content(files->OpenForReading(PathTo("file").get(), {kLongForOpeners})) == "content"
+                ? 1
+                : 0;
       }
     });
   }
@@ -240,79 +245,86 @@ TEST_F(FileProcessTest, AnswersSeveralAtOnceWhileOneHangs) {
   EXPECT_EQ(right, 80);
 }
 
-TEST_F(FileProcessTest, LeavesNothingBehind) {
+TEST_F(OpenerPoolTest, LeavesNothingBehind) {
   auto files = Start();
   ASSERT_NE(files, nullptr);
-  files->LookUp(PathTo("").get(), "nothing", 0, {kLong}).has_value();
+  files->LookUp(PathTo("").get(), "nothing", 0, {kLongForOpeners}).has_value();
   const pid_t worker = operations_.worker();
   files.reset();
   EXPECT_TRUE(HasEnded(worker));
 }
 
-TEST_F(FileProcessTest, HoldsNoDescriptorOfOurs) {
+TEST_F(OpenerPoolTest, HoldsNoDescriptorOfOurs) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   const UniqueFd out(ends[0]);
   UniqueFd in(ends[1]);
   const auto files = Start();
   ASSERT_NE(files, nullptr);
-  files->LookUp(PathTo("").get(), "nothing", 0, {kLong}).has_value();
+  files->LookUp(PathTo("").get(), "nothing", 0, {kLongForOpeners}).has_value();
   in.Reset();
   char byte = 0;
   EXPECT_EQ(::read(out.get(), &byte, 1), 0);  // as nobody can write
 }
 
-TEST_F(FileProcessTest, LosesFewWorkersToAFileSystemHoweverOftenItIsTried) {
+TEST_F(OpenerPoolTest, LosesFewWorkersToAFileSystemHoweverOftenItIsTried) {
   tree_.File("file", "content");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   milliseconds limit(50);
-  for (int i = 0; i < 5 || files->stuck() < FileProcess::kMostStuckOfOne; ++i, limit *= 2) {
-    ASSERT_LT(limit, kLong) << "workers that hang can be killed";
+  for (int i = 0; i < 5 || files->stuck() < OpenerPool::kMostStuckOfOne; ++i, limit *= 2) {
+    ASSERT_LT(limit, kLongForOpeners) << "workers that hang can be killed";
     const Result<UniqueFd> hung = files->LookUp(PathTo("").get(), "hangs for ever", 0, {limit, 7});
     ASSERT_FALSE(hung.has_value());
     EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
   }
-  EXPECT_EQ(files->stuck(), FileProcess::kMostStuckOfOne);
-  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLong, 8})), "content");
-  EXPECT_FALSE(files->OpenForReading(PathTo("file").get(), {kLong, 7})) << "it would hang";
+  EXPECT_EQ(files->stuck(), OpenerPool::kMostStuckOfOne);
+  EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLongForOpeners, 8})), "content");
+  EXPECT_FALSE(files->OpenForReading(PathTo("file").get(), {kLongForOpeners, 7}))
+      << "it would hang";
 }
 
 // Nobody knows beforehand that all these paths lead to one file system.
-TEST_F(FileProcessTest, OpensFilesHoweverManyPathsHang) {
+TEST_F(OpenerPoolTest, OpensFilesHoweverManyPathsHang) {
   tree_.File("file", "content");
-  const auto files = FileProcess::Start({.max_stuck = 8, .operations = &operations_});
+  const auto files =
+      OpenerPool::Start({.clock = clock_, .max_stuck = 8, .operations = &operations_});
   ASSERT_TRUE(files.has_value());
   for (uint64_t path = 100; path < 120; ++path) {
     EXPECT_FALSE((*files)->LookUp(PathTo("").get(), "hangs for ever", 0, {milliseconds(30), path}));
   }
   EXPECT_EQ((*files)->stuck(), 4U);
-  EXPECT_EQ(Content((*files)->OpenForReading(PathTo("file").get(), {kLong, 7})), "content");
+  EXPECT_EQ(Content((*files)->OpenForReading(PathTo("file").get(), {kLongForOpeners, 7})),
+            "content");
 }
 
 // Those that read in /proc and the others have room of their own.
-TEST_F(FileProcessTest, OpensNothingWithTooManyStuckButReads) {
+TEST_F(OpenerPoolTest, OpensNothingWithTooManyStuckButReads) {
   tree_.File("file", "content");
-  const auto files = FileProcess::Start({.max_stuck = 0, .operations = &operations_});
+  const auto files =
+      OpenerPool::Start({.clock = clock_, .max_stuck = 0, .operations = &operations_});
   ASSERT_TRUE(files.has_value());
-  EXPECT_EQ((*files)->OpenForReading(PathTo("file").get(), {kLong}).error().code(),
+  EXPECT_EQ((*files)->OpenForReading(PathTo("file").get(), {kLongForOpeners}).error().code(),
             ErrorCode::kExhausted);
-  EXPECT_TRUE((*files)->ReadText(PathTo("").get(), "file", 100, {kLong}));
+  EXPECT_TRUE((*files)->ReadText(PathTo("").get(), "file", 100, {kLongForOpeners}));
 }
 
-TEST_F(FileProcessTest, ReadsNothingWithTooManyStuckButOpens) {
+TEST_F(OpenerPoolTest, ReadsNothingWithTooManyStuckButOpens) {
   tree_.File("file", "content");
-  const auto files = FileProcess::Start(
-      {.max_stuck = 1, .max_stuck_reading = 2, .max_idle = 0, .operations = &operations_});
+  const auto files = OpenerPool::Start({.clock = clock_,
+                                        .max_stuck = 1,
+                                        .max_stuck_reading = 2,
+                                        .max_idle = 0,
+                                        .operations = &operations_});
   ASSERT_TRUE(files.has_value());
   milliseconds limit(30);
   for (uint64_t process = 100; (*files)->stuck() < 2; ++process, limit *= 2) {
-    ASSERT_LT(limit, kLong);
+    ASSERT_LT(limit, kLongForOpeners);
     EXPECT_FALSE((*files)->ReadText(PathTo("").get(), "hangs for ever", 100, {limit, process}));
   }
-  EXPECT_EQ((*files)->ReadText(PathTo("").get(), "file", 100, {kLong}).error().code(),
+  EXPECT_EQ((*files)->ReadText(PathTo("").get(), "file", 100, {kLongForOpeners}).error().code(),
             ErrorCode::kExhausted);
-  EXPECT_EQ(Content((*files)->OpenForReading(PathTo("file").get(), {kLong})), "content");
+  EXPECT_EQ(Content((*files)->OpenForReading(PathTo("file").get(), {kLongForOpeners})), "content");
 }
 
 }  // namespace

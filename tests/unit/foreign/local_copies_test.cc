@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/local_copies.h"
+#include "foreign/local_copies.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

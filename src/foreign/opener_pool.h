@@ -12,30 +12,32 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/file_child.h"
-#include "base/foreign_files.h"
-#include "base/local_copies.h"
 #include "base/message_socket.h"
-#include "base/nursery.h"
+#include "foreign/foreign_files.h"
+#include "foreign/local_copies.h"
+#include "foreign/nursery.h"
+#include "foreign/opener.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
 
-// Opens files, and reads texts of /proc, in other processes: workers, one request at a time each,
-// which a nursery forks when they are needed. A worker that does not answer in time is killed and
+// Opens files, and reads texts of /proc, in other processes: openers, one request at a time each,
+// which a nursery forks when they are needed. One that does not answer in time is killed and
 // forgotten; until it ends, which may be never, it counts as stuck. Files that do not lie on a
 // local file system are copied. The other processes hold none of our descriptors, and end when this
 // one ends, as far as they can. Thread-safe; each caller waits for its own request only.
-class FileProcess final : public ForeignFiles {
+class OpenerPool final : public ForeignFiles {
  public:
   struct Options {
+    // Shared, as threads that wait here may outlive all else.
+    std::shared_ptr<const Clock> clock;
     // With so many that open files or look for them, no more is opened; with half as many that look
     // for them, no more is looked for. With so many that read in /proc, no more is read there.
     size_t max_stuck = 32;
     size_t max_stuck_reading = 8;
-    size_t max_idle = 4;  // workers that are kept for the next request
+    size_t max_idle = 4;  // openers that are kept for the next request
     LocalCopies::Options copies = {};
-    FileOperations* operations = nullptr;  // what workers do; null: the real thing
+    FileOperations* operations = nullptr;  // what openers do; null: the real thing
   };
 
   // A file system gets no more of them until one has ended. So those that hang for days take no
@@ -45,9 +47,9 @@ class FileProcess final : public ForeignFiles {
 
   // Forks the nursery. REQUIRES: this process has one thread. Errors: those of fork(2) and
   // socketpair(2).
-  static Result<std::unique_ptr<FileProcess>> Start(const Options& options);
-  FileProcess(const FileProcess&) = delete;
-  FileProcess& operator=(const FileProcess&) = delete;
+  static Result<std::unique_ptr<OpenerPool>> Start(const Options& options);
+  OpenerPool(const OpenerPool&) = delete;
+  OpenerPool& operator=(const OpenerPool&) = delete;
 
   Result<OpenedFile> OpenForReading(int path_fd, const FilePatience& patience) override;
   Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
@@ -57,12 +59,11 @@ class FileProcess final : public ForeignFiles {
   Result<UniqueFd> Follow(int directory_fd, const std::string& name,
                           const FilePatience& patience) override;
 
-  // Workers that did not answer in time and have not ended.
-  size_t stuck();
+  size_t stuck() override;
 
  private:
   enum class Work { kOpening, kLookingUp, kReading };
-  struct Worker {
+  struct Opener {
     MessageSocket socket;
     pid_t pid = 0;
     uint64_t file_system = 0;    // of its last request
@@ -70,34 +71,34 @@ class FileProcess final : public ForeignFiles {
     MonotonicTime must_be_free;  // is killed if it has not said that it is free by then
   };
   struct Answer {
-    FileReply reply;
+    OpenerReply reply;
     UniqueFd attached;
   };
   class Session;
 
-  FileProcess(const Options& options, Nursery nursery)
+  OpenerPool(const Options& options, Nursery nursery)
       : options_(options), copies_(options.copies), nursery_(std::move(nursery)) {}
 
   // What `request` says of `name`, below `directory_fd`.
-  Result<UniqueFd> AskFor(Work work, FileRequest request, int directory_fd, const std::string& name,
-                          const FilePatience& patience);
-  Result<Worker> Take(Work work, uint64_t file_system);
-  void Return(Worker worker);
-  void GiveUp(Worker worker);
+  Result<UniqueFd> AskFor(Work work, OpenerRequest request, int directory_fd,
+                          const std::string& name, const FilePatience& patience);
+  Result<Opener> Take(Work work, uint64_t file_system);
+  void Return(Opener opener);
+  void GiveUp(Opener opener);
   // With the lock held.
   void Sweep();
   bool MayTake(Work work, uint64_t file_system) const;
   bool HasRoomFor(Work work) const;
-  void Kill(Worker worker);
-  Result<Worker> Fork();
+  void Kill(Opener opener);
+  Result<Opener> Fork();
 
   const Options options_;
   LocalCopies copies_;
   std::mutex mutex_;  // guards the rest
   Nursery nursery_;
-  std::vector<Worker> idle_;
-  std::vector<Worker> closing_;  // have answered, but may hang before they are free
-  std::vector<Worker> stuck_;
+  std::vector<Opener> idle_;
+  std::vector<Opener> closing_;  // have answered, but may hang before they are free
+  std::vector<Opener> stuck_;
 };
 
 }  // namespace pyrometer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/foreign_file.h"
+#include "foreign/foreign_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -14,6 +14,11 @@ namespace pyrometer {
 namespace {
 
 namespace fs = std::filesystem;
+
+Result<UniqueFd> OpenInRoot(int root, const std::string& path) {
+  ASSIGN_OR_RETURN(const UniqueFd found, FindInRoot(root, path, 0));
+  return OpenAgain(found.get());
+}
 
 class OpenInRootTest : public testing::Test {
  protected:
@@ -72,6 +77,19 @@ TEST_F(OpenInRootTest, OpensNothingButRegularFiles) {
 TEST_F(OpenInRootTest, FollowsNoMagicLink) {
   const UniqueFd root = *Open("/", O_PATH | O_DIRECTORY);
   EXPECT_FALSE(OpenInRoot(root.get(), "/proc/self/exe").has_value());
+}
+
+TEST_F(OpenInRootTest, OpensAFileAgainThatIsDeletedMeanwhile) {
+  const UniqueFd path(::open((directory_ / "secret").c_str(), O_PATH | O_CLOEXEC));
+  fs::remove(directory_ / "secret");
+  const Result<UniqueFd> reading = OpenAgain(path.get());
+  ASSERT_TRUE(reading) << reading.error().message();
+  EXPECT_EQ(ReadAll(reading->get(), 100).value_or(""), "outside");
+}
+
+TEST(OpenAgain, OpensNoDevice) {
+  const UniqueFd null(::open("/dev/null", O_PATH | O_CLOEXEC));
+  EXPECT_FALSE(OpenAgain(null.get()));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/file_child.h"
+#include "foreign/opener.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,9 +19,9 @@
 
 #include "base/file.h"
 #include "base/file_system.h"
-#include "base/foreign_file.h"
 #include "base/nameless_file.h"
 #include "base/system_error.h"
+#include "foreign/foreign_file.h"
 
 namespace pyrometer {
 namespace {
@@ -30,66 +30,66 @@ constexpr size_t kCopyStep = size_t{256} << 10;
 // The kernel gives a page of a text at a time.
 constexpr size_t kTextStep = 4096;
 
-class Worker {
+class Opener {
  public:
-  Worker(MessageSocket socket, FileOperations& operations)
+  Opener(MessageSocket socket, FileOperations& operations)
       : socket_(std::move(socket)), operations_(operations) {}
 
   // Until the other end is closed.
   void Run() {
-    FileRequest request;
+    OpenerRequest request;
     while (Result<UniqueFd> attached = socket_.Receive(request)) {
       request.path.back() = '\0';
-      if (request.what != FileRequest::What::kCopy) opened_.Reset();
+      if (request.what != OpenerRequest::What::kCopy) opened_.Reset();
       if (!Answer(Do(request, attached->get()))) return;
       found_.Reset();
       attached->Reset();
       if (!keeps_) opened_.Reset();
-      if (!socket_.Send(FileReply{.what = FileReply::What::kFree})) return;
+      if (!socket_.Send(OpenerReply{.what = OpenerReply::What::kFree})) return;
     }
   }
 
  private:
-  Result<FileReply> Do(const FileRequest& request, int attached) {
+  Result<OpenerReply> Do(const OpenerRequest& request, int attached) {
     keeps_ = false;
     switch (request.what) {
-      case FileRequest::What::kOpen:
+      case OpenerRequest::What::kOpen:
         return Open(attached);
-      case FileRequest::What::kLookUp: {
+      case OpenerRequest::What::kLookUp: {
         ASSIGN_OR_RETURN(found_, operations_.LookUp(attached, request.path.data(), request.flags));
-        return FileReply{.what = FileReply::What::kFile};
+        return OpenerReply{.what = OpenerReply::What::kFile};
       }
-      case FileRequest::What::kRead: {
+      case OpenerRequest::What::kRead: {
         ASSIGN_OR_RETURN(found_, operations_.ReadText(attached, request.path.data(), request.most));
-        return FileReply{.what = FileReply::What::kFile};
+        return OpenerReply{.what = OpenerReply::What::kFile};
       }
-      case FileRequest::What::kFollow: {
+      case OpenerRequest::What::kFollow: {
         ASSIGN_OR_RETURN(found_, operations_.Follow(attached, request.path.data()));
-        return FileReply{.what = FileReply::What::kFile};
+        return OpenerReply{.what = OpenerReply::What::kFile};
       }
-      case FileRequest::What::kCopy:
+      case OpenerRequest::What::kCopy:
         RETURN_IF_ERROR(operations_.Copy(opened_.get(), attached));
-        return FileReply{.what = FileReply::What::kCopied};
+        return OpenerReply{.what = OpenerReply::What::kCopied};
     }
     return Fail(ErrorCode::kInternal, "an unknown request");
   }
 
-  Result<FileReply> Open(int path_fd) {
+  Result<OpenerReply> Open(int path_fd) {
     ASSIGN_OR_RETURN(opened_, operations_.Open(path_fd));
     if (operations_.IsLocal(opened_.get())) {
       found_ = std::move(opened_);
-      return FileReply{.what = FileReply::What::kFile};
+      return OpenerReply{.what = OpenerReply::What::kFile};
     }
     struct stat status {};
     if (::fstat(opened_.get(), &status) < 0) return SystemError(errno, "stat");
     keeps_ = true;
-    return FileReply{.what = FileReply::What::kRemote,
-                     .size = static_cast<uint64_t>(status.st_size)};
+    return OpenerReply{.what = OpenerReply::What::kRemote,
+                       .size = static_cast<uint64_t>(status.st_size)};
   }
 
-  bool Answer(const Result<FileReply>& reply) {
+  bool Answer(const Result<OpenerReply>& reply) {
     if (reply) return socket_.Send(*reply, found_.get()).has_value();
-    return socket_.Send(FileReply{.error = reply.error().code()}).has_value();
+    return socket_.Send(OpenerReply{.error = reply.error().code()}).has_value();
   }
 
   const MessageSocket socket_;
@@ -159,8 +159,8 @@ Result<UniqueFd> FileOperations::Follow(int directory_fd, const std::string& nam
   return OpenAt(directory_fd, name, O_PATH);
 }
 
-void ServeFiles(MessageSocket socket, FileOperations& operations) {
-  Worker(std::move(socket), operations).Run();
+void ServeOpener(MessageSocket socket, FileOperations& operations) {
+  Opener(std::move(socket), operations).Run();
 }
 
 }  // namespace pyrometer

@@ -15,24 +15,15 @@ namespace pyrometer {
 // Do not wait for a FIFO's writer or a lease's holder, nor acquire a controlling terminal.
 inline constexpr int kForeignFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
-// `fd` if it is a regular file, else kInvalid; `name` is for the message.
-Result<UniqueFd> OnlyRegular(UniqueFd fd, const std::string& name);
-
-// Opens a regular file for reading. `path` and symbolic links in it are resolved inside the
-// directory `root` and cannot lead out of it, not even through /proc. Errors: kNotFound,
-// kPermission, kInvalid if it is not a regular file.
-Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags = 0);
-
-// The file that `fd` stands for, opened once more for reading. `fd` may be open by O_PATH, which
+// The regular file that `fd` stands for, opened once more for reading. Errors: kInvalid if it is
+// anything else. `fd` may be open by O_PATH, which
 // costs nothing where a file system does not answer: opening, reading and closing may each take for
-// ever there, and belong on a FileWorkers thread.
+// ever there, and belong in an opener.
 Result<UniqueFd> OpenAgain(int fd);
 
-// A directory as by OpenInRoot(), and only for it.
-Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path);
-
-// What `path` leads to inside `root` as by OpenInRoot(), open by O_PATH: it may be anything.
-// `flags`: O_DIRECTORY, O_NOFOLLOW or 0.
+// What `path` leads to, open by O_PATH: it may be anything. The path and symbolic links in it are
+// resolved inside the directory `root` and cannot lead out of it, not even through /proc. `flags`:
+// O_DIRECTORY, O_NOFOLLOW or 0. Errors: kNotFound, kPermission.
 Result<UniqueFd> FindInRoot(int root, const std::string& path, int flags);
 
 // The same as far as the kernel has the way in memory, so that no file system is asked. Nothing: it

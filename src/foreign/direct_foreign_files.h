@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/foreign_files.h"
+#include "foreign/foreign_files.h"
 
 namespace pyrometer {
 
 // Opens files in this process: for file systems and processes that answer. It heeds no limit, and
 // where one does not answer it hangs; as does reading a text, which is no copy and has no end but
 // its own.
-class DirectForeignFiles final : public ForeignFiles {
+class DirectForeignFiles : public ForeignFiles {
  public:
   Result<OpenedFile> OpenForReading(int path_fd, const FilePatience& patience) override;
   Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,

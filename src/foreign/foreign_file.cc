@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/foreign_file.h"
+#include "foreign/foreign_file.h"
 
 #include <fmt/format.h>
 #include <linux/openat2.h>
@@ -40,8 +40,6 @@ Result<UniqueFd> OpenBeneath(int root, const std::string& path, int flags) {
   return fd;
 }
 
-}  // namespace
-
 Result<UniqueFd> OnlyRegular(UniqueFd fd, const std::string& name) {
   struct stat status {};
   if (::fstat(fd.get(), &status) < 0) return SystemError(errno, name);
@@ -49,20 +47,13 @@ Result<UniqueFd> OnlyRegular(UniqueFd fd, const std::string& name) {
   return fd;
 }
 
-Result<UniqueFd> OpenInRoot(int root, const std::string& path, int extra_flags) {
-  ASSIGN_OR_RETURN(UniqueFd fd, OpenBeneath(root, path, kForeignFlags | extra_flags));
-  return OnlyRegular(std::move(fd), path);
-}
+}  // namespace
 
 Result<UniqueFd> OpenAgain(int fd) {
   const std::string name = fmt::format("/proc/self/fd/{}", fd);
   UniqueFd again(::open(name.c_str(), kForeignFlags));
   if (!again) return SystemError(errno, name);
   return OnlyRegular(std::move(again), name);
-}
-
-Result<UniqueFd> OpenDirectoryInRoot(int root, const std::string& path) {
-  return FindInRoot(root, path, O_DIRECTORY);
 }
 
 Result<UniqueFd> FindInRoot(int root, const std::string& path, int flags) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/direct_foreign_files.h"
+#include "foreign/direct_foreign_files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "base/file.h"
-#include "base/foreign_file.h"
+#include "foreign/foreign_file.h"
 #include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/direct_foreign_files.h"
+#include "foreign/direct_foreign_files.h"
 
 #include <fcntl.h>
 
 #include <utility>
 
 #include "base/file.h"
-#include "base/foreign_file.h"
+#include "foreign/foreign_file.h"
 
 namespace pyrometer {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/nursery.h"
+#include "foreign/nursery.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 namespace pyrometer {
 namespace {
 
-constexpr std::chrono::seconds kLong(60);
+constexpr std::chrono::seconds kLongForNursery(60);
 
 // What a child tells of itself.
 struct Told {
@@ -36,13 +36,13 @@ void TellAndWait(const MessageSocket& socket) {
 
 Told Hear(const MessageSocket& socket) {
   Told told;
-  EXPECT_TRUE(socket.WaitUntilReadable(kLong) && socket.Receive(told).has_value());
+  EXPECT_TRUE(socket.WaitUntilReadable(kLongForNursery) && socket.Receive(told).has_value());
   return told;
 }
 
 bool IsClosed(const MessageSocket& socket) {
   char any = 0;
-  return socket.WaitUntilReadable(kLong) && !socket.Receive(any);
+  return socket.WaitUntilReadable(kLongForNursery) && !socket.Receive(any);
 }
 
 TEST(Nursery, ForksProcessesThatHaveNothingOfOurs) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/nursery.h"
+#include "foreign/nursery.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -27,7 +29,8 @@ struct FilePatience {
 // (FUSE, NFS), and a thread that hangs so keeps its whole process from ending; or where a file of
 // /proc waits for a lock of a process, which that process holds for as long as it likes. What this
 // takes and gives out does not: O_PATH descriptors, whose closing calls no file system, OpenedFile,
-// and copies of text. Thread-safe.
+// and copies of text. Thread-safe; each caller waits for its own question, no longer than its
+// limit.
 class ForeignFiles {
  public:
   virtual ~ForeignFiles() = default;
@@ -52,6 +55,9 @@ class ForeignFiles {
   // O_PATH descriptor. Errors: those of ReadText().
   virtual Result<UniqueFd> Follow(int directory_fd, const std::string& name,
                                   const FilePatience& patience) = 0;
+
+  // How many processes hang now that were asked.
+  virtual size_t stuck() { return 0; }
 };
 
 }  // namespace pyrometer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes that open files for FileProcess, and what they are asked.
+// The processes that open files for OpenerPool, and what they are asked.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@
 
 namespace pyrometer {
 
-// To a worker. It answers with a FileReply, then closes what it has opened, which may hang as well,
-// and says so with another (kFree).
-struct FileRequest {
+// To a opener. It answers with a OpenerReply, then closes what it has opened, which may hang as
+// well, and says so with another (kFree).
+struct OpenerRequest {
   enum class What : uint32_t {
     kOpen,    // attached: O_PATH of the file
     kLookUp,  // attached: O_PATH of the root directory
@@ -28,7 +28,7 @@ struct FileRequest {
   uint64_t most = 0;
   std::array<char, PATH_MAX> path{};  // NUL-terminated
 };
-struct FileReply {
+struct OpenerReply {
   enum class What : uint32_t {
     kFile,    // attached: what was asked for
     kRemote,  // `size` bytes that may hang: to be copied
@@ -41,7 +41,7 @@ struct FileReply {
   uint64_t size = 0;
 };
 
-// What a worker does to file systems and /proc; a test's hangs or finds everything remote.
+// What a opener does to file systems and /proc; a test's hangs or finds everything remote.
 class FileOperations {
  public:
   virtual ~FileOperations() = default;
@@ -57,6 +57,6 @@ class FileOperations {
 };
 
 // Serves `socket` until its other end is closed. REQUIRES: a process of its own, with one thread.
-void ServeFiles(MessageSocket socket, FileOperations& operations);
+void ServeOpener(MessageSocket socket, FileOperations& operations);
 
 }  // namespace pyrometer
