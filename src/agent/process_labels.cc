@@ -205,7 +205,4 @@ std::optional<std::vector<std::string>> ProcessLabels::TakeDroppedCgroups() {
   return cgroups;
 }
 
-void ProcessLabels::OnMapping(const ProcessKey& /*process*/, const ObjectMapping& /*mapping*/,
-                              const ObjectInfo& /*object*/) {}
-
 }  // namespace pyrometer

@@ -47,8 +47,7 @@ namespace pyrometer {
 // is dropped has its samples taken out of the window before anything is named. Samples of a
 // container that is being asked for go on with what was captured, for Settle().
 //
-// OnProcess() and the others of ProcessObserver are called with the tracker's lock held, the rest
-// from any thread.
+// OnProcess() and the others of ProcessObserver are called one at a time, the rest from any thread.
 class ProcessLabels final : public ProcessObserver {
  public:
   static constexpr std::string_view kKernel = "kernel";
@@ -96,8 +95,6 @@ class ProcessLabels final : public ProcessObserver {
   LabelSet OnProcess(const SeenProcess& process) override;
   LabelSet OfUnknown(Pid pid, std::string_view comm) override;
   void OnSamples(std::vector<Sample>& samples) override;
-  void OnMapping(const ProcessKey& process, const ObjectMapping& mapping,
-                 const ObjectInfo& object) override;
 
  private:
   bool IsKernelThread(const SeenProcess& process) const;

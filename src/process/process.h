@@ -39,8 +39,7 @@ struct Program {
   uint64_t drift_pages = 0;
   Address code;  // in the executable; learnt with drift_pages
   RootIdentity root;
-  bool root_is_own = false;                  // else inherited
-  absl::flat_hash_set<ObjectId> shown = {};  // to the observer
+  bool root_is_own = false;  // else inherited
   // Of a program that maps one file after another each publish has all of them once more. ld.so's
   // first ones go out at once, since most programs end soon.
   TokenBucket publishes{4, std::chrono::milliseconds(50)};
@@ -50,12 +49,16 @@ struct Program {
 
 using Programs = std::vector<Program, Charged<Program>>;
 
+// Whether the observer has seen a process as what it runs now.
+enum class Seen : uint8_t { kNo, kIsToBe, kYes };
+
 // One life of a pid, from fork to the exit of the last thread.
 struct Process {
   explicit Process(const std::shared_ptr<UserShare>& user)
       : share(user), programs(Charged<Program>(user)) {}
 
   ProcessKey key;
+  uint64_t number = 0;               // no other life has it
   std::shared_ptr<UserShare> share;  // of its user; its parent's at first
   bool user_is_own = false;          // else its parent's, and it may have become another since
   bool start_is_exact = false;  // else derived from the fork's report: never early, seldom late
@@ -65,10 +68,10 @@ struct Process {
   MonotonicTime scanned_at;      // events up to then are in its mappings already
   MonotonicTime exec_learnt_at;  // and in its exec id
   absl::flat_hash_set<Tid> threads;
-  LabelSet labels;     // at first its parent's
-  bool shown = false;  // to the observer, as what it runs now
-  // Whose labels it has yet to inherit: its parent, which was not shown either when it was born.
-  std::optional<Pid> unshown_parent;
+  LabelSet labels;  // at first its parent's
+  Seen seen = Seen::kNo;
+  // Whose labels it has yet to inherit: its parent, which was not seen either when it was born.
+  std::optional<Pid> unseen_parent;
   Programs programs;                // oldest first; at least one
   bool has_anonymous_code = false;  // code that is in no file
   // Held for its windows after its end, if it had such code and there was room.

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -102,6 +103,27 @@ class ProcessHistory final : public ProcessKnowledge {
   void ShowAgain() override;
   void ReplaceLabels(const ProcessKey& key, const LabelSet& of, LabelSet by) override;
   ProcessCounters counters() const override;
+
+  // Resolve() in parts, between which the history may be used for other things. Before the second
+  // what TakeUnseen() gives is to be shown, before the third what OnSamples() takes out to be taken
+  // out: `unwanted` ticks. AttachLabels() returns which samples are of unknown processes.
+  void BeginResolving(const Window& window);
+  std::vector<size_t> AttachLabels(Window& window) const;
+  ResolvedWindow FinishResolving(Window window, uint64_t unwanted);
+
+  // A process that the observer has yet to see as what it runs now. See SeenProcess.
+  struct Unseen {
+    Pid pid{};
+    uint64_t number = 0;  // of its life
+    std::optional<ProcessDirectory> directory = std::nullopt;
+    ProcessKey key = {};
+    MonotonicTime since = {};  // it runs that
+    std::string comm = {};
+    LabelSet inherited = nullptr;
+  };
+  // The next one, parents before their children; nothing: there is none. Label() is to follow.
+  std::optional<Unseen> TakeUnseen();
+  void Label(const Unseen& seen, LabelSet labels);
 
   // What the log should say, once; some of it if there is much.
   struct Notice {
@@ -232,14 +254,12 @@ class ProcessHistory final : public ProcessKnowledge {
   void ShareObjects(ResolvedWindow& resolved);
   void SharePerfMaps(ResolvedWindow& resolved);
   void TakeKernelSymbols(ResolvedWindow& resolved);
-  // To the observer, what it was not shown: the process if it is readable, then what it maps.
-  void Show(Process& process);
-  void ShowProcess(Process& process, const ProcessKey& key, const ProcessDirectory* directory);
-  void ShowMappings(Process& process);
-  // Shows processes that have not been shown, now or never.
-  void AttachLabels(Window& window);
-  // Lets the observer change labels and take samples out.
-  void TakeOutUnwanted(Window& window);
+  bool IsToBeShown(const Process& process) const {
+    return options_.observer != nullptr && process.seen == Seen::kNo;
+  }
+  // Has the observer see it, as soon as nobody holds the lock. `directory` may be null.
+  void Show(Process& process, const ProcessDirectory* directory);
+  void TakeOut(Window& window, uint64_t unwanted);
   void NoteDrift(const AddressSpace::Picture& before, const ProcessDirectory& directory,
                  Program& program) const;
   // Withdraws the process if it cannot be published.
@@ -282,6 +302,7 @@ class ProcessHistory final : public ProcessKnowledge {
   // When windows may ask again for files that could not be reached.
   absl::flat_hash_map<ObjectId, MonotonicTime> unreachable_;
   std::vector<Notice> notices_;
+  std::deque<Unseen> unseen_;  // what is known of them when it is their turn is not there yet
   bool lost_ = false;
 };
 

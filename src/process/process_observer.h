@@ -4,11 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "process/object_info.h"
 #include "process/process_directory.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/labels.h"
-#include "pyrometer/mapping.h"
 #include "pyrometer/sample.h"
 
 namespace pyrometer {
@@ -24,9 +22,9 @@ struct SeenProcess {
   LabelSet inherited;
 };
 
-// Is told of processes and what they map while they live, for example to label them or to find
-// their runtime. Called with the tracker's lock held, on its thread or a caller's, one call at a
-// time: it must not wait for anything but files of /proc, nor call the tracker back.
+// Is told of processes while they live, to label them. Called without the tracker's lock, on its
+// thread or on that of who resolves a window, one call at a time; windows wait for it, and what it
+// calls the tracker for may wait for windows.
 class ProcessObserver {
  public:
   virtual ~ProcessObserver() = default;
@@ -45,12 +43,6 @@ class ProcessObserver {
   // Called once for each window, when all its samples have the labels of their processes: may give
   // them others, and remove samples, which then count as filtered in the window's accounting.
   virtual void OnSamples(std::vector<Sample>& /*samples*/) {}
-
-  // Called when a living process has `object` mapped executable for the first time since its fork
-  // or exec, after OnProcess(). `mapping` is the part at the lowest address. Mappings that existed
-  // for less than 0.1 s may be left out.
-  virtual void OnMapping(const ProcessKey& process, const ObjectMapping& mapping,
-                         const ObjectInfo& object) = 0;
 };
 
 }  // namespace pyrometer

@@ -47,7 +47,10 @@ void ProcessHistory::Publish(Pid pid) {
     Withdraw(pid);
     return;
   }
-  Show(*process);
+  // Where it is unreadable its first sample shows it.
+  if (IsToBeShown(*process)) {
+    if (const ProcessDirectory* const directory = DirectoryOf(*process)) Show(*process, directory);
+  }
   Program& program = process->program();
   if (process->kernel_thread || !program.exec || program.over_budget || program.space.empty()) {
     Withdraw(pid);

@@ -60,7 +60,7 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
     process.program().root_is_own = true;
   }
   if (HasAnonymousCode(read.remembered)) NoteAnonymousCode(process, &directory);
-  ShowProcess(process, process.key, &directory);
+  Show(process, &directory);
   changed_.insert(scanned.key.pid);
 }
 

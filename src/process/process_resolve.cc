@@ -13,11 +13,14 @@
 #include "base/clock.h"
 #include "base/file_identity.h"
 #include "process/process_history.h"
+#include "process/process_showing.h"
 #include "process/used_stacks.h"
 
 namespace pyrometer {
 namespace {
 
+// Beyond so many that wait to be seen, a process's directory is opened when its turn comes.
+constexpr size_t kMostOpenUnseen = 64;
 // Each holds a directory of its process's root open.
 constexpr size_t kMaxPerfMaps = 256;
 
@@ -32,12 +35,6 @@ FileOffset ToFileOffset(std::span<const Segment> segments, ElfAddress address) {
   return FileOffset(address.value());
 }
 
-uint64_t TicksIn(const std::vector<Sample>& samples) {
-  uint64_t ticks = 0;
-  for (const Sample& sample : samples) ticks += sample.count;
-  return ticks;
-}
-
 // When each stack was met the last time.
 std::vector<MonotonicTime> LastSeen(const Window& window) {
   std::vector<MonotonicTime> last_seen(window.stacks.size());
@@ -50,14 +47,40 @@ std::vector<MonotonicTime> LastSeen(const Window& window) {
 }  // namespace
 
 ResolvedWindow ProcessHistory::Resolve(Window window) {
+  return ResolveShowing(options_.observer, std::move(window),
+                        [this](const auto& action) { return action(*this); });
+}
+
+void ProcessHistory::BeginResolving(const Window& window) {
+  inspections_.BeginBurst();
+  TakeIdentified();
+  PublishChanged();  // which has parents seen before their children
+  for (const Sample& sample : window.samples) {
+    Process* const process = processes_.Find(sample.process, sample.first_seen);
+    if (process == nullptr || !IsToBeShown(*process)) continue;
+    Show(*process, process->alive() ? DirectoryOf(*process) : nullptr);
+  }
+}
+
+std::vector<size_t> ProcessHistory::AttachLabels(Window& window) const {
+  std::vector<size_t> unknown;
+  for (size_t i = 0; i < window.samples.size(); ++i) {
+    Sample& sample = window.samples[i];
+    const Process* const process = processes_.Find(sample.process, sample.first_seen);
+    if (process != nullptr) sample.labels = process->labels;
+    if (process == nullptr) unknown.push_back(i);
+  }
+  return unknown;
+}
+
+ResolvedWindow ProcessHistory::FinishResolving(Window window, uint64_t unwanted) {
   inspections_.BeginBurst();
   TakeIdentified();
   PublishChanged();
   if (!identified_.empty()) {
     for (Frame& frame : window.frames) frame = AsIdentified(frame);
   }
-  AttachLabels(window);
-  TakeOutUnwanted(window);
+  TakeOut(window, unwanted);
   ResolvedWindow resolved;
   resolved.window = ResolveWindow(std::move(window), processes_, resolved_);
   NoteOverwritten(resolved.window);
@@ -124,28 +147,8 @@ void ProcessHistory::ReadAgainWhoMaps(const absl::flat_hash_set<ObjectId>& overw
   PublishChanged();
 }
 
-void ProcessHistory::AttachLabels(Window& window) {
-  for (Sample& sample : window.samples) {
-    Process* const process = processes_.Find(sample.process, sample.first_seen);
-    if (process == nullptr) {
-      if (options_.observer == nullptr) continue;
-      sample.labels = options_.observer->OfUnknown(sample.process.pid, sample.comm);
-      continue;
-    }
-    if (!process->shown && options_.observer != nullptr) {
-      ShowProcess(*process, sample.process, process->alive() ? DirectoryOf(*process) : nullptr);
-      if (process->alive()) ShowMappings(*process);
-    }
-    sample.labels = process->labels;
-  }
-}
-
 // Before anything is looked up for the stacks: what nobody wants costs no names and no open files.
-void ProcessHistory::TakeOutUnwanted(Window& window) {
-  if (options_.observer == nullptr) return;
-  const uint64_t before = TicksIn(window.samples);
-  options_.observer->OnSamples(window.samples);
-  const uint64_t unwanted = before - TicksIn(window.samples);
+void ProcessHistory::TakeOut(Window& window, uint64_t unwanted) {
   if (unwanted == 0) return;
   window.accounting.exported -= unwanted;
   window.accounting.filtered += unwanted;
@@ -154,7 +157,7 @@ void ProcessHistory::TakeOutUnwanted(Window& window) {
 }
 
 void ProcessHistory::ShowAgain() {
-  processes_.ForEachLiving([](Process& process) { process.shown = false; });
+  processes_.ForEachLiving([](Process& process) { process.seen = Seen::kNo; });
 }
 
 void ProcessHistory::ReplaceLabels(const ProcessKey& key, const LabelSet& of, LabelSet by) {
@@ -162,38 +165,48 @@ void ProcessHistory::ReplaceLabels(const ProcessKey& key, const LabelSet& of, La
   if (process != nullptr && process->labels == of) process->labels = std::move(by);
 }
 
-void ProcessHistory::ShowProcess(Process& process, const ProcessKey& key,
-                                 const ProcessDirectory* directory) {
-  if (options_.observer == nullptr || process.shown) return;
-  process.shown = true;
-  if (const std::optional<Pid> pid = std::exchange(process.unshown_parent, std::nullopt)) {
-    const Process* const parent = processes_.At(*pid, process.born);
-    if (parent != nullptr) process.labels = parent->labels;
+void ProcessHistory::Show(Process& process, const ProcessDirectory* directory) {
+  if (!IsToBeShown(process)) return;
+  process.seen = Seen::kIsToBe;
+  Unseen unseen{.pid = process.key.pid, .number = process.number};
+  if (directory != nullptr && unseen_.size() < kMostOpenUnseen) {
+    if (auto own = directory->Duplicate()) unseen.directory = *std::move(own);
   }
-  process.labels = options_.observer->OnProcess({.key = key,
-                                                 .comm = process.program().comm,
-                                                 .directory = directory,
-                                                 .inherited = process.labels});
+  unseen_.push_back(std::move(unseen));
 }
 
-void ProcessHistory::Show(Process& process) {
-  if (options_.observer == nullptr) return;
-  if (!process.shown) {
-    // Where it is unreadable its first sample shows it.
-    const ProcessDirectory* const directory = DirectoryOf(process);
-    if (directory == nullptr) return;
-    ShowProcess(process, process.key, directory);
+std::optional<ProcessHistory::Unseen> ProcessHistory::TakeUnseen() {
+  while (!unseen_.empty()) {
+    Unseen next = std::move(unseen_.front());
+    unseen_.pop_front();
+    Process* const process = processes_.Life(next.pid, next.number);
+    if (process == nullptr || process->seen != Seen::kIsToBe) continue;
+    if (const auto parent_pid = std::exchange(process->unseen_parent, std::nullopt)) {
+      const Process* const parent = processes_.At(*parent_pid, process->born);
+      if (parent != nullptr) process->labels = parent->labels;
+    }
+    if (!next.directory && process->alive()) {
+      const ProcessDirectory* const directory = DirectoryOf(*process);
+      if (directory != nullptr) {
+        if (auto own = directory->Duplicate()) next.directory = *std::move(own);
+      }
+      open_.reset();
+    }
+    next.key = process->key;
+    next.since = process->program().since;
+    next.comm = process->program().comm;
+    next.inherited = process->labels;
+    return next;
   }
-  ShowMappings(process);
+  return std::nullopt;
 }
 
-void ProcessHistory::ShowMappings(Process& process) {
-  Program& program = process.program();
-  for (const ObjectMapping& mapping : program.space.Current().mappings) {
-    const ObjectInfo* const object = objects_.Find(mapping.object);
-    if (object == nullptr || !program.shown.insert(mapping.object).second) continue;
-    options_.observer->OnMapping(process.key, mapping, *object);
-  }
+void ProcessHistory::Label(const Unseen& seen, LabelSet labels) {
+  Process* const process = processes_.Life(seen.pid, seen.number);
+  if (process == nullptr) return;
+  process->labels = std::move(labels);
+  // Else it runs something else by now, as which it is to be seen, too.
+  if (process->program().since == seen.since) process->seen = Seen::kYes;
 }
 
 void ProcessHistory::ShareObjects(ResolvedWindow& resolved) {

@@ -38,6 +38,7 @@ Process& ProcessTable::Bear(Pid pid, MonotonicTime when, const std::shared_ptr<U
   auto process = std::allocate_shared<Process>(Charged<Process>(share), share);
   process->key = {pid, clock_.ToStartTime(when)};
   process->born = when;
+  process->number = ++last_number_;
   ++living_;
   Lives& lives = processes_[pid];
   lives.push_back(std::move(process));
@@ -92,7 +93,7 @@ Process* ProcessTable::Apply(const ForkEvent& event) {
         image.drift_pages, image.code,        image.root,       false};
     child.kernel_thread = parent->kernel_thread;
     child.labels = parent->labels;
-    if (!parent->shown) child.unshown_parent = event.parent;
+    if (parent->seen != Seen::kYes) child.unseen_parent = event.parent;
     child.has_anonymous_code = parent->has_anonymous_code;
   }
   if (parent == nullptr) program = NewProgram(child, event.when);
@@ -160,7 +161,7 @@ Process* ProcessTable::Apply(const CommEvent& event) {
   next.root = program.root;
   process->exec_learnt_at = event.when;
   process->kernel_thread = false;
-  process->shown = false;
+  process->seen = Seen::kNo;
   process->user_is_own = false;
   process->has_anonymous_code = false;
   process->perf_map.reset();
@@ -197,7 +198,7 @@ Process& ProcessTable::Add(const ScannedProcess& scanned, const std::vector<Code
       Program next = NewProgram(*process, scanned.read_at);  // its exec was lost
       next.root = process->program().root;
       process->programs.push_back(std::move(next));
-      process->shown = false;
+      process->seen = Seen::kNo;
     }
     process->program().exec = task->exec;
     process->exec_learnt_at = task->read_at;
@@ -243,6 +244,13 @@ const Process* ProcessTable::Find(const ProcessKey& key, MonotonicTime when) con
 
 Process* ProcessTable::Find(const ProcessKey& key, MonotonicTime when) {
   return const_cast<Process*>(std::as_const(*this).Find(key, when));
+}
+
+Process* ProcessTable::Life(Pid pid, uint64_t number) {
+  const auto it = processes_.find(pid);
+  if (it == processes_.end()) return nullptr;
+  const auto life = std::ranges::find(it->second, number, [](const auto& p) { return p->number; });
+  return life == it->second.end() ? nullptr : life->get();
 }
 
 const Process* ProcessTable::At(Pid pid, MonotonicTime when) const {

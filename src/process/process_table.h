@@ -73,6 +73,8 @@ class ProcessTable {
   // The process whatever it runs, born by `when`; null if it is unknown or forgotten.
   const Process* Find(const ProcessKey& key, MonotonicTime when = kForever) const;
   Process* Find(const ProcessKey& key, MonotonicTime when = kForever);
+  // The life of that pid with that number; null if it is forgotten.
+  Process* Life(Pid pid, uint64_t number);
   // Who had that pid at that moment; null if it is unknown or forgotten.
   const Process* At(Pid pid, MonotonicTime when) const;
   // What `process`, born by `when`, ran as its program `exec`, or then if exec ids were not known.
@@ -113,6 +115,7 @@ class ProcessTable {
   absl::flat_hash_map<Pid, PassedOver> passed_over_;
   MonotonicTime last_end_;
   size_t living_ = 0;
+  uint64_t last_number_ = 0;
   uint64_t forgotten_early_ = 0;
   uint64_t passed_over_count_ = 0;
 };

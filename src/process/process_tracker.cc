@@ -18,6 +18,7 @@
 #include "base/system_error.h"
 #include "process/kernel_events.h"
 #include "process/process_history.h"
+#include "process/process_showing.h"
 #include "process/resync_schedule.h"
 
 namespace pyrometer {
@@ -51,8 +52,8 @@ size_t HeldFilesBudget(size_t wanted) {
 }  // namespace
 
 // One mutex guards everything. The tracker's thread takes it for each burst of events and each
-// slice of a scan; the drain thread for a window. Who holds it waits for no file system longer than
-// FileInspections does, processes included.
+// slice of a scan; the drain thread for a window, in three parts. Who holds it waits for no file
+// system longer than FileInspections does, processes included.
 class ProcessTracker::State {
  public:
   State(const Options& options, KernelEvents events, UniqueFd stop,
@@ -60,6 +61,7 @@ class ProcessTracker::State {
       : snapshot_(std::move(snapshot)),
         clock_(options.clock),
         sink_(sink),
+        observer_(options.observer),
         log_(options.log),
         stop_(std::move(stop)),
         events_(std::move(events)),
@@ -81,17 +83,39 @@ class ProcessTracker::State {
 
   Result<void> Begin() {
     RETURN_IF_ERROR(BeginScan(ProcessHistory::kFirstScanPatience));
-    while (ContinueScan()) Pump();
+    while (ContinueScan()) {
+      Pump();
+      Show();
+    }
     Pump();
+    Show();
     resync_ = ResyncSchedule();
     thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
     return {};
   }
 
   ResolvedWindow Resolve(Window window) {
+    const absl::MutexLock showing(&showing_);
+    {
+      const absl::MutexLock lock(&mutex_);
+      PumpOnce();
+    }
+    return ResolveShowing(observer_, std::move(window),
+                          [this](const auto& action) { return WithHistory(action); });
+  }
+
+  // Not while one is being seen: that might be as it was before.
+  void ShowAgain() {
+    const absl::MutexLock showing(&showing_);
     const absl::MutexLock lock(&mutex_);
-    PumpOnce();
-    return history_.Resolve(std::move(window));
+    history_.ShowAgain();
+  }
+
+  // Labels that OnProcess() has returned are those of their process by then.
+  void ReplaceLabels(const ProcessKey& process, const LabelSet& of, LabelSet by) {
+    const absl::MutexLock showing(&showing_);
+    const absl::MutexLock lock(&mutex_);
+    history_.ReplaceLabels(process, of, std::move(by));
   }
 
   void Recheck(const ProcessKey& process) {
@@ -195,6 +219,13 @@ class ProcessTracker::State {
     return any;
   }
 
+  // Unless that is done just now, for a window.
+  void Show() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (observer_ == nullptr || !showing_.TryLock()) return;
+    ShowUnseen(*observer_, [this](const auto& action) { return WithHistory(action); });
+    showing_.Unlock();
+  }
+
   void Run(const std::stop_token& stop) {
     ::pthread_setname_np(::pthread_self(), "process-tracker");
     MonotonicTime rescan = After(clock_.Now(), kRescanInterval);
@@ -202,6 +233,7 @@ class ProcessTracker::State {
     while (!stop.stop_requested()) {
       const bool rung = Wait(happened, rescan);
       if (Pump() || rung) happened = clock_.Now();  // what rings may not be in its ring yet
+      Show();
       MakeRoom();
       ContinueScan();
       if (clock_.Now() < rescan) continue;
@@ -278,8 +310,11 @@ class ProcessTracker::State {
   const TaskSnapshot snapshot_;
   const Clock& clock_;
   AddressSpaceSink& sink_;
-  Log* const log_;  // null: nobody wants to know
+  ProcessObserver* const observer_;  // null: nobody
+  Log* const log_;                   // null: nobody wants to know
   const UniqueFd stop_;
+  // Who shows processes to the observer, or resolves a window. Taken before the other.
+  absl::Mutex showing_ ABSL_ACQUIRED_BEFORE(mutex_);
   absl::Mutex mutex_;
   KernelEvents events_ ABSL_GUARDED_BY(mutex_);
   ProcessHistory history_ ABSL_GUARDED_BY(mutex_);
@@ -345,12 +380,11 @@ Result<UniqueFd> ProcessTracker::OpenRootOf(ObjectId id) {
 }
 
 void ProcessTracker::ReplaceLabels(const ProcessKey& process, const LabelSet& of, LabelSet by) {
-  state_->WithHistory(
-      [&](ProcessHistory& history) { history.ReplaceLabels(process, of, std::move(by)); });
+  state_->ReplaceLabels(process, of, std::move(by));
 }
 
 void ProcessTracker::ShowAgain() {
-  state_->WithHistory([](ProcessHistory& history) { history.ShowAgain(); });
+  state_->ShowAgain();
 }
 
 ProcessCounters ProcessTracker::counters() const {

@@ -26,8 +26,6 @@ class ContainerNaming final : public ProcessObserver {
   ContainerNaming(MakeSource make, const Clock& clock);
 
   LabelSet OnProcess(const SeenProcess& process) override;
-  void OnMapping(const ProcessKey& /*process*/, const ObjectMapping& /*mapping*/,
-                 const ObjectInfo& /*object*/) override {}
 
   // Waits for at most `patience` altogether for containers that are being asked for; others keep
   // container_id. REQUIRES: the profiler is gone.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "process/process_history.h"
+#include "process/process_showing.h"
 #include "tests/shared/fake_clock.h"
 #include "tests/unit/process/fake_machine.h"
 #include "tests/unit/process/one_frame_window.h"
@@ -26,7 +27,8 @@ class ProcessHistoryTest : public testing::Test {
 
   explicit ProcessHistoryTest(ProcessObserver* observer = nullptr,
                               const UserShares::Limits& remembered = {})
-      : history_({.clock = clock_,
+      : shown_to_(observer),
+        history_({.clock = clock_,
                   .procfs = machine_.procfs(),
                   .remembered = remembered,
                   .observer = observer,
@@ -42,6 +44,12 @@ class ProcessHistoryTest : public testing::Test {
   void Scan() {
     const TaskRecord task{Pid(100), Tid(100), StartTime(5), ExecId(3), clock_.Now()};
     ASSERT_TRUE(history_.Scan(std::span(&task, 1)).has_value());
+    ShowAll();
+  }
+  // As the tracker does whenever it lets go of its lock.
+  void ShowAll() {
+    if (shown_to_ == nullptr) return;
+    ShowUnseen(*shown_to_, [this](const auto& action) { return action(history_); });
   }
 
   // Events happen in this order, after everything before, and no time passes but for them.
@@ -51,7 +59,10 @@ class ProcessHistoryTest : public testing::Test {
     clock_.Advance(std::chrono::nanoseconds(1));
     return last_;
   }
-  void Apply(ProcessEvent event) { history_.Apply(std::span(&event, 1)); }
+  void Apply(ProcessEvent event) {
+    history_.Apply(std::span(&event, 1));
+    ShowAll();
+  }
   void Fork(uint32_t parent, uint32_t pid) {
     Apply(ForkEvent{Now(), Pid(pid), Tid(pid), Pid(parent)});
   }
@@ -112,6 +123,7 @@ class ProcessHistoryTest : public testing::Test {
   FakeMachine machine_;
   std::shared_ptr<FakeInspector> inspector_ = std::make_shared<FakeInspector>();
   RecordingSink sink_;
+  ProcessObserver* const shown_to_;  // null: nobody
   ProcessHistory history_;
   MonotonicTime last_;
 };

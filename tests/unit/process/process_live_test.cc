@@ -56,6 +56,57 @@ TEST_F(ProcessLiveTest, KnowsItselfFromTheScan) {
                                         reinterpret_cast<uint64_t>(where.dli_fbase));
 }
 
+// Asks the tracker from within each call, which would not end if the lock were held meanwhile.
+class AskingObserver final : public ProcessObserver {
+ public:
+  LabelSet OnProcess(const SeenProcess& /*process*/) override {
+    Ask(seen);
+    return labels;
+  }
+  LabelSet OfUnknown(Pid /*pid*/, std::string_view /*comm*/) override {
+    Ask(unknown);
+    return labels;
+  }
+  void OnSamples(std::vector<Sample>& /*samples*/) override { Ask(windows); }
+
+  std::atomic<ProcessTracker*> tracker = nullptr;
+  std::atomic<int> seen = 0;
+  std::atomic<int> unknown = 0;
+  std::atomic<int> windows = 0;
+  const LabelSet labels = std::make_shared<const Labels>(Labels{{"service", "asking"}});
+
+ private:
+  void Ask(std::atomic<int>& count) {
+    ProcessTracker* const asked = tracker;
+    if (asked == nullptr) return;  // it is starting
+    EXPECT_GT(asked->counters().objects, 0U);
+    ++count;
+  }
+};
+
+TEST_F(ProcessLiveTest, CallsTheObserverWithoutItsLock) {
+  AskingObserver observer;
+  ProcessTracker::Options options = Patient();
+  options.observer = &observer;
+  TimingSink sink;
+  Result<std::unique_ptr<ProcessTracker>> tracker =
+      ProcessTracker::Start(options, inspector_, sink, AllInProgramOne);
+  ASSERT_TRUE(tracker) << tracker.error().message();
+  observer.tracker = tracker->get();
+  const Pid child = Spawn("/bin/sleep", {"1000"});
+  EXPECT_TRUE(WaitFor([&] { return observer.seen > 0; }));
+  const Frame nowhere = Frame::User(Address(1));
+  for (const Pid pid : {child, Pid(4'000'000)}) {
+    Window window = OneFrameWindow({pid, StartOf(pid)}, ExecId(1), nowhere, MonotonicNow());
+    window.end = MonotonicNow();
+    EXPECT_EQ((*tracker)->Resolve(std::move(window)).window.samples[0].labels, observer.labels);
+  }
+  EXPECT_EQ(observer.windows, 2);
+  EXPECT_EQ(observer.unknown, 1);
+  Kill(child);
+  tracker->reset();
+}
+
 TEST_F(ProcessLiveTest, KnowsEveryOneOf200ShortLivedProcesses) {
   std::vector<std::string> programs;
   for (int i = 0; i < 20; ++i) {

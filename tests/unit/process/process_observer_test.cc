@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/process/process_history_fixture.h"
@@ -29,17 +31,12 @@ class RecordingObserver : public ProcessObserver {
                                                                : process.directory->Stat();
     seen.push_back(fmt::format("{} {}", process.key.pid.value(), stat ? stat->comm : "gone"));
     inherited.push_back(process.inherited ? process.inherited->at(0).second : "none");
+    if (meanwhile) std::exchange(meanwhile, nullptr)();
     return stat ? Label(stat->comm) : process.inherited;
   }
   LabelSet OfUnknown(Pid pid, std::string_view comm) override {
     return Label(fmt::format("{} {}", pid.value(), comm));
   }
-  void OnMapping(const ProcessKey& process, const ObjectMapping& mapping,
-                 const ObjectInfo& object) override {
-    mapped.push_back(
-        fmt::format("{} {} {:x}", process.pid.value(), object.path, mapping.start.value()));
-  }
-
   void OnSamples(std::vector<Sample>& samples) override {
     std::erase_if(samples, [this](const Sample& sample) {
       return unwanted && sample.labels != nullptr && sample.labels->at(0).second == *unwanted;
@@ -47,9 +44,9 @@ class RecordingObserver : public ProcessObserver {
   }
 
   std::optional<std::string> unwanted;
+  std::function<void()> meanwhile;  // happens once, while a process is seen
   std::vector<std::string> seen;
   std::vector<std::string> inherited;  // by each of them
-  std::vector<std::string> mapped;
 };
 
 class ProcessObserverTest : public ProcessHistoryTest {
@@ -135,6 +132,7 @@ TEST_F(ProcessObserverTest, SeesOnlyWhatAForkedProcessHasBecomeInTheSameBurst) {
   const std::vector<ProcessEvent> burst = {fork,
                                            CommEvent{Now(), Pid(200), Tid(200), true, "child"}};
   history_.Apply(burst);
+  ShowAll();
   EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "200 child"));
 }
 
@@ -150,6 +148,7 @@ TEST_F(ProcessObserverTest, AChildInheritsFromAParentThatIsAsYoung) {
     burst.emplace_back(fork);
   }
   history_.Apply(burst);
+  ShowAll();
   EXPECT_THAT(observer_.inherited,
               ElementsAre("none", "fake", "200", "201", "202", "203", "204", "205", "206"));
 }
@@ -225,42 +224,33 @@ TEST_F(ProcessObserverTest, LabelsSamplesOfUnknownProcesses) {
   EXPECT_THAT(observer_.seen, ElementsAre("100 fake"));
 }
 
-TEST_F(ProcessObserverTest, SeesEachObjectOnceInAProgram) {
+TEST_F(ProcessObserverTest, SeesWhatAProcessExecsWhileItIsSeen) {
+  observer_.meanwhile = [this] {
+    machine_.WriteFile(machine_.proc() + "/100/stat", StatOf(100, 5, "next"));
+    const ProcessEvent exec = CommEvent{Now(), Pid(100), Tid(100), true, "next"};
+    history_.Apply(std::span(&exec, 1));
+  };
   Scan();
-  EXPECT_THAT(observer_.mapped, ElementsAre("100 /lib/a 7f0000000000"));
-  Apply(At(Mapping(100, "/lib/b", 'b'), 0x20000, 0x22000));
-  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
-  Apply(At(Mapping(100, "//anon", 0), 0x30000, 0x32000));
-  EXPECT_THAT(observer_.mapped, ElementsAre("100 /lib/a 7f0000000000", "100 /lib/b 20000"));
-  Exec(100);
-  observer_.mapped.clear();
-  Apply(At(Mapping(100, "/lib/b", 'b'), 0x10000, 0x12000));
-  EXPECT_THAT(observer_.mapped, ElementsAre("100 /lib/b 10000"));
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "100 next"));
+  EXPECT_EQ(ServiceOf(kKey), "next");
+  EXPECT_EQ(observer_.seen.size(), 2U);
 }
 
-TEST_F(ProcessObserverTest, SeesWhatAForkedProcessInherited) {
+TEST_F(ProcessObserverTest, ForgetsAProcessThatIsForgottenWhileItIsSeen) {
   Scan();
-  observer_.mapped.clear();
-  ForkLiving(100, 200);
-  EXPECT_THAT(observer_.mapped, ElementsAre("200 /lib/a 7f0000000000"));
-}
-
-TEST_F(ProcessObserverTest, SeesNoMappingOfAProcessThatItHasNotSeen) {
-  Scan();
-  observer_.mapped.clear();
-  Fork(100, 200);
-  EXPECT_THAT(observer_.mapped, IsEmpty());
-}
-
-TEST_F(ProcessObserverTest, SeesTheMappingsOfAProcessThatASampleShows) {
-  Scan();
-  observer_.mapped.clear();
   const ForkEvent fork{Now(), Pid(200), Tid(200), Pid(100)};
-  Apply(fork);  // its /proc cannot be read yet
-  const ProcessKey child = KeyOfLastFork(200);
-  machine_.AddProcess(200, child.start_time.value(), "");
-  LabelsOf(child);
-  EXPECT_THAT(observer_.mapped, ElementsAre("200 /lib/a 7f0000000000"));
+  machine_.AddProcess(200, BootClock::Now().ToStartTime(fork.when).value(), "", "child");
+  observer_.meanwhile = [this] {
+    machine_.RemoveProcess(200);
+    const ProcessEvent exit = ExitEvent{Now(), Pid(200), Tid(200)};
+    history_.Apply(std::span(&exit, 1));
+    clock_.Advance(std::chrono::hours(1));
+    observer_.meanwhile = nullptr;
+    LabelsOf(kKey);  // a window, after which what ended long before is forgotten
+  };
+  Apply(fork);
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "200 child"));
+  EXPECT_EQ(ServiceOf(kKey), "fake");
 }
 
 }  // namespace
