@@ -19,6 +19,10 @@ constexpr std::chrono::nanoseconds kNow(0);
 // Rather than fork another opener.
 constexpr std::chrono::milliseconds kNearlyFree(2);
 
+Error Died() {
+  return Fail(ErrorCode::kInternal, "the process that was asked for a file has died");
+}
+
 }  // namespace
 
 // A conversation with one opener, which goes on to serve others if it has answered everything.
@@ -34,7 +38,7 @@ class OpenerPool::Session {
 
   Result<Answer> Ask(const OpenerRequest& request, int attached) {
     is_whole_ = false;
-    RETURN_IF_ERROR(opener_.socket.Send(request, attached));
+    if (!opener_.socket.Send(request, attached)) return Died();
     ASSIGN_OR_RETURN(Answer answer, Receive());
     is_whole_ = true;
     if (answer.reply.what != OpenerReply::What::kFailed) return answer;
@@ -46,7 +50,7 @@ class OpenerPool::Session {
     is_whole_ = false;
     ASSIGN_OR_RETURN(const Answer answer, Receive());
     if (answer.reply.what != OpenerReply::What::kFree) {
-      return Fail(ErrorCode::kInternal, "a opener that is not free in its turn");
+      return Fail(ErrorCode::kInternal, "an opener that is not free in its turn");
     }
     is_whole_ = true;
     return {};
@@ -58,7 +62,9 @@ class OpenerPool::Session {
       return Fail(ErrorCode::kExhausted, "the file system or process does not answer");
     }
     Answer answer;
-    ASSIGN_OR_RETURN(answer.attached, opener_.socket.Receive(answer.reply));
+    Result<UniqueFd> attached = opener_.socket.Receive(answer.reply);
+    if (!attached) return Died();
+    answer.attached = *std::move(attached);
     return answer;
   }
 
@@ -77,7 +83,25 @@ Result<std::unique_ptr<OpenerPool>> OpenerPool::Start(const Options& options) {
   return std::unique_ptr<OpenerPool>(new OpenerPool(options, std::move(nursery)));
 }
 
+// That an opener died says nothing of what it was asked for: it is asked for once more. Who dies of
+// it again is as good as late.
+template <typename Question>
+auto OpenerPool::AgainIfItDies(const FilePatience& patience, const Question& question) {
+  const MonotonicTime until = After(options_.clock->Now(), patience.limit);
+  auto answer = question(patience);
+  const auto has_died = [&] { return !answer && answer.error().code() == ErrorCode::kInternal; };
+  if (has_died()) {
+    answer = question({Between(options_.clock->Now(), until), patience.file_system});
+  }
+  if (has_died()) answer = Fail(ErrorCode::kExhausted, "{}", answer.error().message());
+  return answer;
+}
+
 Result<OpenedFile> OpenerPool::OpenForReading(int path_fd, const FilePatience& patience) {
+  return AgainIfItDies(patience, [&](const FilePatience& left) { return Open(path_fd, left); });
+}
+
+Result<OpenedFile> OpenerPool::Open(int path_fd, const FilePatience& patience) {
   ASSIGN_OR_RETURN(Opener opener, Take(Work::kOpening, patience.file_system));
   Session session(*this, std::move(opener), patience.limit);
   ASSIGN_OR_RETURN(Answer opened, session.Ask({.what = OpenerRequest::What::kOpen}, path_fd));
@@ -108,8 +132,15 @@ Result<UniqueFd> OpenerPool::Follow(int directory_fd, const std::string& name,
                 patience);
 }
 
-Result<UniqueFd> OpenerPool::AskFor(Work work, OpenerRequest request, int directory_fd,
+Result<UniqueFd> OpenerPool::AskFor(Work work, const OpenerRequest& request, int directory_fd,
                                     const std::string& name, const FilePatience& patience) {
+  return AgainIfItDies(patience, [&](const FilePatience& left) {
+    return AskOnce(work, request, directory_fd, name, left);
+  });
+}
+
+Result<UniqueFd> OpenerPool::AskOnce(Work work, OpenerRequest request, int directory_fd,
+                                     const std::string& name, const FilePatience& patience) {
   if (name.size() >= request.path.size() || name.find('\0') != std::string::npos) {
     return Fail(ErrorCode::kInvalid, "a path that is too long, or has a zero byte");
   }
@@ -180,6 +211,8 @@ Result<OpenerPool::Opener> OpenerPool::Take(Work work, uint64_t file_system) {
     return Fail(ErrorCode::kExhausted, "the file system has not answered before");
   }
   Opener opener;
+  // Who has nothing to do says nothing, unless it has ended.
+  std::erase_if(idle_, [](const Opener& idle) { return idle.socket.WaitUntilReadable(kNow); });
   if (!idle_.empty()) {
     opener = std::move(idle_.back());
     idle_.pop_back();

@@ -79,9 +79,14 @@ class OpenerPool final : public ForeignFiles {
   OpenerPool(const Options& options, Nursery nursery)
       : options_(options), copies_(options.copies), nursery_(std::move(nursery)) {}
 
+  template <typename Question>
+  auto AgainIfItDies(const FilePatience& patience, const Question& question);
+  Result<OpenedFile> Open(int path_fd, const FilePatience& patience);
   // What `request` says of `name`, below `directory_fd`.
-  Result<UniqueFd> AskFor(Work work, OpenerRequest request, int directory_fd,
+  Result<UniqueFd> AskFor(Work work, const OpenerRequest& request, int directory_fd,
                           const std::string& name, const FilePatience& patience);
+  Result<UniqueFd> AskOnce(Work work, OpenerRequest request, int directory_fd,
+                           const std::string& name, const FilePatience& patience);
   Result<Opener> Take(Work work, uint64_t file_system);
   void Return(Opener opener);
   void GiveUp(Opener opener);

@@ -74,6 +74,12 @@ class RecorderProcesses:
         parents = {_status(pid, "PPid") for pid in readers}
         return readers + [pid for pid in of_sandbox if str(pid) in parents]
 
+    def nurseries(self):
+        """The processes that have forked others, be it one that is to take their place."""
+        ours = [(pid, parent) for pid, _, parent, session in _stats() if session in self._sessions]
+        parents = {parent for _, parent in ours}
+        return [pid for pid, _ in ours if pid in parents]
+
     def await_readers(self):
         """Until some read, if they rested before."""
         wait_for(self._work, "somebody to read something")

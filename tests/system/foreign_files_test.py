@@ -11,6 +11,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import time
 import unittest
 
 from pyrometer_harness import (
@@ -26,6 +27,7 @@ HOSTILE_FILES = 6
 DEPTH = 60
 PAGES = 300
 MOST_KILLED = 20
+MINUTE = 60
 REFUSED = 3
 JITS = 24
 JIT_FUNCTIONS = 850_000
@@ -113,6 +115,33 @@ class ForeignFiles(BpfTestCase):
                 truths = [bystander.work(), other.work()]
                 recording = recorder.interrupt().finish()
         for truth in truths:
+            self.assert_whole(recording, truth, "who runs when it is over")
+
+    def test_are_only_named_late_if_who_opens_and_reads_them_is_killed_each_second_of_a_minute(self):
+        late = shutil.copy(program("shares"), os.path.join(self.directory, "late"))
+        truths = []
+        with self.bystander() as bystander:
+            recorder = self.start_recording("--stats=json", event=PAGE_FAULTS)
+            processes = RecorderProcesses(recorder.process.pid)
+            processes.await_rest()
+            for second in range(MINUTE):
+                next_one = time.monotonic() + 1
+                copy = shutil.copy(program("shares"), os.path.join(self.directory, "copy%d" % second))
+                with Running(copy, str(DEPTH), pages_when_told(PAGES)) as other:
+                    for pid in processes.readers() + processes.nurseries():
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(pid, signal.SIGKILL)
+                    truths.append(other.work())
+                os.unlink(copy)
+                time.sleep(max(next_one - time.monotonic(), 0))
+            with Running(late, str(DEPTH), pages_when_told(PAGES)) as other:
+                processes.await_rest()
+                named = [bystander.work(), other.work()]
+                recording = recorder.interrupt().finish()
+        for truth in truths:
+            faults = count_where(recording.of_pid(truth.pid), lambda s: True)
+            self.assertGreaterEqual(faults, sum(truth.pages().values()), recording.stderr)
+        for truth in named:
             self.assert_whole(recording, truth, "who runs when it is over")
 
     def test_are_read_by_processes_that_are_profiled_like_all_others(self):

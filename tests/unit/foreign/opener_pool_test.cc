@@ -29,30 +29,33 @@ using std::chrono::seconds;
 
 constexpr seconds kLongForOpeners(60);
 
-// A file system as bad as it is told to be by the paths that it is asked for. Its workers are other
+// A file system as bad as it is told to be by the paths that it is asked for. Its openers are other
 // processes: what they tell the test lies in memory that they share.
 class BadFileSystem : public FileOperations {
  public:
   bool IsLocal(int fd) override { return is_local && FileOperations::IsLocal(fd); }
   Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags) override {
     MayHang(path);
-    if (path == "dies") ::_exit(1);
+    if (path == "dies" || deaths()-- > 0) ::_exit(1);
     return FileOperations::LookUp(root_fd, path, flags);
   }
   Result<UniqueFd> ReadText(int directory_fd, const std::string& name, uint64_t most) override {
     MayHang(name);
     return FileOperations::ReadText(directory_fd, name, most);
   }
-  // The worker that was asked last.
-  std::atomic<pid_t>& worker() const { return *static_cast<std::atomic<pid_t>*>(shared_.get()); }
+  // The opener that was asked last.
+  std::atomic<pid_t>& asked() const { return *static_cast<std::atomic<pid_t>*>(shared_.get()); }
+
+  // So many look-ups end with who is asked.
+  std::atomic<int>& deaths() const { return *(static_cast<std::atomic<int>*>(shared_.get()) + 1); }
 
   bool is_local = true;
 
  private:
   void MayHang(const std::string& name) const {
-    worker() = ::getpid();
+    asked() = ::getpid();
     if (name == "hangs for ever" && ::fork() == 0) {
-      // Keeps the worker's socket, so that it counts as one that cannot be killed.
+      // Keeps the opener's socket, so that it counts as one that cannot be killed.
       ::alarm(60);
       while (true) ::pause();
     }
@@ -191,13 +194,13 @@ TEST_P(HungQuestionTest, IsGivenUpWithItsWorker) {
   const auto files = Start();
   ASSERT_NE(files, nullptr);
   const UniqueFd directory = PathTo("");
-  for (milliseconds limit(50); operations_.worker() == 0; limit *= 2) {
+  for (milliseconds limit(50); operations_.asked() == 0; limit *= 2) {
     ASSERT_LT(limit, kLongForOpeners);  // it may have been given up before it was asked
     const Result<UniqueFd> hung = GetParam().ask(*files, directory.get(), limit);
     ASSERT_FALSE(hung.has_value());
     EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
   }
-  EXPECT_TRUE(HasEnded(operations_.worker()));
+  EXPECT_TRUE(HasEnded(operations_.asked()));
   EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLongForOpeners})), "content");
   EXPECT_TRUE(files->ReadText(directory.get(), "file", 100, {kLongForOpeners}));
   EXPECT_EQ(files->stuck(), 0U);
@@ -215,7 +218,22 @@ INSTANTIATE_TEST_SUITE_P(
                                  }}),
     [](const auto& test) { return test.param.name; });
 
-TEST_F(OpenerPoolTest, OutlivesWorkersThatDie) {
+TEST_F(OpenerPoolTest, AsksAnotherIfOneDies) {
+  tree_.File("file", "content");
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  const auto look = [&] { return files->LookUp(PathTo("").get(), "file", 0, {kLongForOpeners}); };
+  operations_.deaths() = 1;
+  EXPECT_TRUE(look()) << "in the middle";
+  ::kill(operations_.asked(), SIGKILL);
+  ASSERT_TRUE(HasEnded(operations_.asked()));
+  operations_.deaths() = 0;
+  EXPECT_TRUE(look()) << "while it had nothing to do";
+  operations_.deaths() = 2;
+  EXPECT_EQ(look().error().code(), ErrorCode::kExhausted) << "perhaps of the file";
+}
+
+TEST_F(OpenerPoolTest, OutlivesOpenersThatDie) {
   tree_.File("file", "content");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
@@ -249,9 +267,9 @@ TEST_F(OpenerPoolTest, LeavesNothingBehind) {
   auto files = Start();
   ASSERT_NE(files, nullptr);
   files->LookUp(PathTo("").get(), "nothing", 0, {kLongForOpeners}).has_value();
-  const pid_t worker = operations_.worker();
+  const pid_t opener = operations_.asked();
   files.reset();
-  EXPECT_TRUE(HasEnded(worker));
+  EXPECT_TRUE(HasEnded(opener));
 }
 
 TEST_F(OpenerPoolTest, HoldsNoDescriptorOfOurs) {
@@ -273,7 +291,7 @@ TEST_F(OpenerPoolTest, LosesFewWorkersToAFileSystemHoweverOftenItIsTried) {
   ASSERT_NE(files, nullptr);
   milliseconds limit(50);
   for (int i = 0; i < 5 || files->stuck() < OpenerPool::kMostStuckOfOne; ++i, limit *= 2) {
-    ASSERT_LT(limit, kLongForOpeners) << "workers that hang can be killed";
+    ASSERT_LT(limit, kLongForOpeners) << "openers that hang can be killed";
     const Result<UniqueFd> hung = files->LookUp(PathTo("").get(), "hangs for ever", 0, {limit, 7});
     ASSERT_FALSE(hung.has_value());
     EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
