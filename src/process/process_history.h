@@ -105,14 +105,16 @@ class ProcessHistory final : public ProcessKnowledge {
   ProcessCounters counters() const override;
 
   // Resolve() in parts, between which the history may be used for other things. Before the second
-  // what TakeUnseen() gives is to be shown, before the third what OnSamples() takes out to be taken
-  // out: `unwanted` ticks. AttachLabels() returns which samples are of unknown processes.
-  void BeginResolving(const Window& window);
+  // what TakeUnseen() gives is to be shown, up to what the first returns, before the third what
+  // OnSamples() takes out to be taken out: `unwanted` ticks. AttachLabels() returns which samples
+  // are of unknown processes.
+  uint64_t BeginResolving(const Window& window);
   std::vector<size_t> AttachLabels(Window& window) const;
   ResolvedWindow FinishResolving(Window window, uint64_t unwanted);
 
   // A process that the observer has yet to see as what it runs now. See SeenProcess.
   struct Unseen {
+    uint64_t order = 0;  // in which they come
     Pid pid{};
     uint64_t number = 0;  // of its life
     std::optional<ProcessDirectory> directory = std::nullopt;
@@ -121,8 +123,10 @@ class ProcessHistory final : public ProcessKnowledge {
     std::string comm = {};
     LabelSet inherited = nullptr;
   };
-  // The next one, parents before their children; nothing: there is none. Label() is to follow.
-  std::optional<Unseen> TakeUnseen();
+  // The next one of those up to `last`, parents before their children; nothing: there is none.
+  // Label() is to follow.
+  std::optional<Unseen> TakeUnseen(uint64_t last);
+  bool has_unseen() const { return !unseen_.empty(); }
   void Label(const Unseen& seen, LabelSet labels);
 
   // What the log should say, once; some of it if there is much.
@@ -254,9 +258,7 @@ class ProcessHistory final : public ProcessKnowledge {
   void ShareObjects(ResolvedWindow& resolved);
   void SharePerfMaps(ResolvedWindow& resolved);
   void TakeKernelSymbols(ResolvedWindow& resolved);
-  bool IsToBeShown(const Process& process) const {
-    return options_.observer != nullptr && process.seen == Seen::kNo;
-  }
+  bool IsToBeShown(const Process& process) const;
   // Has the observer see it, as soon as nobody holds the lock. `directory` may be null.
   void Show(Process& process, const ProcessDirectory* directory);
   void TakeOut(Window& window, uint64_t unwanted);
@@ -302,6 +304,7 @@ class ProcessHistory final : public ProcessKnowledge {
   // When windows may ask again for files that could not be reached.
   absl::flat_hash_map<ObjectId, MonotonicTime> unreachable_;
   std::vector<Notice> notices_;
+  uint64_t last_unseen_ = 0;
   std::deque<Unseen> unseen_;  // what is known of them when it is their turn is not there yet
   bool lost_ = false;
 };

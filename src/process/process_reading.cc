@@ -60,7 +60,7 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
     process.program().root_is_own = true;
   }
   if (HasAnonymousCode(read.remembered)) NoteAnonymousCode(process, &directory);
-  Show(process, &directory);
+  if (IsToBeShown(process)) Show(process, &directory);
   changed_.insert(scanned.key.pid);
 }
 

@@ -21,6 +21,8 @@ namespace {
 
 // Beyond so many that wait to be seen, a process's directory is opened when its turn comes.
 constexpr size_t kMostOpenUnseen = 64;
+// Beyond so many a process is seen when it has a sample.
+constexpr size_t kMostUnseen = 4096;
 // Each holds a directory of its process's root open.
 constexpr size_t kMaxPerfMaps = 256;
 
@@ -51,15 +53,19 @@ ResolvedWindow ProcessHistory::Resolve(Window window) {
                         [this](const auto& action) { return action(*this); });
 }
 
-void ProcessHistory::BeginResolving(const Window& window) {
+uint64_t ProcessHistory::BeginResolving(const Window& window) {
   inspections_.BeginBurst();
   TakeIdentified();
   PublishChanged();  // which has parents seen before their children
+  if (options_.observer == nullptr) return 0;
   for (const Sample& sample : window.samples) {
     Process* const process = processes_.Find(sample.process, sample.first_seen);
-    if (process == nullptr || !IsToBeShown(*process)) continue;
-    Show(*process, process->alive() ? DirectoryOf(*process) : nullptr);
+    if (process == nullptr || process->seen != Seen::kNo) continue;
+    const bool is_opened = process->alive() && unseen_.size() < kMostOpenUnseen;
+    Show(*process, is_opened ? DirectoryOf(*process) : nullptr);
   }
+  open_.reset();
+  return last_unseen_;
 }
 
 std::vector<size_t> ProcessHistory::AttachLabels(Window& window) const {
@@ -68,7 +74,10 @@ std::vector<size_t> ProcessHistory::AttachLabels(Window& window) const {
     Sample& sample = window.samples[i];
     const Process* const process = processes_.Find(sample.process, sample.first_seen);
     if (process != nullptr) sample.labels = process->labels;
-    if (process == nullptr) unknown.push_back(i);
+    // One that has become known since then has not been seen yet.
+    const bool is_known =
+        process != nullptr && (process->labels != nullptr || process->seen == Seen::kYes);
+    if (!is_known) unknown.push_back(i);
   }
   return unknown;
 }
@@ -165,29 +174,33 @@ void ProcessHistory::ReplaceLabels(const ProcessKey& key, const LabelSet& of, La
   if (process != nullptr && process->labels == of) process->labels = std::move(by);
 }
 
+bool ProcessHistory::IsToBeShown(const Process& process) const {
+  return options_.observer != nullptr && process.seen == Seen::kNo && unseen_.size() < kMostUnseen;
+}
+
 void ProcessHistory::Show(Process& process, const ProcessDirectory* directory) {
-  if (!IsToBeShown(process)) return;
   process.seen = Seen::kIsToBe;
-  Unseen unseen{.pid = process.key.pid, .number = process.number};
+  Unseen unseen{.order = ++last_unseen_, .pid = process.key.pid, .number = process.number};
   if (directory != nullptr && unseen_.size() < kMostOpenUnseen) {
     if (auto own = directory->Duplicate()) unseen.directory = *std::move(own);
   }
   unseen_.push_back(std::move(unseen));
 }
 
-std::optional<ProcessHistory::Unseen> ProcessHistory::TakeUnseen() {
-  while (!unseen_.empty()) {
+std::optional<ProcessHistory::Unseen> ProcessHistory::TakeUnseen(uint64_t last) {
+  while (!unseen_.empty() && unseen_.front().order <= last) {
     Unseen next = std::move(unseen_.front());
     unseen_.pop_front();
     Process* const process = processes_.Life(next.pid, next.number);
-    if (process == nullptr || process->seen != Seen::kIsToBe) continue;
+    if (process == nullptr || process->seen == Seen::kYes) continue;
+    process->seen = Seen::kIsToBe;  // also if it has called exec since: then as what it runs now
     if (const auto parent_pid = std::exchange(process->unseen_parent, std::nullopt)) {
       const Process* const parent = processes_.At(*parent_pid, process->born);
       if (parent != nullptr) process->labels = parent->labels;
     }
+    if (!process->alive()) next.directory.reset();  // of a zombie some of it would be wrong
     if (!next.directory && process->alive()) {
-      const ProcessDirectory* const directory = DirectoryOf(*process);
-      if (directory != nullptr) {
+      if (const ProcessDirectory* const directory = DirectoryOf(*process)) {
         if (auto own = directory->Duplicate()) next.directory = *std::move(own);
       }
       open_.reset();

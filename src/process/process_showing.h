@@ -15,13 +15,15 @@
 
 namespace pyrometer {
 
-// Shows `observer` whom it has not seen. `with_history` calls what it is given with the history,
-// under its lock, and returns what that returns. REQUIRES: one call at a time.
+// Shows `observer` whom it has not seen: up to `last`, at most `most`. `with_history` calls what it
+// is given with the history, under its lock, and returns what that returns. REQUIRES: one call at a
+// time.
 template <typename WithHistory>
-void ShowUnseen(ProcessObserver& observer, const WithHistory& with_history) {
-  while (true) {
+void ShowUnseen(ProcessObserver& observer, uint64_t last, size_t most,
+                const WithHistory& with_history) {
+  for (size_t i = 0; i < most; ++i) {
     const std::optional<ProcessHistory::Unseen> next =
-        with_history([](ProcessHistory& history) { return history.TakeUnseen(); });
+        with_history([&](ProcessHistory& history) { return history.TakeUnseen(last); });
     if (!next) return;
     LabelSet labels =
         observer.OnProcess({.key = next->key,
@@ -42,10 +44,12 @@ inline uint64_t TicksIn(const std::vector<Sample>& samples) {
 template <typename WithHistory>
 ResolvedWindow ResolveShowing(ProcessObserver* observer, Window window,
                               const WithHistory& with_history) {
-  with_history([&](ProcessHistory& history) { history.BeginResolving(window); });
+  const uint64_t last =
+      with_history([&](ProcessHistory& history) { return history.BeginResolving(window); });
   uint64_t unwanted = 0;
   if (observer != nullptr) {
-    ShowUnseen(*observer, with_history);
+    // Who comes meanwhile is not in the window, or is not waited for: there may be no end of them.
+    ShowUnseen(*observer, last, SIZE_MAX, with_history);
     const std::vector<size_t> unknown =
         with_history([&](ProcessHistory& history) { return history.AttachLabels(window); });
     for (const size_t i : unknown) {

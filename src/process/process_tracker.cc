@@ -83,12 +83,10 @@ class ProcessTracker::State {
 
   Result<void> Begin() {
     RETURN_IF_ERROR(BeginScan(ProcessHistory::kFirstScanPatience));
-    while (ContinueScan()) {
-      Pump();
-      Show();
-    }
+    while (ContinueScan()) Pump();
     Pump();
-    Show();
+    while (Show()) {
+    }
     resync_ = ResyncSchedule();
     thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
     return {};
@@ -119,16 +117,24 @@ class ProcessTracker::State {
   }
 
   void Recheck(const ProcessKey& process) {
-    const absl::MutexLock lock(&mutex_);
-    PumpOnce();
-    history_.Recheck(process);
+    {
+      const absl::MutexLock lock(&mutex_);
+      PumpOnce();
+      history_.Recheck(process);
+    }
+    Show();
   }
 
   std::optional<ProgramMappings> MappingsAt(const ProcessKey& process, ExecId exec,
                                             MonotonicTime when) {
-    const absl::MutexLock lock(&mutex_);
-    if (applied_ < when) PumpOnce();
-    return history_.MappingsAt(process, exec, when);
+    std::optional<ProgramMappings> mappings;
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (applied_ < when) PumpOnce();
+      mappings = history_.MappingsAt(process, exec, when);
+    }
+    Show();
+    return mappings;
   }
 
   template <typename Action>
@@ -211,19 +217,27 @@ class ProcessTracker::State {
     bool any = false;
     bool more = true;
     for (int round = 0; more && round < kRounds; ++round) {
-      const absl::MutexLock lock(&mutex_);
-      const KernelEvents::Batch batch = PumpOnce();
-      any |= !batch.events.empty() || is_publish_due_ || history_.AwaitsAnswers();
-      more = batch.more;
+      {
+        const absl::MutexLock lock(&mutex_);
+        const KernelEvents::Batch batch = PumpOnce();
+        any |= !batch.events.empty() || is_publish_due_ || history_.AwaitsAnswers();
+        more = batch.more;
+      }
+      more |= Show();  // soon: who has just begun may end soon
     }
     return any;
   }
 
-  // Unless that is done just now, for a window.
-  void Show() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    if (observer_ == nullptr || !showing_.TryLock()) return;
-    ShowUnseen(*observer_, [this](const auto& action) { return WithHistory(action); });
+  // Some of those whom the observer has not seen, unless that is done just now; true if there are
+  // more.
+  bool Show() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    constexpr size_t kSome = 64;  // some milliseconds: rings run full meanwhile
+    const auto has_unseen = [](ProcessHistory& history) { return history.has_unseen(); };
+    if (observer_ == nullptr || !WithHistory(has_unseen) || !showing_.TryLock()) return false;
+    ShowUnseen(*observer_, UINT64_MAX, kSome,
+               [this](const auto& action) { return WithHistory(action); });
     showing_.Unlock();
+    return WithHistory(has_unseen);
   }
 
   void Run(const std::stop_token& stop) {
@@ -233,7 +247,6 @@ class ProcessTracker::State {
     while (!stop.stop_requested()) {
       const bool rung = Wait(happened, rescan);
       if (Pump() || rung) happened = clock_.Now();  // what rings may not be in its ring yet
-      Show();
       MakeRoom();
       ContinueScan();
       if (clock_.Now() < rescan) continue;

@@ -49,7 +49,8 @@ class ProcessHistoryTest : public testing::Test {
   // As the tracker does whenever it lets go of its lock.
   void ShowAll() {
     if (shown_to_ == nullptr) return;
-    ShowUnseen(*shown_to_, [this](const auto& action) { return action(history_); });
+    ShowUnseen(*shown_to_, UINT64_MAX, SIZE_MAX,
+               [this](const auto& action) { return action(history_); });
   }
 
   // Events happen in this order, after everything before, and no time passes but for them.

@@ -31,7 +31,7 @@ class RecordingObserver : public ProcessObserver {
                                                                : process.directory->Stat();
     seen.push_back(fmt::format("{} {}", process.key.pid.value(), stat ? stat->comm : "gone"));
     inherited.push_back(process.inherited ? process.inherited->at(0).second : "none");
-    if (meanwhile) std::exchange(meanwhile, nullptr)();
+    if (meanwhile) meanwhile();
     return stat ? Label(stat->comm) : process.inherited;
   }
   LabelSet OfUnknown(Pid pid, std::string_view comm) override {
@@ -44,7 +44,7 @@ class RecordingObserver : public ProcessObserver {
   }
 
   std::optional<std::string> unwanted;
-  std::function<void()> meanwhile;  // happens once, while a process is seen
+  std::function<void()> meanwhile;  // happens while a process is seen
   std::vector<std::string> seen;
   std::vector<std::string> inherited;  // by each of them
 };
@@ -226,6 +226,7 @@ TEST_F(ProcessObserverTest, LabelsSamplesOfUnknownProcesses) {
 
 TEST_F(ProcessObserverTest, SeesWhatAProcessExecsWhileItIsSeen) {
   observer_.meanwhile = [this] {
+    if (observer_.seen.size() > 1) return;
     machine_.WriteFile(machine_.proc() + "/100/stat", StatOf(100, 5, "next"));
     const ProcessEvent exec = CommEvent{Now(), Pid(100), Tid(100), true, "next"};
     history_.Apply(std::span(&exec, 1));
@@ -241,16 +242,53 @@ TEST_F(ProcessObserverTest, ForgetsAProcessThatIsForgottenWhileItIsSeen) {
   const ForkEvent fork{Now(), Pid(200), Tid(200), Pid(100)};
   machine_.AddProcess(200, BootClock::Now().ToStartTime(fork.when).value(), "", "child");
   observer_.meanwhile = [this] {
+    if (observer_.seen.size() > 2) return;
     machine_.RemoveProcess(200);
     const ProcessEvent exit = ExitEvent{Now(), Pid(200), Tid(200)};
     history_.Apply(std::span(&exit, 1));
     clock_.Advance(std::chrono::hours(1));
-    observer_.meanwhile = nullptr;
     LabelsOf(kKey);  // a window, after which what ended long before is forgotten
   };
   Apply(fork);
   EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "200 child"));
   EXPECT_EQ(ServiceOf(kKey), "fake");
+}
+
+TEST_F(ProcessObserverTest, KeepsNoWindowWaitingForProcessesThatBeginMeanwhile) {
+  Scan();
+  uint32_t pid = 200;
+  observer_.meanwhile = [&] {
+    ASSERT_LT(pid, 300) << "there is no end";
+    const ForkEvent fork{Now(), Pid(pid), Tid(pid), Pid(100)};
+    machine_.AddProcess(pid++, BootClock::Now().ToStartTime(fork.when).value(), "");
+    const ProcessEvent event = fork;
+    history_.Apply(std::span(&event, 1));
+  };
+  history_.ShowAgain();
+  EXPECT_EQ(ServiceOf(kKey), "fake");
+  EXPECT_EQ(pid, 201);
+}
+
+// As after an exec and an exit that are reported together.
+TEST_F(ProcessObserverTest, SeesASampledProcessThatEndsBeforeItsTurn) {
+  Scan();
+  Fork(100, 200);
+  const ProcessKey child = KeyOfLastFork(200);
+  observer_.meanwhile = [&] {
+    if (observer_.seen.size() > 2) return;
+    const std::vector<ProcessEvent> burst = {CommEvent{Now(), Pid(200), Tid(200), true, "child"},
+                                             ExitEvent{Now(), Pid(200), Tid(200)}};
+    history_.Apply(burst);
+  };
+  history_.ShowAgain();
+  Window window = OneFrameWindow(kKey, ExecId(3), Frame::User(Address(kStart)), Now());
+  window.samples.push_back(window.samples[0]);
+  window.samples[1].process = child;
+  window = history_.Resolve(std::move(window)).window;
+  EXPECT_THAT(observer_.seen, ElementsAre("100 fake", "100 fake", "200 gone"));
+  EXPECT_THAT(observer_.inherited, ElementsAre("none", "fake", "fake"));
+  ASSERT_EQ(window.samples.size(), 2U);
+  EXPECT_NE(window.samples[1].labels, nullptr);
 }
 
 }  // namespace
