@@ -22,6 +22,7 @@ enum class ErrorCode {
   kMalformed,             // input (ELF, perf map, /proc) is not in its format
   kIo,                    // the operating system failed to read or write
   kExhausted,             // a limit or budget was reached
+  kLate,                  // who was asked did not answer in time
   kCommandNotFound,       // the command to be profiled does not exist
   kCommandNotExecutable,  // ... or cannot be executed
 };

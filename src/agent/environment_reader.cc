@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -16,6 +18,7 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 20;  // of an environment
 constexpr size_t kMostLeftOut = 1024;
+constexpr std::chrono::nanoseconds kLongestPause = std::chrono::minutes(1);
 
 // Where another process has the pid by now, it is gone.
 Result<ProcessDirectory> Open(const Procfs& procfs, const ProcessKey& process) {
@@ -27,10 +30,9 @@ Result<ProcessDirectory> Open(const Procfs& procfs, const ProcessKey& process) {
 
 // Those who share a container and a user may make each other wait.
 Result<uint64_t> GroupOf(const ProcessDirectory& directory) {
-  constexpr int kUserShift = 32;  // an inode of a namespace has 32 bits
   ASSIGN_OR_RETURN(const ProcStatus status, directory.Status());
   ASSIGN_OR_RETURN(const RootIdentity root, directory.Root());
-  return (uint64_t{status.user} << kUserShift) ^ root.mount_namespace;
+  return NumberOf(Asked::kEnvironment, std::array{uint64_t{status.user}, root.mount_namespace});
 }
 
 // See proc(5) for `environ`.
@@ -112,23 +114,29 @@ EnvironmentReader::Answer EnvironmentReader::Ask(const ProcessKey& process) {
   const Result<UniqueFd> text =
       files_->ReadText(directory.fd(), "environ", kMostBytes + 1, {options_.limit, group});
   if (text) return ReadServiceName(directory, *text);
-  // That an opener died says nothing of the process.
-  const ErrorCode why = text.error().code();
-  if (why != ErrorCode::kExhausted && why != ErrorCode::kIo) return text.error();
-  if (why == ErrorCode::kExhausted) LeaveOut(group);
-  return std::nullopt;
+  switch (text.error().code()) {
+    case ErrorCode::kLate:
+      LeaveOut(group);
+      return std::nullopt;
+    case ErrorCode::kExhausted:  // nobody could be asked, which says nothing of the process
+      return std::nullopt;
+    default:
+      return text.error();
+  }
 }
 
 bool EnvironmentReader::IsLeftOut(uint64_t group) {
   const absl::MutexLock lock(&mutex_);
   const auto found = left_out_.find(group);
-  return found != left_out_.end() && clock_.Now() < found->second;
+  return found != left_out_.end() && clock_.Now() < found->second.until;
 }
 
 void EnvironmentReader::LeaveOut(uint64_t group) {
   const absl::MutexLock lock(&mutex_);
   if (left_out_.size() >= kMostLeftOut) left_out_.clear();
-  left_out_[group] = After(clock_.Now(), options_.pause);
+  LeftOut& left_out = left_out_[group];
+  left_out.pause = std::clamp(2 * left_out.pause, options_.pause, kLongestPause);
+  left_out.until = After(clock_.Now(), left_out.pause);
 }
 
 void EnvironmentReader::Count(const Answer& answer) {

@@ -34,8 +34,9 @@ class EnvironmentReader {
     // inherit says the same.
     std::chrono::nanoseconds delay = std::chrono::milliseconds(100);
     std::chrono::nanoseconds limit = std::chrono::milliseconds(200);  // for one process
-    // For so long those like one that did not answer are left out.
-    std::chrono::nanoseconds pause = std::chrono::seconds(10);
+    // For so long those like one that did not answer are left out; twice as long the next time, up
+    // to a minute.
+    std::chrono::nanoseconds pause = std::chrono::seconds(1);
     size_t most_waiting = 20'000;
   };
   struct Counters {
@@ -77,6 +78,11 @@ class EnvironmentReader {
     LabelSet labels;
   };
 
+  struct LeftOut {
+    MonotonicTime until;
+    std::chrono::nanoseconds pause{};  // the last one
+  };
+
   void Run(const Tell& tell);
   bool IsLeftOut(uint64_t group);
   void LeaveOut(uint64_t group);
@@ -89,8 +95,7 @@ class EnvironmentReader {
   const std::shared_ptr<ForeignFiles> files_;
   const Options options_;
   mutable absl::Mutex mutex_;
-  // Until when they are left out.
-  absl::flat_hash_map<uint64_t, MonotonicTime> left_out_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, LeftOut> left_out_ ABSL_GUARDED_BY(mutex_);  // by group
   std::deque<Wanted> waiting_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

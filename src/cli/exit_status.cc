@@ -19,6 +19,7 @@ int ExitStatus(ErrorCode code) {
     case ErrorCode::kMalformed:
     case ErrorCode::kIo:
     case ErrorCode::kExhausted:
+    case ErrorCode::kLate:
       break;
   }
   return kExitFailed;

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/unique_fd.h"
 #include "pyrometer/result.h"
@@ -18,8 +20,12 @@ struct OpenedFile {
   bool is_copy = false;
 };
 
-// How long to wait for an answer, and from whom: any number that stands for a file system, or for a
-// process; 0 if that is not known.
+// Who may not answer, as a number that nobody can have another's be: those of devices (st_dev)
+// stand for themselves, and these are none of them.
+enum class Asked : uint8_t { kPath, kProcess, kEnvironment, kDebugFiles };
+uint64_t NumberOf(Asked what, std::span<const uint64_t> which, std::string_view path = {});
+
+// How long to wait for an answer, and from whom: st_dev or NumberOf(); 0 if that is not known.
 struct FilePatience {
   std::chrono::nanoseconds limit;
   uint64_t file_system = 0;
@@ -35,18 +41,19 @@ class ForeignFiles {
  public:
   virtual ~ForeignFiles() = default;
 
-  // The file that `path_fd` (O_PATH) is. Errors: kInvalid if it is not a regular file; kExhausted
-  // if there was no answer within the limit, or no room for a copy; kPermission, kNotFound, kIo.
+  // The file that `path_fd` (O_PATH) is. Errors: kInvalid if it is not a regular file; kLate if
+  // there was no answer within the limit; kExhausted if there is no room for a copy, or nobody to
+  // be asked; kPermission, kNotFound, kIo.
   virtual Result<OpenedFile> OpenForReading(int path_fd, const FilePatience& patience) = 0;
 
   // What `path` leads to inside the directory `root_fd` (O_PATH), out of which neither it nor
   // symbolic links in it lead: an O_PATH descriptor. `flags`: O_DIRECTORY, O_NOFOLLOW or 0. Errors:
-  // kExhausted if there was no answer within the limit; kNotFound, kPermission, kInvalid, kIo.
+  // kLate, kExhausted as above; kNotFound, kPermission, kInvalid, kIo.
   virtual Result<UniqueFd> LookUp(int root_fd, const std::string& path, int flags,
                                   const FilePatience& patience) = 0;
 
   // The text of the file `name` of `directory_fd`, a directory of /proc (O_PATH), as it is now: the
-  // first `most` bytes of it, to be read from their beginning. Errors: kExhausted if there was no
+  // first `most` bytes of it, to be read from their beginning. Errors: kLate if there was no
   // answer within the limit; kNotFound if the process is gone; kPermission, kIo.
   virtual Result<UniqueFd> ReadText(int directory_fd, const std::string& name, uint64_t most,
                                     const FilePatience& patience) = 0;
@@ -56,7 +63,7 @@ class ForeignFiles {
   virtual Result<UniqueFd> Follow(int directory_fd, const std::string& name,
                                   const FilePatience& patience) = 0;
 
-  // How many processes hang now that were asked.
+  // How many processes that were asked hang, now or a little before: waits for nobody.
   virtual size_t stuck() { return 0; }
 };
 

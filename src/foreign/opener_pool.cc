@@ -19,7 +19,7 @@ constexpr std::chrono::nanoseconds kNow(0);
 // Rather than fork another opener.
 constexpr std::chrono::milliseconds kNearlyFree(2);
 
-Error Died() {
+Error OpenerDied() {
   return Fail(ErrorCode::kInternal, "the process that was asked for a file has died");
 }
 
@@ -38,7 +38,7 @@ class OpenerPool::Session {
 
   Result<Answer> Ask(const OpenerRequest& request, int attached) {
     is_whole_ = false;
-    if (!opener_.socket.Send(request, attached)) return Died();
+    if (!opener_.socket.Send(request, attached)) return OpenerDied();
     ASSIGN_OR_RETURN(Answer answer, Receive());
     is_whole_ = true;
     if (answer.reply.what != OpenerReply::What::kFailed) return answer;
@@ -59,11 +59,11 @@ class OpenerPool::Session {
  private:
   Result<Answer> Receive() {
     if (!opener_.socket.WaitUntilReadable(Between(owner_.options_.clock->Now(), until_))) {
-      return Fail(ErrorCode::kExhausted, "the file system or process does not answer");
+      return Fail(ErrorCode::kLate, "the file system or process does not answer");
     }
     Answer answer;
     Result<UniqueFd> attached = opener_.socket.Receive(answer.reply);
-    if (!attached) return Died();
+    if (!attached) return OpenerDied();
     answer.attached = *std::move(attached);
     return answer;
   }
@@ -93,7 +93,7 @@ auto OpenerPool::AgainIfItDies(const FilePatience& patience, const Question& que
   if (has_died()) {
     answer = question({Between(options_.clock->Now(), until), patience.file_system});
   }
-  if (has_died()) answer = Fail(ErrorCode::kExhausted, "{}", answer.error().message());
+  if (has_died()) answer = Fail(ErrorCode::kLate, "{}", answer.error().message());
   return answer;
 }
 
@@ -208,7 +208,7 @@ Result<OpenerPool::Opener> OpenerPool::Take(Work work, uint64_t file_system) {
   }
   Sweep();
   if (!MayTake(work, file_system)) {
-    return Fail(ErrorCode::kExhausted, "the file system has not answered before");
+    return Fail(ErrorCode::kLate, "the file system has not answered before");
   }
   Opener opener;
   // Who has nothing to do says nothing, unless it has ended.
@@ -246,9 +246,11 @@ void OpenerPool::GiveUp(Opener opener) {
 }
 
 size_t OpenerPool::stuck() {
-  const std::scoped_lock lock(mutex_);
-  Sweep();
-  return stuck_.size();
+  if (const std::unique_lock lock(mutex_, std::try_to_lock); lock) {
+    Sweep();
+    last_stuck_ = stuck_.size();
+  }
+  return last_stuck_;
 }
 
 }  // namespace pyrometer

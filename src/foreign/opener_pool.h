@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -104,6 +105,7 @@ class OpenerPool final : public ForeignFiles {
   std::vector<Opener> idle_;
   std::vector<Opener> closing_;  // have answered, but may hang before they are free
   std::vector<Opener> stuck_;
+  std::atomic<size_t> last_stuck_ = 0;  // by the last call of stuck()
 };
 
 }  // namespace pyrometer

@@ -58,8 +58,8 @@ class QuestionThreads::Pool : public std::enable_shared_from_this<Pool> {
   QuestionCounters counters() const;
 
  private:
-  // What is known of a file system.
-  enum class Record : uint8_t { kNone, kAnswers, kLate };
+  // What is known of a file system; kLate: twice in a row.
+  enum class Record : uint8_t { kNone, kAnswers, kLateOnce, kLate };
   // Jobs that run.
   struct Running {
     size_t all = 0;
@@ -86,12 +86,15 @@ class QuestionThreads::Pool : public std::enable_shared_from_this<Pool> {
     QuestionEnd end;
   };
 
+  void ForgetIdle(bool that_answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoomFor(const FileSystem& file_system) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool EnsureThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayBegin(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Tasks::iterator FirstReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Next(Tasks& begun);
   void Finish(Tasks ended, QuestionEnd end);
   void Count(const Task& task, ptrdiff_t change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteLate(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseWaiting(uint64_t file_system, std::vector<Ended>& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(std::vector<Ended> ended);
@@ -103,8 +106,8 @@ class QuestionThreads::Pool : public std::enable_shared_from_this<Pool> {
   absl::flat_hash_map<uint64_t, FileSystem> file_systems_ ABSL_GUARDED_BY(mutex_);
   Tasks waiting_ ABSL_GUARDED_BY(mutex_);  // what is due first comes first
   Running running_ ABSL_GUARDED_BY(mutex_);
-  size_t untried_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, of file systems without a record
-  size_t late_ ABSL_GUARDED_BY(mutex_) = 0;     // and of those that were late
+  size_t unproven_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, of file systems that may be late again
+  size_t late_ ABSL_GUARDED_BY(mutex_) = 0;      // and of those that were late
   QuestionCounters counters_ ABSL_GUARDED_BY(mutex_);
   size_t threads_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -116,14 +119,10 @@ bool QuestionThreads::Pool::Post(uint64_t file_system, MonotonicTime due, Job jo
   const absl::MutexLock lock(&mutex_);
   ++counters_.posted;
   if (file_systems_.size() >= kMaxKnown) {
-    absl::erase_if(file_systems_, [](const auto& entry) {
-      return entry.second.waiting == 0 && entry.second.running.all == 0;
-    });
+    ForgetIdle(/*that_answer=*/false);
+    if (file_systems_.size() >= kMaxKnown) ForgetIdle(/*that_answer=*/true);
   }
-  const size_t most_of_one = (options_.max_waiting + 3) / 4;
-  const bool has_room =
-      waiting_.size() < options_.max_waiting && file_systems_[file_system].waiting < most_of_one;
-  if (is_closed_ || !has_room) {
+  if (is_closed_ || !HasRoomFor(file_systems_[file_system])) {
     ++counters_.refused;
     return false;
   }
@@ -139,6 +138,23 @@ bool QuestionThreads::Pool::Post(uint64_t file_system, MonotonicTime due, Job jo
   return true;
 }
 
+void QuestionThreads::Pool::ForgetIdle(bool that_answer) {
+  absl::erase_if(file_systems_, [&](const auto& entry) {
+    const FileSystem& known = entry.second;
+    const bool is_idle = known.waiting == 0 && known.running.all == 0;
+    return is_idle && (known.record == Record::kAnswers) == that_answer;
+  });
+}
+
+bool QuestionThreads::Pool::HasRoomFor(const FileSystem& file_system) const {
+  const size_t waiting = waiting_.size();
+  if (waiting >= options_.max_waiting) return false;
+  if (file_system.waiting >= (options_.max_waiting + 3) / 4) return false;
+  if (file_system.record == Record::kAnswers) return true;
+  if (waiting >= (options_.max_waiting + 1) / 2) return false;
+  return file_system.record == Record::kNone || file_system.waiting + file_system.running.all == 0;
+}
+
 // False if nobody could ever do the work.
 bool QuestionThreads::Pool::EnsureThreads() {
   if (idle_ < waiting_.size() && threads_ < options_.threads) {
@@ -151,10 +167,9 @@ bool QuestionThreads::Pool::MayBegin(const Task& task) {
   const FileSystem& file_system = file_systems_[task.file_system];
   const size_t for_late = std::max<size_t>(options_.threads / 4, 1);
   const size_t for_unproven = std::max<size_t>(3 * options_.threads / 4, 1);
-  const bool is_late = file_system.record == Record::kLate;
-  if (file_system.running.all >= (is_late ? 1 : options_.per_file_system)) return false;
-  if (is_late && late_ >= for_late) return false;
-  if (file_system.record != Record::kAnswers && untried_ + late_ >= for_unproven) return false;
+  if (file_system.running.all >= options_.per_file_system) return false;
+  if (file_system.record == Record::kLate && late_ >= for_late) return false;
+  if (file_system.record != Record::kAnswers && unproven_ + late_ >= for_unproven) return false;
   return !task.is_large || (running_.large < options_.large &&
                             file_system.running.large < options_.large_per_file_system);
 }
@@ -190,7 +205,7 @@ void QuestionThreads::Pool::Count(const Task& task, ptrdiff_t change) {
     running->all += by;
     if (task.is_large) running->large += by;
   }
-  if (task.record == Record::kNone) untried_ += by;
+  if (task.record == Record::kNone || task.record == Record::kLateOnce) unproven_ += by;
   if (task.record == Record::kLate) late_ += by;
 }
 
@@ -208,7 +223,8 @@ void QuestionThreads::Pool::Finish(Tasks ended, QuestionEnd end) {
   {
     const absl::MutexLock lock(&mutex_);
     Count(task, -1);
-    changed_.SignalAll();  // its place is free, and those of its file system may have more
+    // Its place is free, and its file system may have more by now.
+    if (!waiting_.empty()) changed_.SignalAll();
     told.push_back({std::move(task.on_end), nullptr, end});
     switch (end) {
       case QuestionEnd::kDone:
@@ -220,12 +236,19 @@ void QuestionThreads::Pool::Finish(Tasks ended, QuestionEnd end) {
         break;
       case QuestionEnd::kLate:
         ++counters_.late;
-        file_systems_[task.file_system].record = Record::kLate;
+        NoteLate(task);
         RefuseWaiting(task.file_system, told);
         break;
     }
   }
   Tell(std::move(told));
+}
+
+// Those that began together are late together.
+void QuestionThreads::Pool::NoteLate(const Task& task) {
+  Record& record = file_systems_[task.file_system].record;
+  const bool again = task.record == Record::kLateOnce || record == Record::kLate;
+  record = again ? Record::kLate : Record::kLateOnce;
 }
 
 void QuestionThreads::Pool::RefuseWaiting(uint64_t file_system, std::vector<Ended>& ended) {

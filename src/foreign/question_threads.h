@@ -29,6 +29,15 @@ enum class Effort : uint8_t {
   kLarge,  // perhaps seconds, since something is computed, too
 };
 
+// Of a job that got this from openers.
+template <typename T>
+QuestionEnd EndOf(const Result<T>& answer) {
+  if (answer) return QuestionEnd::kDone;
+  if (answer.error().code() == ErrorCode::kLate) return QuestionEnd::kLate;
+  return answer.error().code() == ErrorCode::kExhausted ? QuestionEnd::kRefused
+                                                        : QuestionEnd::kDone;
+}
+
 struct QuestionCounters {
   uint64_t posted = 0;  // done + late + refused + not ended yet
   uint64_t done = 0;
@@ -39,10 +48,10 @@ struct QuestionCounters {
 
 // Threads that ask openers (ForeignFiles) and readers (Indexer), and wait for them. These may
 // take seconds where a file system does not answer, but heed a limit, so each job ends. What
-// does not answer takes little from the rest: a file system has only so many jobs at a time; one
-// that was late the last time has one, all of those a quarter of the threads, and three quarters
-// together with those that have not answered yet. What waits for one that is late is refused, and
-// may be asked again at once.
+// does not answer takes little from the rest: a file system has only so many jobs at a time. One
+// that was late the last time has one, waiting or not, and the rest is refused. Those that were
+// late twice in a row have a quarter of the threads, and three quarters, and half of the places to
+// wait, together with those that have not answered since.
 //
 // Of the jobs that may begin, the one that is due first does: its `limit` after it was posted. So
 // it may pass those of longer limits, but only such as were posted less than the difference before
@@ -55,8 +64,10 @@ struct QuestionCounters {
 class QuestionThreads {
  public:
   struct Options {
-    size_t threads = 4;          // REQUIRES: at least 2
-    size_t per_file_system = 2;  // jobs at a time. REQUIRES: less than `threads`
+    size_t threads = 4;  // REQUIRES: at least 2
+    // Jobs at a time. REQUIRES: less than `threads`, or one file system may keep all others
+    // waiting.
+    size_t per_file_system = 2;
     // Large jobs at a time: of all, and of one file system. REQUIRES: at least one; less than
     // three quarters of the threads, and than `per_file_system`, or small jobs wait for large ones.
     size_t large = 2;
@@ -100,9 +111,9 @@ class QuestionThreads {
   QuestionThreads& operator=(const QuestionThreads&) = delete;
 
   // Does `job` on another thread as soon as one is free. `file_system` (st_dev, or any number that
-  // stands for it) is what may not answer. `limit` is how long the job takes at most, by its own
-  // account. `on_end` is called once, on another thread, when the job has returned, or will not be
-  // done; it must not wait for anything. False: refused at once, and `on_end` is not called.
+  // stands for it) is what may not answer. `limit` is about how long the job takes at most, by its
+  // own account. `on_end` is called once, on another thread, when the job has returned, or will not
+  // be done; it must not wait for anything. False: refused at once, and `on_end` is not called.
   [[nodiscard]] bool Post(uint64_t file_system, std::chrono::nanoseconds limit, Job job,
                           OnEnd on_end);
 

@@ -14,7 +14,6 @@ namespace {
 
 using Room = ReaderPool::Room;
 
-// The callers give up a little later, and take it for the fault of the file system then.
 std::chrono::nanoseconds TimeFor(ReaderTask::What what, uint64_t size) {
   const bool is_quick = what == ReaderTask::What::kInspect || what == ReaderTask::What::kCode;
   return is_quick ? Indexer::kMostOfHeaders : ReadingTime(size) + std::chrono::milliseconds(500);

@@ -40,8 +40,7 @@ SymbolTableOptions OptionsFor(const std::shared_ptr<SpillFile>& spill) {
 }
 
 // For one that looks whether a file has its content still, compares it with so many others, and
-// then reads it: an indexer that gives up by itself does so before, and it was not the file system
-// that was late.
+// then reads it.
 std::chrono::nanoseconds JobTime(uint64_t size, size_t known) {
   return Indexer::kMostOfHeaders +
          (ReadingTime(size) + std::chrono::seconds(1)) * static_cast<int64_t>(known + 1);

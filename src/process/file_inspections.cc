@@ -35,9 +35,7 @@ bool SaysNothing(const Error& error) {
 
 QuestionEnd WorkOf(const Inspection& inspection) {
   if (inspection.was_not_read) return QuestionEnd::kRefused;
-  const Result<FileFindings>& findings = inspection.findings;
-  const bool is_late = !findings && findings.error().code() == ErrorCode::kExhausted;
-  return is_late ? QuestionEnd::kLate : QuestionEnd::kDone;
+  return EndOf(inspection.findings);
 }
 
 Result<FileFindings> Inspect(Inspection& inspection) {

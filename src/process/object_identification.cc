@@ -40,7 +40,7 @@ bool IsMemfd(std::string_view path) {
 // the root.
 uint64_t FileSystemOf(const RootIdentity& root, std::string_view path) {
   const std::string_view directory = path.substr(0, path.find_last_of('/'));
-  return std::hash<std::string_view>()(directory) ^ (root.device << 32) ^ root.inode;
+  return NumberOf(Asked::kPath, std::array{root.device, root.inode}, directory);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -43,7 +44,7 @@ Result<PerfMapDirectory> PerfMapDirectory::Of(const ProcessDirectory& directory,
     ASSIGN_OR_RETURN(UniqueFd found, *std::move(cached));
     tmp = std::make_shared<const UniqueFd>(std::move(found));
   } else {
-    const uint64_t file_system = inode.device ^ (inode.number << 32);
+    const uint64_t file_system = NumberOf(Asked::kPath, std::array{inode.device, inode.number});
     tmp = inspections.FindDirectory(file_system, std::make_shared<const UniqueFd>(std::move(root)),
                                     "/tmp");
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -20,13 +21,9 @@ constexpr std::chrono::nanoseconds kMoment = std::chrono::milliseconds(500);
 // An answer takes some 0.2 ms.
 constexpr std::chrono::nanoseconds kLittlePatience = std::chrono::milliseconds(1);
 
-// A number for a process among those of file systems.
-constexpr uint64_t kProcesses = uint64_t{1} << 63;
-uint64_t NumberOf(Pid pid) {
-  return kProcesses | pid.value();
-}
+constexpr uint64_t kAllProcesses = 0;  // among file systems: none keeps another waiting
 
-// That a worker died, or that there was none, is no answer.
+// That an opener died, or that there was none, is no answer.
 bool IsAnswer(const Error& error) {
   return IsGone(error) || error.code() == ErrorCode::kPermission;
 }
@@ -146,7 +143,8 @@ std::optional<ProcReader::Ticket> ProcReader::Ask(const Subject& subject,
   };
   const auto job = std::make_shared<Job>(
       Job{*std::move(own), patience_.files(), std::move(question), NoAnswer()});
-  const uint64_t number = NumberOf(subject.process.pid);
+  const uint64_t number =
+      NumberOf(pyrometer::Asked::kProcess, std::array{uint64_t{subject.process.pid.value()}});
   const auto work = [job, limit, number] {
     job->content = job->question(job->directory, *job->files, {limit, number});
   };
@@ -156,7 +154,7 @@ std::optional<ProcReader::Ticket> ProcReader::Ask(const Subject& subject,
     mailbox->told.push_back({ticket, std::move(job->content)});
     mailbox->arrived.notify_one();
   };
-  if (!threads_.Post(kProcesses, limit, work, deliver)) return std::nullopt;
+  if (!threads_.Post(kAllProcesses, limit, work, deliver)) return std::nullopt;
   asked_[ticket] = {subject.process.pid, subject.user};
   return ticket;
 }

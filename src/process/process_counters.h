@@ -55,7 +55,7 @@ struct ProcessCounters {
   uint64_t objects_waiting = 0;         // now: their file system has not answered yet
   uint64_t file_questions = 0;          // asked of file systems
   uint64_t file_questions_late = 0;     // no answer in time
-  uint64_t file_questions_refused = 0;  // not asked: that file system did not answer before
+  uint64_t file_questions_refused = 0;  // not asked, or nobody could be found to answer
   uint64_t openers_stuck = 0;           // processes that were asked and hang, now
   uint64_t files_overwritten = 0;       // without a build id, while they were mapped
   uint64_t frames_overwritten = 0;      // of these files; left as offsets

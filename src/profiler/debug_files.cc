@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -17,7 +18,8 @@ namespace {
 // directory of his own as root may mount there what he likes.
 uint64_t DebugFileSystemOf(const UniqueFd& root) {
   const Result<Inode> inode = InodeOf(root.get());
-  return inode ? ~(inode->device ^ (inode->number << 32)) : 0;
+  if (!inode) return 0;
+  return NumberOf(Asked::kDebugFiles, std::array{inode->device, inode->number});
 }
 
 }  // namespace
@@ -83,8 +85,7 @@ void DebugFiles::Try(const std::shared_ptr<Search>& search, size_t root) {
         Result<UniqueFd> file =
             OpenDebugFile(search->roots[root], search->criteria, *files, *indexer);
         if (file) *found = std::make_shared<const UniqueFd>(*std::move(file));
-        const bool is_late = !file && file.error().code() == ErrorCode::kExhausted;
-        return is_late ? QuestionEnd::kLate : QuestionEnd::kDone;
+        return EndOf(file);
       },
       lifeline_.To([search, root, found](DebugFiles& self, QuestionEnd work) {
         self.Tried(search, root, work == QuestionEnd::kDone ? *found : nullptr);

@@ -316,7 +316,8 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
   list.Add("file_questions_late_total", processes.file_questions_late,
            "of these: no answer in time");
   list.Add("file_questions_refused_total", processes.file_questions_refused,
-           "of these: not asked, as the file system was late with another one, or too many wait");
+           "of these: not asked, as the file system was late with another one or too many wait, or "
+           "nobody could be found to answer");
   list.Add("openers_stuck", processes.openers_stuck,
            "processes that open files, or read /proc, and hang");
   list.Add("files_overwritten_total", processes.files_overwritten,

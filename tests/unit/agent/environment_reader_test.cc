@@ -77,7 +77,7 @@ class PartlySilent final : public DirectForeignFiles {
     const Result<Inode> directory = InodeOf(directory_fd);
     if (directory && directory->number == silent_) {
       ++asked_;
-      return Fail(ErrorCode::kExhausted, "no answer");
+      return Fail(ErrorCode::kLate, "no answer");
     }
     return DirectForeignFiles::ReadText(directory_fd, name, most, patience);
   }

@@ -189,7 +189,7 @@ struct HungQuestion {
 
 class HungQuestionTest : public OpenerPoolTest, public testing::WithParamInterface<HungQuestion> {};
 
-TEST_P(HungQuestionTest, IsGivenUpWithItsWorker) {
+TEST_P(HungQuestionTest, IsGivenUpWithItsOpener) {
   tree_.File("file", "content");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
@@ -198,7 +198,7 @@ TEST_P(HungQuestionTest, IsGivenUpWithItsWorker) {
     ASSERT_LT(limit, kLongForOpeners);  // it may have been given up before it was asked
     const Result<UniqueFd> hung = GetParam().ask(*files, directory.get(), limit);
     ASSERT_FALSE(hung.has_value());
-    EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
+    EXPECT_EQ(hung.error().code(), ErrorCode::kLate);
   }
   EXPECT_TRUE(HasEnded(operations_.asked()));
   EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLongForOpeners})), "content");
@@ -230,7 +230,7 @@ TEST_F(OpenerPoolTest, AsksAnotherIfOneDies) {
   operations_.deaths() = 0;
   EXPECT_TRUE(look()) << "while it had nothing to do";
   operations_.deaths() = 2;
-  EXPECT_EQ(look().error().code(), ErrorCode::kExhausted) << "perhaps of the file";
+  EXPECT_EQ(look().error().code(), ErrorCode::kLate) << "perhaps of the file";
 }
 
 TEST_F(OpenerPoolTest, OutlivesOpenersThatDie) {
@@ -285,7 +285,7 @@ TEST_F(OpenerPoolTest, HoldsNoDescriptorOfOurs) {
   EXPECT_EQ(::read(out.get(), &byte, 1), 0);  // as nobody can write
 }
 
-TEST_F(OpenerPoolTest, LosesFewWorkersToAFileSystemHoweverOftenItIsTried) {
+TEST_F(OpenerPoolTest, LosesFewOpenersToAFileSystemHoweverOftenItIsTried) {
   tree_.File("file", "content");
   const auto files = Start();
   ASSERT_NE(files, nullptr);
@@ -294,7 +294,7 @@ TEST_F(OpenerPoolTest, LosesFewWorkersToAFileSystemHoweverOftenItIsTried) {
     ASSERT_LT(limit, kLongForOpeners) << "openers that hang can be killed";
     const Result<UniqueFd> hung = files->LookUp(PathTo("").get(), "hangs for ever", 0, {limit, 7});
     ASSERT_FALSE(hung.has_value());
-    EXPECT_EQ(hung.error().code(), ErrorCode::kExhausted);
+    EXPECT_EQ(hung.error().code(), ErrorCode::kLate);
   }
   EXPECT_EQ(files->stuck(), OpenerPool::kMostStuckOfOne);
   EXPECT_EQ(Content(files->OpenForReading(PathTo("file").get(), {kLongForOpeners, 8})), "content");

@@ -13,7 +13,7 @@
 
 namespace pyrometer {
 
-// A file system that answers, but for some files only when it is told to, or kExhausted when the
+// A file system that answers, but for some files only when it is told to, or kLate when the
 // limit is over.
 class HangingFiles : public ForeignFiles {
  public:
@@ -33,7 +33,7 @@ class HangingFiles : public ForeignFiles {
     const std::lock_guard lock(mutex_);
     hangs_on_processes_ = true;
   }
-  void RefuseForProcesses(ErrorCode why = ErrorCode::kExhausted) {
+  void RefuseForProcesses(ErrorCode why = ErrorCode::kLate) {
     const std::lock_guard lock(mutex_);
     refusal_ = why;
   }
@@ -104,7 +104,7 @@ class HangingFiles : public ForeignFiles {
   Result<void> Await(std::unique_lock<std::mutex>& lock, const FilePatience& patience,
                      const Answers& answers) {
     if (answered_.wait_for(lock, patience.limit, answers)) return {};
-    return Fail(ErrorCode::kExhausted, "no answer");
+    return Fail(ErrorCode::kLate, "no answer");
   }
   Result<void> AskProcess(const FilePatience& patience) {
     std::unique_lock lock(mutex_);
