@@ -84,8 +84,9 @@ void DebugFiles::Try(const std::shared_ptr<Search>& search, size_t root) {
       [search, root, found, files = parts_.files, indexer = parts_.indexer] {
         Result<UniqueFd> file =
             OpenDebugFile(search->roots[root], search->criteria, *files, *indexer);
+        const QuestionEnd end = EndOf(file);
         if (file) *found = std::make_shared<const UniqueFd>(*std::move(file));
-        return EndOf(file);
+        return end;
       },
       lifeline_.To([search, root, found](DebugFiles& self, QuestionEnd work) {
         self.Tried(search, root, work == QuestionEnd::kDone ? *found : nullptr);

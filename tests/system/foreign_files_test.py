@@ -124,9 +124,9 @@ class ForeignFiles(BpfTestCase):
             recorder = self.start_recording("--stats=json", event=PAGE_FAULTS)
             processes = RecorderProcesses(recorder.process.pid)
             processes.await_rest()
-            for second in range(MINUTE):
-                next_one = time.monotonic() + 1
-                copy = shutil.copy(program("shares"), os.path.join(self.directory, "copy%d" % second))
+            end = time.monotonic() + MINUTE
+            while (next_one := time.monotonic() + 1) < end:
+                copy = shutil.copy(program("shares"), os.path.join(self.directory, "copy%d" % len(truths)))
                 with Running(copy, str(DEPTH), pages_when_told(PAGES)) as other:
                     for pid in processes.readers() + processes.nurseries():
                         with contextlib.suppress(ProcessLookupError):
