@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/unique_fd.h"
+#include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
@@ -22,7 +23,7 @@ struct OpenedFile {
 
 // Who may not answer, as a number that nobody can have another's be: those of devices (st_dev)
 // stand for themselves, and these are none of them.
-enum class Asked : uint8_t { kPath, kProcess, kEnvironment, kDebugFiles };
+enum class Asked : uint8_t { kPath, kProcess, kEnvironment, kDebugFiles, kPayer };
 uint64_t NumberOf(Asked what, std::span<const uint64_t> which, std::string_view path = {});
 
 // How long to wait for an answer, and from whom: st_dev or NumberOf(); 0 if that is not known.
@@ -62,6 +63,10 @@ class ForeignFiles {
   // O_PATH descriptor. Errors: those of ReadText().
   virtual Result<UniqueFd> Follow(int directory_fd, const std::string& name,
                                   const FilePatience& patience) = 0;
+
+  // Nobody is waited for beyond `when`, whatever the limit of the question, not even who is asked
+  // just now: all is late then. For the end, which must come whatever hangs.
+  virtual void GiveUpAt(MonotonicTime /*when*/) {}
 
   // How many processes that were asked hang, now or a little before: waits for nobody.
   virtual size_t stuck() { return 0; }

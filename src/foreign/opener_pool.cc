@@ -16,6 +16,8 @@ namespace {
 // To close what was opened.
 constexpr std::chrono::seconds kClosing(2);
 constexpr std::chrono::nanoseconds kNow(0);
+// Who waits looks so often whether everybody is to give up.
+constexpr std::chrono::milliseconds kLook(50);
 // Rather than fork another opener.
 constexpr std::chrono::milliseconds kNearlyFree(2);
 
@@ -58,7 +60,7 @@ class OpenerPool::Session {
 
  private:
   Result<Answer> Receive() {
-    if (!opener_.socket.WaitUntilReadable(Between(owner_.options_.clock->Now(), until_))) {
+    if (!AwaitAnswer()) {
       return Fail(ErrorCode::kLate, "the file system or process does not answer");
     }
     Answer answer;
@@ -66,6 +68,18 @@ class OpenerPool::Session {
     if (!attached) return OpenerDied();
     answer.attached = *std::move(attached);
     return answer;
+  }
+
+  bool AwaitAnswer() {
+    std::chrono::nanoseconds left{};
+    do {
+      const MonotonicTime until = std::min(until_, MonotonicTime(owner_.give_up_at_));
+      left = Between(owner_.options_.clock->Now(), until);
+      if (opener_.socket.WaitUntilReadable(std::min<std::chrono::nanoseconds>(left, kLook))) {
+        return true;
+      }
+    } while (left > kLook);
+    return false;
   }
 
   OpenerPool& owner_;

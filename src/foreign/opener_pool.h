@@ -60,6 +60,7 @@ class OpenerPool final : public ForeignFiles {
   Result<UniqueFd> Follow(int directory_fd, const std::string& name,
                           const FilePatience& patience) override;
 
+  void GiveUpAt(MonotonicTime when) override { give_up_at_ = when.value(); }
   size_t stuck() override;
 
  private:
@@ -99,6 +100,7 @@ class OpenerPool final : public ForeignFiles {
   Result<Opener> Fork();
 
   const Options options_;
+  std::atomic<uint64_t> give_up_at_ = UINT64_MAX;  // a MonotonicTime
   LocalCopies copies_;
   std::mutex mutex_;  // guards the rest
   Nursery nursery_;

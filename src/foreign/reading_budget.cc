@@ -2,15 +2,22 @@
 #include "foreign/reading_budget.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/clock.h"
 #include "base/file_identity.h"
+#include "foreign/foreign_files.h"
 
 namespace pyrometer {
 
 Payer PayerOf(int fd) {
   const Result<Inode> inode = InodeOf(fd);
   return {.user = OwnerOf(fd).value_or(0), .device = inode ? inode->device : 0};
+}
+
+uint64_t AccountOf(int fd) {
+  const Payer payer = PayerOf(fd);
+  return NumberOf(Asked::kPayer, std::array{uint64_t{payer.user}, payer.device});
 }
 
 // What is spent still at `now`.

@@ -26,6 +26,9 @@ struct Payer {
 
 // Of an open file. Asks no file system.
 Payer PayerOf(int fd);
+// The same as a number, among the file systems of QuestionThreads: so readers are shared by those
+// who pay.
+uint64_t AccountOf(int fd);
 
 // CPU time for reading files: each payer has some in advance, and earns more as time goes by. So
 // have all ordinary users together, since one may have many ids and devices: when that is short,

@@ -155,8 +155,7 @@ std::optional<ArtifactStore::Question> ArtifactStore::Post(Question question) {
   const bool is_stopped = shared->family.kind == Kind::kTable && stopping_.stop_requested();
   const bool posted =
       !is_stopped &&
-      parts_.workers.Post(shared->source.file_system,
-                          JobTime(shared->source.size, work->known.size()),
+      parts_.workers.Post(shared->source.account, JobTime(shared->source.size, work->known.size()),
                           {[work, outcome] { Read(*work, *outcome); },
                            shared->is_large ? Effort::kLarge : Effort::kSmall},
                           lifeline_.To([shared, outcome](ArtifactStore& self, QuestionEnd ended) {

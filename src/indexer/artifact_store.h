@@ -55,7 +55,7 @@ class ArtifactStore {
     File own;
     File debug{};                          // its separate debug file; null: none
     BuildId build_id;                      // empty: what is made is shared with no other file
-    uint64_t file_system = 0;              // of `own`: what does not answer if it takes too long
+    uint64_t account = 0;                  // of `own`, see AccountOf(): whose turn it is
     uint64_t size = 0;                     // of `own`, in bytes
     std::optional<FileIdentity> mapped{};  // as it was when it was mapped; none: as it is now
   };

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/file_identity.h"
 #include "binary/segments.h"
+#include "foreign/reading_budget.h"
 
 namespace pyrometer {
 
@@ -33,10 +33,8 @@ void CodeReader::Open(ObjectId object) {
   std::optional<ObjectInfo> info = processes_.Object(object);
   Result<UniqueFd> file = processes_.OpenObject(object);
   if (!info || !file) return;
-  const Result<FileIdentity> identity = IdentityOf(file->get());
-  if (!identity) return;
   file_->file = std::make_shared<const UniqueFd>(*std::move(file));
-  file_->file_system = identity->device;
+  file_->account = AccountOf(file_->file->get());
   file_->content = {info->identity, info->build_id};
   file_->segments = std::move(info->segments);
 }
@@ -58,7 +56,7 @@ std::optional<std::vector<std::byte>> CodeReader::Fetch(uint64_t number) {
   if (file_->file == nullptr) return std::nullopt;
   using Bytes = Result<std::vector<std::byte>>;
   const std::optional<Bytes> answer = workers_.Ask<Bytes>(
-      file_->file_system, kWait, kLimit,
+      file_->account, kWait, kLimit,
       [indexer = indexer_, file = file_->file, content = file_->content, number]() -> Bytes {
         Bytes bytes = indexer->ReadCode(file->get(), number * kPage);
         ASSIGN_OR_RETURN(const bool is_mapped, HasContent(*indexer, file->get(), content));

@@ -52,7 +52,7 @@ class CodeReader {
     ObjectId object;
     std::shared_ptr<const UniqueFd> file;  // null: it cannot be read, or
     bool is_late = false;                  // there is no point in waiting for more of it
-    uint64_t file_system = 0;
+    uint64_t account = 0;
     MappedContent content;
     std::vector<Segment> segments;
   };

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/await_until.h"
 #include "base/file_identity.h"
+#include "foreign/reading_budget.h"
 
 namespace pyrometer {
 namespace {
@@ -121,7 +122,7 @@ void ObjectSymbols::Ask(const Question& question) {
   store_.AskSymbols(
       {.own = file,
        .build_id = file_info->build_id,
-       .file_system = identity->device,
+       .account = AccountOf(file->get()),
        .size = identity->size,
        .mapped = file_info->identity},
       lifeline_.To([id = question.of.id, info = file_info, is_ahead = question.is_ahead](

@@ -101,6 +101,7 @@ Result<void> Profiler::Start() {
 
 bool Profiler::Stop(MonotonicTime until) {
   namer_.GiveUpAt(until);
+  machine_.files->GiveUpAt(std::min(until, After(machine_.clock.Now(), kTimeForWhatHangs)));
   Do([this, until] {
     if (std::exchange(sampling_, false)) loop_.Finish(until);
     taken_.Close();

@@ -108,9 +108,11 @@ class Profiler {
   Result<void> Start();
 
   // Ends ticks and hands the rest to the consumers. False if not all of it was done by `until`, by
-  // the machine's clock:
-  // samples not unwound by then are marked kNotReady, and frames whose symbols were not read get
-  // made-up names. Windows still queued for consumers are consumed before the destructor returns.
+  // the machine's clock: samples not unwound by then are marked kNotReady, and frames whose symbols
+  // were not read get made-up names. File systems and processes that do not answer are waited for
+  // no longer than kTimeForWhatHangs. Windows still queued for consumers are consumed before the
+  // destructor returns.
+  static constexpr std::chrono::seconds kTimeForWhatHangs{2};
   bool Stop(MonotonicTime until);
 
   // From now on `consumer` gets every window that begins, on a thread of its own. It must outlive

@@ -5,6 +5,7 @@
 
 #include "base/file_identity.h"
 #include "binary/vdso.h"
+#include "foreign/reading_budget.h"
 #include "unwind/table_compiler.h"
 
 namespace pyrometer {
@@ -101,10 +102,11 @@ Result<std::shared_ptr<UnwindTables::Files>> UnwindTables::Open(ObjectId object)
   const std::optional<ObjectInfo> info = parts_.processes.Object(object);
   ASSIGN_OR_RETURN(UniqueFd file, parts_.processes.OpenObject(object));
   ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(file.get()));
+  const uint64_t account = AccountOf(file.get());
   const auto files = std::make_shared<Files>();
   files->source = {.own = std::make_shared<const UniqueFd>(std::move(file)),
                    .build_id = info ? info->build_id : BuildId(),
-                   .file_system = identity.device,
+                   .account = account,
                    .size = identity.size};
   if (info) files->source.mapped = info->identity;
   files->debug_file.build_id = files->source.build_id;

@@ -10,6 +10,7 @@
 
 #include "base/printable.h"
 #include "foreign/reader_answers.h"
+#include "unwind/exotic.h"
 
 namespace pyrometer {
 namespace {
@@ -44,9 +45,19 @@ void UseTable(Messages& messages) {
     table.RowsOf(page, buffer);
     table.RuleAt(ElfAddress((table.first_page + page) << 16 | 0x1234));
   }
+  // In the process that believes nothing, as the thread of a profiled program stood.
+  KnownRegisters registers;
+  for (size_t i = 0; i < kCfiRegisters; ++i) registers.Set(static_cast<uint8_t>(i), 0x1000 * i);
+  const MemoryReader memory = [](Address at, std::span<std::byte> out) {
+    std::ranges::fill(out, static_cast<std::byte>(at.value()));
+    return at.value() % 7 != 0;
+  };
   for (const pyro_unwind_rule& rule : table.rules) {
-    if (rule.kind == PYRO_RULE_EXOTIC && table.exotic.at(rule.cfa_offset).registers.size() > 256) {
-      __builtin_trap();
+    if (rule.kind != PYRO_RULE_EXOTIC) continue;
+    const ExoticRule& exotic = table.exotic.at(rule.cfa_offset);
+    if (exotic.registers.size() > 256) __builtin_trap();
+    for (const Machine machine : {kAmd64, kArm64}) {
+      UnwindExotic(exotic, machine, registers, Address(0x4000), memory).has_value();
     }
   }
 }

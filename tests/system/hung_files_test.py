@@ -16,8 +16,8 @@ from pyrometer_harness import (
 from hung_mount import HungMount
 from shares_test import chain
 
-# From Ctrl-C to the end: what is left to do has 10 s by itself. What waits for a file system that hangs
-# waits for ever.
+# From Ctrl-C to the end: what is left to do has 10 s by itself, and what hangs 2 s of them. What waits for a
+# file system for ever never ends.
 IN_TIME_SECONDS = 120
 DEPTH = 60
 PAGES = 300

@@ -127,6 +127,7 @@ class Image(containers_test.ContainersTestCase):
         server = {"listen": "127.0.0.1:0", "bearer_token_file": "/var/run/secrets/pyrometer/server.token"}
         agent = self.start_in_pod(self.configuration(sinks=sinks, server=server))
         self.check_rights(self.runtime.pid(agent))
+        self.assertIn("foreign files are read behind seccomp filter, no capabilities", self.said())
         annotated = self.pod("annotated", "infra", annotations={"pyrometer.io/service-name": "chosen"})
         after = self.start(annotated, "second", "0")
         brief = self.start(annotated, "short", "300")

@@ -169,6 +169,7 @@ class InstalledAgent(PackageTestCase):
         names = [*before, *self.start_programs("after")]
         self.wait_for_samples([*names, self.start_in_kernel()])
         self.assert_all_named(names)
+        self.assert_sandboxed()
         agent.send_signal(signal.SIGTERM)
         self.assertEqual(agent.wait(timeout=120), 0)
         self.assert_all_delivered()
@@ -185,6 +186,10 @@ class InstalledAgent(PackageTestCase):
         except AssertionError as error:
             raise AssertionError("%s; not all named: %s" % (error, not_named())) from error
         self.assertEqual([name for name in self.kernel_functions() if "+0x" in name], [])
+
+    def assert_sandboxed(self):
+        """With the walls that a service can have, which is not root."""
+        self.assertIn("foreign files are read behind seccomp filter, no capabilities", read(self.log))
 
     def assert_not_named(self, name, capability):
         """None of the samples of a program, without this one."""
@@ -251,6 +256,7 @@ class InstalledAgent(PackageTestCase):
         self.ask_systemd("reload")
         self.assertIn("the configuration was read again", read(self.log))
         self.assert_all_named(names)
+        self.assert_sandboxed()
         self.ask_systemd("stop")
         self.assert_all_delivered()
 

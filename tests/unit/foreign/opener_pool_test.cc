@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -217,6 +218,20 @@ INSTANTIATE_TEST_SUITE_P(
                                    return files.ReadText(directory, "hangs", 100, {limit});
                                  }}),
     [](const auto& test) { return test.param.name; });
+
+TEST_F(OpenerPoolTest, GivesUpAllThatHangsWhenTheEndHasCome) {
+  constexpr std::chrono::hours kForEver(1);
+  const auto files = Start();
+  ASSERT_NE(files, nullptr);
+  const UniqueFd directory = PathTo("");
+  std::future<Result<UniqueFd>> under_way = std::async(
+      std::launch::async, [&] { return files->LookUp(directory.get(), "hangs", 0, {kForEver}); });
+  while (operations_.asked() == 0) std::this_thread::sleep_for(milliseconds(1));
+  files->GiveUpAt(clock_->Now());
+  EXPECT_EQ(under_way.get().error().code(), ErrorCode::kLate);
+  EXPECT_EQ(files->ReadText(directory.get(), "hangs", 100, {kForEver}).error().code(),
+            ErrorCode::kLate);
+}
 
 TEST_F(OpenerPoolTest, AsksAnotherIfOneDies) {
   tree_.File("file", "content");

@@ -92,10 +92,12 @@ TEST(Payer, IsTheOwnerOnADevice) {
   const UniqueFd one(::memfd_create("one", MFD_CLOEXEC));
   const UniqueFd other(::memfd_create("other", MFD_CLOEXEC));
   EXPECT_EQ(PayerOf(one.get()), PayerOf(other.get()));
+  EXPECT_EQ(AccountOf(one.get()), AccountOf(other.get()));
   EXPECT_NE(PayerOf(one.get()).device, 0);
   ASSERT_EQ(::fchown(one.get(), 1000, 1000), 0);
   EXPECT_EQ(PayerOf(one.get()).user, kAlice.user);
   EXPECT_EQ(PayerOf(one.get()).device, PayerOf(other.get()).device);
+  EXPECT_NE(AccountOf(one.get()), AccountOf(other.get()));
 }
 
 }  // namespace

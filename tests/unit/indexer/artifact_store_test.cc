@@ -79,7 +79,7 @@ class ArtifactStoreTest : public testing::Test {
                                         std::string_view build_id) {
     return {.own = std::make_shared<const UniqueFd>(std::move(fd)),
             .build_id = BuildId(std::as_bytes(std::span(build_id))),
-            .file_system = kDisk,
+            .account = kDisk,
             .size = bytes.size()};
   }
   // The same, with zeros behind.
@@ -104,13 +104,13 @@ class ArtifactStoreTest : public testing::Test {
     return store_->UnwindTableOf(Get(std::move(source)));
   }
   // Until the end of the test so much waits for that file system that the rest is refused.
-  void TakeAllRoom(uint64_t file_system) {
+  void TakeAllRoom(uint64_t account) {
     const auto wait = [end = end_] { end->wait(); };
     for (size_t i = 0; i < QuestionThreads::Options().per_file_system; ++i) {
-      ASSERT_TRUE(workers_.Post(file_system, std::chrono::seconds(1), wait, nullptr));
+      ASSERT_TRUE(workers_.Post(account, std::chrono::seconds(1), wait, nullptr));
     }
     ASSERT_TRUE(Eventually([this] { return workers_.counters().waiting == 0; }));
-    while (workers_.Post(file_system, std::chrono::seconds(1), wait, nullptr)) {
+    while (workers_.Post(account, std::chrono::seconds(1), wait, nullptr)) {
     }
   }
   ~ArtifactStoreTest() override { end_->count_down(); }
@@ -370,7 +370,7 @@ TEST_F(ArtifactStoreTest, AnswersAllWhoAskedOnceItStopsMakingTables) {
 TEST_F(ArtifactStoreTest, RefusesFilesOfAFileSystemForWhichTooManyWait) {
   TakeAllRoom(kNetwork);
   ArtifactStore::Source source = CopyOf(program_);
-  source.file_system = kNetwork;
+  source.account = kNetwork;
   EXPECT_EQ(Ask(source).get().error().code(), ErrorCode::kIo);
   EXPECT_EQ(store_->counters().unanswered, 1U);
   EXPECT_TRUE(Ask(CopyOf(program_)).get().has_value()) << "others go on";
@@ -390,7 +390,7 @@ TEST_F(ArtifactStoreTest, AnswersAllThatWaitForOneOfTheirBuildIdWhenTheyAreRefus
   Answer first = Ask(disk);
   begun.wait();
   ArtifactStore::Source network = disk;
-  network.file_system = kNetwork;
+  network.account = kNetwork;
   std::latch answered(kMany);
   for (uint64_t i = 0; i < kMany; ++i) {
     store_->AskUnwindTable(network, [&](const auto&) { answered.count_down(); });

@@ -4,8 +4,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <filesystem>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -16,8 +19,10 @@
 
 #include "base/file.h"
 #include "foreign/in_process_indexer.h"
+#include "foreign/reading_budget.h"
 #include "tests/shared/eventually.h"
 #include "tests/shared/fake_clock.h"
+#include "tests/unit/base/temporary_tree.h"
 
 namespace pyrometer {
 namespace {
@@ -95,6 +100,26 @@ TEST_F(ObjectSymbolsTest, AreNotThoseOfAnEarlierObjectWithThatId) {
   EXPECT_FALSE(symbols_.Find(later));
   EXPECT_TRUE(IsNamed(symbols_.Await(later, kForEver)));
   EXPECT_EQ(indexer_->asked, 2);
+}
+
+TEST_F(ObjectSymbolsTest, DoNotWaitForThoseOfAnotherUserOnTheSameDevice) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files away";
+  const TemporaryTree tree;
+  for (const char* name : {"of one", "of another"})
+    std::filesystem::copy("/bin/sh", tree.Path(name));
+  ASSERT_EQ(::chown(tree.Path("of one").c_str(), 4711, 4711), 0);
+  ASSERT_EQ(::chown(tree.Path("of another").c_str(), 4712, 4712), 0);
+  const SampledObject of_one = Of(ObjectId(1), tree.Path("of one").c_str());
+  const SampledObject of_another = Of(ObjectId(2), tree.Path("of another").c_str());
+  const auto go_on = std::make_shared<std::latch>(1);  // who waits may outlive the test
+  const uint64_t account = AccountOf(of_one.object.file->get());
+  while (workers_.Post(
+      account, std::chrono::seconds(1), [go_on] { go_on->wait(); }, nullptr)) {
+  }
+  symbols_.ReadForWindow({of_one, of_another});
+  EXPECT_TRUE(IsNamed(symbols_.Await(of_another, kForEver)));
+  EXPECT_EQ(symbols_.Await(of_one, kForEver)->error().code(), ErrorCode::kIo) << "refused";
+  go_on->count_down();
 }
 
 // The file may come, or its reader may have had bad luck.

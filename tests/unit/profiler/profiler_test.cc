@@ -21,6 +21,12 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::SizeIs;
 
+class FilesOfTheEnd : public DirectForeignFiles {
+ public:
+  void GiveUpAt(MonotonicTime when) override { given_up_at = when; }
+  MonotonicTime given_up_at{UINT64_MAX};
+};
+
 class ProfilerTest : public testing::Test {
  protected:
   Profiler::Machine Machine() {
@@ -30,7 +36,7 @@ class ProfilerTest : public testing::Test {
             .processes = processes_,
             .indexer = std::make_shared<InProcessIndexer>(),
             .question_threads = workers_,
-            .files = std::make_shared<DirectForeignFiles>(),
+            .files = files_,
             .clock = clock_,
             .log = log_,
             .sampler_counters = [] { return SamplerCounters(); },
@@ -53,6 +59,7 @@ class ProfilerTest : public testing::Test {
   FakeCold cold_;
   FakeProcesses processes_;
   QuestionThreads workers_{clock_};
+  const std::shared_ptr<FilesOfTheEnd> files_ = std::make_shared<FilesOfTheEnd>();
   FakeConsumer first_;
   FakeConsumer second_;
 };
@@ -116,6 +123,16 @@ TEST_F(ProfilerTest, EndsInTimeThoughAConsumerHangs) {
   EXPECT_FALSE(complete.get());
   profiler.reset();
   EXPECT_EQ(Sum(first_.Await(1)), 3U);
+}
+
+TEST_F(ProfilerTest, GivesWhatHangsLessTimeThanWhatIsToBeDone) {
+  Profiler profiler(Machine(), {}, seconds(10));
+  ASSERT_TRUE(profiler.Start().has_value());
+  EXPECT_EQ(files_->given_up_at, MonotonicTime(UINT64_MAX));
+  EXPECT_TRUE(profiler.Stop(InTime()));
+  EXPECT_EQ(files_->given_up_at, After(clock_.Now(), Profiler::kTimeForWhatHangs));
+  profiler.Stop(After(clock_.Now(), seconds(1)));
+  EXPECT_EQ(files_->given_up_at, After(clock_.Now(), seconds(1)));
 }
 
 TEST_F(ProfilerTest, GoesOnWhenADrainFails) {
