@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/held_files.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
+
+#include "foreign/reading_budget.h"
 
 namespace pyrometer {
 
@@ -15,19 +19,31 @@ ObjectFile HeldFiles::Share(UniqueFd fd) const {
 
 void HeldFiles::Hold(ObjectId object, OpenedFile file, PathFd path) {
   if (budget_ == 0) return;
-  if (const auto it = by_object_.find(object); it != by_object_.end()) {
-    files_.erase(it->second);
-    by_object_.erase(it);
-  }
-  while (files_.size() >= budget_) {
-    by_object_.erase(files_.back().object);
-    files_.pop_back();
-  }
+  if (const auto it = by_object_.find(object); it != by_object_.end()) Release(it->second);
+  while (files_.size() >= budget_) Release(FirstToGo());
   if (is_full()) return;
+  const uint64_t account = AccountOf(file.is_copy ? path->get() : file.fd.get());
   files_.push_front({.object = object,
                      .file = Share(std::move(file.fd)),
-                     .original = file.is_copy ? std::move(path) : nullptr});
+                     .original = file.is_copy ? std::move(path) : nullptr,
+                     .account = account});
   by_object_[object] = files_.begin();
+  ++of_account_[account];
+}
+
+HeldFiles::Files::iterator HeldFiles::Release(Files::iterator file) {
+  const auto own = of_account_.find(file->account);
+  if (--own->second == 0) of_account_.erase(own);
+  by_object_.erase(file->object);
+  return files_.erase(file);
+}
+
+HeldFiles::Files::iterator HeldFiles::FirstToGo() {
+  size_t most = 0;
+  for (const auto& [account, files] : of_account_) most = std::max(most, files);
+  auto file = std::prev(files_.end());
+  while (of_account_[file->account] < most) --file;
+  return file;
 }
 
 ObjectFile HeldFiles::Find(ObjectId object) {
@@ -53,8 +69,7 @@ std::vector<ObjectId> HeldFiles::CloseUnused(const absl::flat_hash_set<ObjectId>
       continue;
     }
     closed.push_back(file->object);
-    by_object_.erase(file->object);
-    file = files_.erase(file);
+    file = Release(file);
   }
   return closed;
 }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <vector>
@@ -20,9 +21,10 @@
 namespace pyrometer {
 
 // Open files of objects, so that deleted files and those of ended processes stay readable. Beyond
-// the budget the least recently used file is released. A file that others share stays open until
-// they release it too; in all there are never more than twice the budget. Thread-compatible; files
-// may be released on any thread.
+// the budget one of whoever owns most of them is released (AccountOf()), the least recently used:
+// so nobody who has a great many mapped keeps out those of others. A file that others share stays
+// open until they release it too; in all there are never more than twice the budget.
+// Thread-compatible; files may be released on any thread.
 class HeldFiles {
  public:
   explicit HeldFiles(size_t budget) : budget_(budget) {}
@@ -50,14 +52,19 @@ class HeldFiles {
     ObjectId object;
     ObjectFile file;
     PathFd original;  // null: `file` is no copy
+    uint64_t account;
   };
   using Files = std::list<File>;  // most recently used first
 
   ObjectFile Share(UniqueFd fd) const;
+  // Returns the next one.
+  Files::iterator Release(Files::iterator file);
+  Files::iterator FirstToGo();
 
   size_t budget_;
   Files files_;
   absl::flat_hash_map<ObjectId, Files::iterator> by_object_;
+  absl::flat_hash_map<uint64_t, size_t> of_account_;  // files
   std::shared_ptr<std::atomic<size_t>> open_ = std::make_shared<std::atomic<size_t>>(0);
 };
 

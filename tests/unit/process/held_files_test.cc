@@ -3,7 +3,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <utility>
 #include <vector>
 
 namespace pyrometer {
@@ -31,6 +34,30 @@ TEST(HeldFiles, CloseTheOneNotUsedForLongest) {
   EXPECT_FALSE(IsOpen(second));
   EXPECT_NE(files.Find(ObjectId(1)), nullptr);
   EXPECT_NE(files.Find(ObjectId(3)), nullptr);
+}
+
+TEST(HeldFiles, CloseOneOfWhoHasMost) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files away";
+  const auto hold = [](HeldFiles& files, uint32_t id, uid_t owner) {
+    UniqueFd fd(::memfd_create("file", MFD_CLOEXEC));
+    ASSERT_EQ(::fchown(fd.get(), owner, owner), 0);
+    files.Hold(ObjectId(id), {.fd = std::move(fd)}, nullptr);
+  };
+  HeldFiles files(4);
+  hold(files, 1, 4711);
+  for (const uint32_t id : {2, 3, 4, 5, 6, 7}) hold(files, id, 4712);
+  hold(files, 8, 4713);
+  std::vector<uint32_t> held;
+  for (uint32_t id = 1; id <= 8; ++id) {
+    if (files.Holds(ObjectId(id))) held.push_back(id);
+  }
+  EXPECT_EQ(held, std::vector<uint32_t>({1, 6, 7, 8}));
+  files.CloseUnused({ObjectId(6), ObjectId(7)});
+  hold(files, 9, 4713);
+  hold(files, 10, 4713);
+  hold(files, 11, 4711);
+  EXPECT_FALSE(files.Holds(ObjectId(6))) << "who has as many, and was used before the others";
+  EXPECT_TRUE(files.Holds(ObjectId(9)));
 }
 
 TEST(HeldFiles, StayOpenForWhoSharesThem) {
