@@ -471,6 +471,7 @@ void Agent::Finish(MonotonicTime since) {
   const MonotonicTime end = After(since, kTimeToFinish + kTimeToSend);
   server_.reset();
   const bool complete = profiler_->Stop(After(since, kTimeToFinish));
+  if (environments_ != nullptr) environments_->Stop();  // which calls the profiler
   // What is not named by now gets the names that can be had without reading files, and is consumed
   // before this returns.
   profiler_.reset();

@@ -65,7 +65,8 @@ class ForeignFiles {
                                   const FilePatience& patience) = 0;
 
   // Nobody is waited for beyond `when`, whatever the limit of the question, not even who is asked
-  // just now: all is late then. For the end, which must come whatever hangs.
+  // just now; but a moment for each that is asked later, which is enough for all that answer. For
+  // the end, which must come whatever hangs.
   virtual void GiveUpAt(MonotonicTime /*when*/) {}
 
   // How many processes that were asked hang, now or a little before: waits for nobody.

@@ -18,6 +18,8 @@ constexpr std::chrono::seconds kClosing(2);
 constexpr std::chrono::nanoseconds kNow(0);
 // Who waits looks so often whether everybody is to give up.
 constexpr std::chrono::milliseconds kLook(50);
+// So long each is waited for even then: who answers takes some 0.2 ms.
+constexpr std::chrono::milliseconds kMoment(100);
 // Rather than fork another opener.
 constexpr std::chrono::milliseconds kNearlyFree(2);
 
@@ -33,7 +35,8 @@ class OpenerPool::Session {
   Session(OpenerPool& owner, Opener opener, std::chrono::nanoseconds limit)
       : owner_(owner),
         opener_(std::move(opener)),
-        until_(After(owner.options_.clock->Now(), limit)) {}
+        began_(owner.options_.clock->Now()),
+        until_(After(began_, limit)) {}
   ~Session() { is_whole_ ? owner_.Return(std::move(opener_)) : owner_.GiveUp(std::move(opener_)); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -73,8 +76,9 @@ class OpenerPool::Session {
   bool AwaitAnswer() {
     std::chrono::nanoseconds left{};
     do {
-      const MonotonicTime until = std::min(until_, MonotonicTime(owner_.give_up_at_));
-      left = Between(owner_.options_.clock->Now(), until);
+      const MonotonicTime give_up_at =
+          std::max(MonotonicTime(owner_.give_up_at_), After(began_, kMoment));
+      left = Between(owner_.options_.clock->Now(), std::min(until_, give_up_at));
       if (opener_.socket.WaitUntilReadable(std::min<std::chrono::nanoseconds>(left, kLook))) {
         return true;
       }
@@ -84,6 +88,7 @@ class OpenerPool::Session {
 
   OpenerPool& owner_;
   Opener opener_;
+  const MonotonicTime began_;
   const MonotonicTime until_;
   bool is_whole_ = true;
 };

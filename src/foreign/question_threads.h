@@ -111,9 +111,10 @@ class QuestionThreads {
   QuestionThreads& operator=(const QuestionThreads&) = delete;
 
   // Does `job` on another thread as soon as one is free. `file_system` (st_dev, or any number that
-  // stands for it) is what may not answer. `limit` is about how long the job takes at most, by its
-  // own account. `on_end` is called once, on another thread, when the job has returned, or will not
-  // be done; it must not wait for anything. False: refused at once, and `on_end` is not called.
+  // stands for it) is what may not answer, or whose turn it is (AccountOf()). `limit` is about how
+  // long the job takes at most, by its own account. `on_end` is called once, on another thread,
+  // when the job has returned, or will not be done; it must not wait for anything. False: refused
+  // at once, and `on_end` is not called.
   [[nodiscard]] bool Post(uint64_t file_system, std::chrono::nanoseconds limit, Job job,
                           OnEnd on_end);
 

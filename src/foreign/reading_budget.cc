@@ -11,8 +11,11 @@
 namespace pyrometer {
 
 Payer PayerOf(int fd) {
-  const Result<Inode> inode = InodeOf(fd);
-  return {.user = OwnerOf(fd).value_or(0), .device = inode ? inode->device : 0};
+  const Result<FileIdentity> file = IdentityOf(fd);
+  if (!file) return {};
+  const uint32_t owner = OwnerOf(fd).value_or(0);
+  return {.user = owner == 0 && file->links == 0 ? Payer::kNameless : owner,
+          .device = file->device};
 }
 
 uint64_t AccountOf(int fd) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "foreign/source_trust.h"
 #include "pyrometer/ids.h"
 
 namespace pyrometer {
@@ -14,6 +15,10 @@ namespace pyrometer {
 // On whose account a file is read: of the user who owns it, on the device that it lies on, as each
 // container has a device for its root. (Who maps a file says less: anybody may map anything.)
 struct Payer {
+  // Whoever made a nameless file of root's, as our copies are of files that anybody may have made:
+  // an ordinary user.
+  static constexpr uint32_t kNameless = SourceTrust::kNameless;
+
   uint32_t user = 0;
   uint64_t device = 0;
 

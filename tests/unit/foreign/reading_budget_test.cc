@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "foreign/reading_budget.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/unique_fd.h"
 
 namespace pyrometer {
@@ -94,6 +96,8 @@ TEST(Payer, IsTheOwnerOnADevice) {
   EXPECT_EQ(PayerOf(one.get()), PayerOf(other.get()));
   EXPECT_EQ(AccountOf(one.get()), AccountOf(other.get()));
   EXPECT_NE(PayerOf(one.get()).device, 0);
+  EXPECT_EQ(PayerOf(one.get()).user, Payer::kNameless) << "as a copy is";
+  EXPECT_EQ(PayerOf(Open("/bin/sh", O_RDONLY)->get()).user, 0);
   ASSERT_EQ(::fchown(one.get(), 1000, 1000), 0);
   EXPECT_EQ(PayerOf(one.get()).user, kAlice.user);
   EXPECT_EQ(PayerOf(one.get()).device, PayerOf(other.get()).device);

@@ -113,8 +113,13 @@ TEST_F(ObjectSymbolsTest, DoNotWaitForThoseOfAnotherUserOnTheSameDevice) {
   const SampledObject of_another = Of(ObjectId(2), tree.Path("of another").c_str());
   const auto go_on = std::make_shared<std::latch>(1);  // who waits may outlive the test
   const uint64_t account = AccountOf(of_one.object.file->get());
-  while (workers_.Post(
-      account, std::chrono::seconds(1), [go_on] { go_on->wait(); }, nullptr)) {
+  const auto post = [&] {
+    return workers_.Post(
+        account, std::chrono::seconds(1), [go_on] { go_on->wait(); }, nullptr);
+  };
+  for (size_t i = 0; i < QuestionThreads::Options().per_file_system; ++i) ASSERT_TRUE(post());
+  ASSERT_TRUE(Eventually([this] { return workers_.counters().waiting == 0; }));
+  while (post()) {
   }
   symbols_.ReadForWindow({of_one, of_another});
   EXPECT_TRUE(IsNamed(symbols_.Await(of_another, kForEver)));
