@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/file_inspections.h"
 
+#include <absl/base/thread_annotations.h>
 #include <fcntl.h>
 
 #include <algorithm>
@@ -68,10 +69,24 @@ Result<FileFindings> Inspect(Inspection& inspection) {
 
 }  // namespace
 
-struct FileInspections::Mailbox {
-  std::mutex mutex;
-  std::condition_variable arrived;
+struct FileInspections::Mailbox : Door {
   std::vector<Answer> answers;
+};
+
+// Takes the lock back at its end.
+class FileInspections::WithoutLock {
+ public:
+  explicit WithoutLock(absl::Mutex* lock) ABSL_NO_THREAD_SAFETY_ANALYSIS : lock_(lock) {
+    if (lock_ != nullptr) lock_->Unlock();
+  }
+  ~WithoutLock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (lock_ != nullptr) lock_->Lock();
+  }
+  WithoutLock(const WithoutLock&) = delete;
+  WithoutLock& operator=(const WithoutLock&) = delete;
+
+ private:
+  absl::Mutex* const lock_;
 };
 
 FileInspections::FileInspections(const Options& options, const Clock& clock,
@@ -117,10 +132,12 @@ std::chrono::nanoseconds FileInspections::PatienceForOne() const {
   return std::min(std::max(options_.patience, left_ / 10), left_);
 }
 
-bool FileInspections::WaitFor(std::condition_variable& arrived, std::unique_lock<std::mutex>& lock,
-                              std::chrono::nanoseconds most, const std::function<bool()>& holds) {
+bool FileInspections::WaitFor(Door& door, std::chrono::nanoseconds most,
+                              const std::function<bool()>& take) {
+  const WithoutLock without(options_.lock);
   const MonotonicTime begin = MonotonicNow();
-  const bool in_time = arrived.wait_for(lock, std::min(most, PatienceForOne()), holds);
+  std::unique_lock lock(door.mutex);
+  const bool in_time = door.arrived.wait_for(lock, std::min(most, PatienceForOne()), take);
   left_ -= std::min(left_, Between(begin, MonotonicNow()));
   return in_time;
 }
@@ -129,19 +146,13 @@ std::optional<FileInspections::Answer> FileInspections::Await(Ticket ticket, uin
   const std::chrono::nanoseconds patience = PatienceForOne();
   if (patience.count() <= 0 || slow_.contains(file_system)) return std::nullopt;
   std::optional<Answer> answer;
-  {
-    std::unique_lock lock(mailbox_->mutex);
-    std::vector<Answer>& answers = mailbox_->answers;
-    auto own = answers.end();
-    const bool has_come = WaitFor(mailbox_->arrived, lock, patience, [&] {
-      own = std::ranges::find(answers, ticket, &Answer::ticket);
-      return own != answers.end();
-    });
-    if (has_come) {
-      answer = std::move(*own);
-      answers.erase(own);
-    }
-  }
+  WaitFor(*mailbox_, patience, [&] {
+    const auto own = std::ranges::find(mailbox_->answers, ticket, &Answer::ticket);
+    if (own == mailbox_->answers.end()) return false;
+    answer = std::move(*own);
+    mailbox_->answers.erase(own);
+    return true;
+  });
   if (answer) {
     Note(*answer);
   } else if (patience >= options_.patience) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_set.h>
+#include <absl/synchronization/mutex.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -62,6 +63,9 @@ class FileInspections {
     std::chrono::nanoseconds limit = std::chrono::seconds(5);
     // Many: they do nothing but wait, and whoever has a hung directory may keep two.
     QuestionThreads::Options threads = {.threads = 16};
+    // What the callers hold, and is let go of while answers are waited for; null: they hold none.
+    // Must outlive this.
+    absl::Mutex* lock = nullptr;
   };
   using Ticket = uint64_t;
   struct Answer {
@@ -82,11 +86,14 @@ class FileInspections {
   std::chrono::nanoseconds left() const { return left_; }
   // How long it may be waited for the next answer.
   std::chrono::nanoseconds PatienceForOne() const;
-  // Waits so long for `holds`, of which `arrived` tells, and for `most`. What others wait for with
-  // the same callers waiting for them is taken from the same patience. False: it did not hold in
-  // time.
-  bool WaitFor(std::condition_variable& arrived, std::unique_lock<std::mutex>& lock,
-               std::chrono::nanoseconds most, const std::function<bool()>& holds);
+  // Where answers of others are left, whose callers wait out of the same patience.
+  struct Door {
+    std::mutex mutex;
+    std::condition_variable arrived;
+  };
+  // Waits so long, and at most for `most`, until `take` returns true, which is called with the
+  // door's mutex held and without the callers' lock. False: it did not in time.
+  bool WaitFor(Door& door, std::chrono::nanoseconds most, const std::function<bool()>& take);
 
   // The answer will come under that ticket, once. Nothing: refused.
   std::optional<Ticket> Ask(FileQuestion question);
@@ -106,6 +113,7 @@ class FileInspections {
 
  private:
   struct Mailbox;
+  class WithoutLock;
 
   void Note(const Answer& answer);
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -58,9 +57,7 @@ Result<ProcMaps> ReadMappings(const ProcessDirectory& directory, ForeignFiles& f
 }  // namespace
 
 // Jobs may outlive the reader.
-struct ProcReader::Mailbox {
-  std::mutex mutex;
-  std::condition_variable arrived;
+struct ProcReader::Mailbox : FileInspections::Door {
   std::vector<Told> told;
 };
 
@@ -175,17 +172,15 @@ bool ProcReader::KeepsOthersWaiting(UserId user) const {
 
 std::optional<ProcReader::Told> ProcReader::Await(Ticket ticket, UserId user) {
   const auto most = KeepsOthersWaiting(user) ? kLittlePatience : std::chrono::nanoseconds::max();
-  std::unique_lock lock(mailbox_->mutex);
-  std::vector<Told>& told = mailbox_->told;
-  auto found = told.end();
-  const bool has_come = patience_.WaitFor(mailbox_->arrived, lock, most, [&] {
-    found = std::ranges::find(told, ticket, &Told::ticket);
-    return found != told.end();
+  std::optional<Told> own;
+  patience_.WaitFor(*mailbox_, most, [&] {
+    const auto found = std::ranges::find(mailbox_->told, ticket, &Told::ticket);
+    if (found == mailbox_->told.end()) return false;
+    own = std::move(*found);
+    mailbox_->told.erase(found);
+    return true;
   });
-  if (!has_come) return std::nullopt;
-  Told own = std::move(*found);
-  told.erase(found);
-  asked_.erase(ticket);
+  if (own) asked_.erase(ticket);
   return own;
 }
 

@@ -263,6 +263,11 @@ std::optional<ProgramMappings> ProcessHistory::MappingsAt(const ProcessKey& key,
                          program->complete};
 }
 
+bool ProcessHistory::Knows(const ProcessKey& key) {
+  const Process* const living = processes_.Living(key.pid);
+  return living == nullptr ? processes_.Find(key) != nullptr : living->start_is_exact;
+}
+
 ProcessCounters ProcessHistory::counters() const {
   ProcessCounters all = counters_;
   all.processes_unreadable += reader_.late();

@@ -40,7 +40,8 @@
 namespace pyrometer {
 
 // The knowledge of ProcessTracker without its thread and event stream. Takes events as values and
-// any /proc tree, so recordings can be replayed into it. Thread-compatible.
+// any /proc tree, so recordings can be replayed into it. Thread-compatible; for those who share it
+// and do not want to wait for each other's answers, see FileInspections::Options::lock.
 class ProcessHistory final : public ProcessKnowledge {
  public:
   struct Options {
@@ -141,6 +142,11 @@ class ProcessHistory final : public ProcessKnowledge {
   // True while answers of file systems and processes are awaited, which Apply() takes, with events
   // or without.
   bool AwaitsAnswers() const { return objects_.asking() > 0 || reader_.is_busy(); }
+
+  // True if MappingsAt() asks nobody about that process, and changes nothing.
+  bool Knows(const ProcessKey& key);
+  // True if OpenObject() asks nobody about that object, and changes nothing.
+  bool Holds(ObjectId id) { return objects_.Held(id) != nullptr; }
 
   // True once after records were lost or a scan failed: what is known may be wrong until the next
   // Scan().

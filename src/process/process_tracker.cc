@@ -49,11 +49,20 @@ size_t HeldFilesBudget(size_t wanted) {
   return std::min<size_t>(limit.rlim_cur / 3, kMaxHeldFiles);
 }
 
+FileInspections::Options LettingGoOf(absl::Mutex* lock, FileInspections::Options options) {
+  options.lock = lock;
+  return options;
+}
+
 }  // namespace
 
-// One mutex guards everything. The tracker's thread takes it for each burst of events and each
-// slice of a scan; the drain thread for a window, in three parts. Who holds it waits for no file
-// system longer than FileInspections does, processes included.
+// `mutex_` guards everything, and nobody holds it while files or processes are waited for. Who
+// applies events, or may have to ask, does so in his turn: the tracker's thread for each burst of
+// events and each slice of a scan, the drain thread for each part of a window. While answers are
+// waited for, no longer than FileInspections does, the turn is kept and `mutex_` is not
+// (FileInspections::Options::lock). So without a turn nothing may be done that adds, removes or
+// moves a process, a mapping or an object, or uses the directory that is open: only look-ups,
+// counters and labels.
 class ProcessTracker::State {
  public:
   State(const Options& options, KernelEvents events, UniqueFd stop,
@@ -71,7 +80,7 @@ class ProcessTracker::State {
                   .held_files = HeldFilesBudget(options.held_files),
                   .observer = options.observer,
                   .files = options.files,
-                  .inspections = options.inspections,
+                  .inspections = LettingGoOf(&mutex_, options.inspections),
                   .reader = options.reader},
                  std::move(inspector), sink) {}
 
@@ -95,11 +104,12 @@ class ProcessTracker::State {
   ResolvedWindow Resolve(Window window) {
     const absl::MutexLock showing(&showing_);
     {
+      const absl::MutexLock turn(&turn_);
       const absl::MutexLock lock(&mutex_);
       PumpOnce();
     }
     return ResolveShowing(observer_, std::move(window),
-                          [this](const auto& action) { return WithHistory(action); });
+                          [this](const auto& action) { return InTurn(action); });
   }
 
   // Not while one is being seen: that might be as it was before.
@@ -118,6 +128,7 @@ class ProcessTracker::State {
 
   void Recheck(const ProcessKey& process) {
     {
+      const absl::MutexLock turn(&turn_);
       const absl::MutexLock lock(&mutex_);
       PumpOnce();
       history_.Recheck(process);
@@ -127,8 +138,15 @@ class ProcessTracker::State {
 
   std::optional<ProgramMappings> MappingsAt(const ProcessKey& process, ExecId exec,
                                             MonotonicTime when) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (applied_ >= when && history_.Knows(process)) {
+        return history_.MappingsAt(process, exec, when);
+      }
+    }
     std::optional<ProgramMappings> mappings;
     {
+      const absl::MutexLock turn(&turn_);
       const absl::MutexLock lock(&mutex_);
       if (applied_ < when) PumpOnce();
       mappings = history_.MappingsAt(process, exec, when);
@@ -137,10 +155,26 @@ class ProcessTracker::State {
     return mappings;
   }
 
+  // For what needs no turn: see above.
   template <typename Action>
   auto WithHistory(Action action) {
     const absl::MutexLock lock(&mutex_);
     return action(history_);
+  }
+
+  template <typename Action>
+  auto InTurn(Action action) {
+    const absl::MutexLock turn(&turn_);
+    return WithHistory(std::move(action));
+  }
+
+  Result<UniqueFd> OpenObject(ObjectId id) {
+    const auto open = [id](ProcessHistory& history) { return history.OpenObject(id); };
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (history_.Holds(id)) return open(history_);
+    }
+    return InTurn(open);
   }
 
   ProcessCounters counters() {
@@ -176,6 +210,7 @@ class ProcessTracker::State {
 
   Result<void> BeginScan(const std::vector<TaskRecord>& tasks,
                          ProcessHistory::ScanPatience patience = std::nullopt) {
+    const absl::MutexLock turn(&turn_);
     const absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(history_.BeginScan(tasks, patience));
     resync_.Begin(clock_.Now());
@@ -187,6 +222,7 @@ class ProcessTracker::State {
     if (!resync_.is_under_way()) return false;
     bool more = false;
     {
+      const absl::MutexLock turn(&turn_);
       const absl::MutexLock lock(&mutex_);
       more = history_.ContinueScan(kScanSlice);
     }
@@ -201,11 +237,11 @@ class ProcessTracker::State {
   }
 
   // Applies what is there up to a moment after the call began.
-  KernelEvents::Batch PumpOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  KernelEvents::Batch PumpOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_, mutex_) {
     KernelEvents::Batch batch = events_.Read();
     malformed_ += batch.malformed;
-    applied_ = batch.horizon;
     history_.Apply(batch.events);
+    applied_ = batch.horizon;
     is_publish_due_ = history_.PublishDue();
     return batch;
   }
@@ -218,6 +254,7 @@ class ProcessTracker::State {
     bool more = true;
     for (int round = 0; more && round < kRounds; ++round) {
       {
+        const absl::MutexLock turn(&turn_);
         const absl::MutexLock lock(&mutex_);
         const KernelEvents::Batch batch = PumpOnce();
         any |= !batch.events.empty() || is_publish_due_ || history_.AwaitsAnswers();
@@ -235,7 +272,7 @@ class ProcessTracker::State {
     const auto has_unseen = [](ProcessHistory& history) { return history.has_unseen(); };
     if (observer_ == nullptr || !WithHistory(has_unseen) || !showing_.TryLock()) return false;
     ShowUnseen(*observer_, UINT64_MAX, kSome,
-               [this](const auto& action) { return WithHistory(action); });
+               [this](const auto& action) { return InTurn(action); });
     showing_.Unlock();
     return WithHistory(has_unseen);
   }
@@ -258,6 +295,7 @@ class ProcessTracker::State {
   // Without the lock while it waits, for the kernel's programs: on a large machine that takes long.
   void MakeRoom() {
     if (!sink_.AwaitRoom()) return;
+    const absl::MutexLock turn(&turn_);
     const absl::MutexLock lock(&mutex_);
     history_.PublishMissed();
   }
@@ -284,6 +322,7 @@ class ProcessTracker::State {
     Result<bool> rescanned = false;
     std::vector<ProcessHistory::Notice> notices;
     {
+      const absl::MutexLock turn(&turn_);
       const absl::MutexLock lock(&mutex_);
       // A failure leaves the rings as they are; the next second brings the next attempt.
       rescanned = events_.Rescan();
@@ -326,8 +365,9 @@ class ProcessTracker::State {
   ProcessObserver* const observer_;  // null: nobody
   Log* const log_;                   // null: nobody wants to know
   const UniqueFd stop_;
-  // Who shows processes to the observer, or resolves a window. Taken before the other.
-  absl::Mutex showing_ ABSL_ACQUIRED_BEFORE(mutex_);
+  // Who shows processes to the observer, or resolves a window. Taken before the others.
+  absl::Mutex showing_ ABSL_ACQUIRED_BEFORE(turn_);
+  absl::Mutex turn_ ABSL_ACQUIRED_BEFORE(mutex_);
   absl::Mutex mutex_;
   KernelEvents events_ ABSL_GUARDED_BY(mutex_);
   ProcessHistory history_ ABSL_GUARDED_BY(mutex_);
@@ -381,7 +421,7 @@ std::optional<ObjectInfo> ProcessTracker::Object(ObjectId id) const {
 }
 
 Result<UniqueFd> ProcessTracker::OpenObject(ObjectId id) {
-  return state_->WithHistory([&](ProcessHistory& history) { return history.OpenObject(id); });
+  return state_->OpenObject(id);
 }
 
 std::vector<SampledObject> ProcessTracker::TakeSampled() {
@@ -389,7 +429,7 @@ std::vector<SampledObject> ProcessTracker::TakeSampled() {
 }
 
 Result<UniqueFd> ProcessTracker::OpenRootOf(ObjectId id) {
-  return state_->WithHistory([&](ProcessHistory& history) { return history.OpenRootOf(id); });
+  return state_->InTurn([&](ProcessHistory& history) { return history.OpenRootOf(id); });
 }
 
 void ProcessTracker::ReplaceLabels(const ProcessKey& process, const LabelSet& of, LabelSet by) {

@@ -68,6 +68,11 @@ class HangingFiles : public ForeignFiles {
     const std::lock_guard lock(mutex_);
     return questions_;
   }
+  // Who has asked and has no answer yet.
+  int waiting() const {
+    const std::lock_guard lock(mutex_);
+    return waiting_;
+  }
 
   Result<OpenedFile> OpenForReading(int path_fd, const FilePatience& patience) override {
     const Result<Inode> file = InodeOf(path_fd);
@@ -103,7 +108,10 @@ class HangingFiles : public ForeignFiles {
   template <typename Answers>
   Result<void> Await(std::unique_lock<std::mutex>& lock, const FilePatience& patience,
                      const Answers& answers) {
-    if (answered_.wait_for(lock, patience.limit, answers)) return {};
+    ++waiting_;
+    const bool in_time = answered_.wait_for(lock, patience.limit, answers);
+    --waiting_;
+    if (in_time) return {};
     return Fail(ErrorCode::kLate, "no answer");
   }
   Result<void> AskProcess(const FilePatience& patience) {
@@ -121,6 +129,7 @@ class HangingFiles : public ForeignFiles {
   std::set<uint64_t> hung_;  // inodes
   bool hangs_on_paths_ = false;
   int questions_ = 0;
+  int waiting_ = 0;
   bool hangs_on_processes_ = false;
   std::optional<ErrorCode> refusal_;
   int questions_to_processes_ = 0;

@@ -2,6 +2,7 @@
 // Processes and files: scanned, followed, opened.
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -28,8 +29,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_identity.h"
 #include "base/log.h"
 #include "process/perf_ring.h"
+#include "tests/unit/process/hanging_files.h"
 #include "tests/unit/process/process_live_fixture.h"
 #include "tests/unit/process/short_lived.h"
 
@@ -105,6 +108,48 @@ TEST_F(ProcessLiveTest, CallsTheObserverWithoutItsLock) {
   EXPECT_EQ(observer.unknown, 1);
   Kill(child);
   tracker->reset();
+}
+
+// The tracker waits for an answer that comes only when that is told to; who has to wait for it,
+// too, finds nobody waiting any more.
+void ExpectAnswersWhileWaiting(ProcessTracker& tracker, TimingSink& sink, const HangingFiles& files,
+                               MonotonicTime when) {
+  const ObjectId known = sink.Of(Self()).mappings.at(0).mapping.object;
+  EXPECT_TRUE(WaitFor([&] { return files.waiting() > 0; }));
+  EXPECT_GT(tracker.counters().objects, 0U);
+  EXPECT_TRUE(tracker.Object(known).has_value());
+  EXPECT_TRUE(tracker.OpenObject(known).has_value());
+  EXPECT_TRUE(tracker.MappingsAt({Self(), StartOf(Self())}, ExecId(1), when).has_value());
+  tracker.ReplaceLabels({Self(), StartOf(Self())}, nullptr, nullptr);
+  EXPECT_GT(files.waiting(), 0);
+}
+
+TEST_F(ProcessLiveTest, WaitsForFilesAndProcessesWithoutItsLock) {
+  const MonotonicTime before = MonotonicNow();
+  const auto files = std::make_shared<HangingFiles>();
+  ProcessTracker::Options options = Patient();
+  options.files = files;
+  options.inspections.patience = 2 * kPatient.limit;  // so it waits until there is an answer
+  options.inspections.patience_in_all = 2 * kPatient.limit;
+  TimingSink sink;
+  Result<std::unique_ptr<ProcessTracker>> tracker =
+      ProcessTracker::Start(options, inspector_, sink, AllInProgramOne);
+  ASSERT_TRUE(tracker) << tracker.error().message();
+
+  const std::string of_hung_file = CopyOf("/bin/sleep", "of_hung_file");
+  files->HangOn(*InodeOf(Open(of_hung_file, O_PATH)->get()));
+  const Pid first = Spawn(of_hung_file, {"1000"});
+  ExpectAnswersWhileWaiting(**tracker, sink, *files, before);
+  files->Answer();
+  EXPECT_TRUE(WaitFor([&] { return !sink.Of(first).mappings.empty(); }));
+
+  files->HangOnProcesses();
+  const Pid second = Spawn(CopyOf("/bin/sleep", "of_hung_process"), {"1000"});
+  ExpectAnswersWhileWaiting(**tracker, sink, *files, before);
+  files->Answer();
+  EXPECT_TRUE(WaitFor([&] { return !sink.Of(second).mappings.empty(); }));
+  Kill(first);
+  Kill(second);
 }
 
 TEST_F(ProcessLiveTest, KnowsEveryOneOf200ShortLivedProcesses) {
