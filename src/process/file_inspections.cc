@@ -77,7 +77,9 @@ struct FileInspections::Mailbox : Door {
 class FileInspections::WithoutLock {
  public:
   explicit WithoutLock(absl::Mutex* lock) ABSL_NO_THREAD_SAFETY_ANALYSIS : lock_(lock) {
-    if (lock_ != nullptr) lock_->Unlock();
+    if (lock_ == nullptr) return;
+    lock_->AssertHeld();
+    lock_->Unlock();
   }
   ~WithoutLock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (lock_ != nullptr) lock_->Lock();

@@ -63,8 +63,9 @@ class FileInspections {
     std::chrono::nanoseconds limit = std::chrono::seconds(5);
     // Many: they do nothing but wait, and whoever has a hung directory may keep two.
     QuestionThreads::Options threads = {.threads = 16};
-    // What the callers hold, and is let go of while answers are waited for; null: they hold none.
-    // Must outlive this.
+    // What callers hold, and is let go of while answers are waited for; null: they hold none. So
+    // others may use what it guards meanwhile, but not ask here: one caller at a time. Must outlive
+    // this.
     absl::Mutex* lock = nullptr;
   };
   using Ticket = uint64_t;

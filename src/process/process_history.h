@@ -40,8 +40,9 @@
 namespace pyrometer {
 
 // The knowledge of ProcessTracker without its thread and event stream. Takes events as values and
-// any /proc tree, so recordings can be replayed into it. Thread-compatible; for those who share it
-// and do not want to wait for each other's answers, see FileInspections::Options::lock.
+// any /proc tree, so recordings can be replayed into it. Thread-compatible. Those who share it need
+// not wait for each other's answers: see FileInspections::Options::lock, and ProcessTracker::State
+// for what may be done meanwhile.
 class ProcessHistory final : public ProcessKnowledge {
  public:
   struct Options {
@@ -265,7 +266,7 @@ class ProcessHistory final : public ProcessKnowledge {
   void SharePerfMaps(ResolvedWindow& resolved);
   void TakeKernelSymbols(ResolvedWindow& resolved);
   bool IsToBeShown(const Process& process) const;
-  // Has the observer see it, as soon as nobody holds the lock. `directory` may be null.
+  // Has the observer see it, once nobody is in the history. `directory` may be null.
   void Show(Process& process, const ProcessDirectory* directory);
   void TakeOut(Window& window, uint64_t unwanted);
   void NoteDrift(const AddressSpace::Picture& before, const ProcessDirectory& directory,

@@ -36,8 +36,8 @@ constexpr std::chrono::milliseconds kBusyInterval(10);
 // 200 processes a second.
 constexpr std::chrono::milliseconds kCalm(200);
 constexpr auto kRescanInterval = std::chrono::seconds(1);
-// For so long the lock is held while all of /proc is read, and for so long nothing of it is read
-// then unless events come: they are read in between, and others need the lock too.
+// So long is a turn while all of /proc is read, and for so long nothing of it is read then unless
+// events come: they are read in between, and others want their turn too.
 constexpr std::chrono::milliseconds kScanSlice(4);
 constexpr std::chrono::milliseconds kScanPause(4);
 constexpr size_t kMaxHeldFiles = 2048;

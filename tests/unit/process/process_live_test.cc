@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -21,6 +22,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -110,11 +112,10 @@ TEST_F(ProcessLiveTest, CallsTheObserverWithoutItsLock) {
   tracker->reset();
 }
 
-// The tracker waits for an answer that comes only when that is told to; who has to wait for it,
-// too, finds nobody waiting any more.
-void ExpectAnswersWhileWaiting(ProcessTracker& tracker, TimingSink& sink, const HangingFiles& files,
+// The tracker waits for an answer, and who has to wait for it, too, finds nobody waiting any more:
+// without being told to they answer after a minute only.
+void ExpectAnswersWhileWaiting(ProcessTracker& tracker, ObjectId known, const HangingFiles& files,
                                MonotonicTime when) {
-  const ObjectId known = sink.Of(Self()).mappings.at(0).mapping.object;
   EXPECT_TRUE(WaitFor([&] { return files.waiting() > 0; }));
   EXPECT_GT(tracker.counters().objects, 0U);
   EXPECT_TRUE(tracker.Object(known).has_value());
@@ -135,19 +136,34 @@ TEST_F(ProcessLiveTest, WaitsForFilesAndProcessesWithoutItsLock) {
   Result<std::unique_ptr<ProcessTracker>> tracker =
       ProcessTracker::Start(options, inspector_, sink, AllInProgramOne);
   ASSERT_TRUE(tracker) << tracker.error().message();
+  ObjectId own(0);
+  ASSERT_TRUE(WaitFor([&] {  // the scan may leave some for later
+    const std::vector<PublishedMapping> mappings = sink.Of(Self()).mappings;
+    if (mappings.empty()) return false;
+    own = mappings[0].mapping.object;
+    return (*tracker)->OpenObject(own).has_value();
+  }));
 
   const std::string of_hung_file = CopyOf("/bin/sleep", "of_hung_file");
   files->HangOn(*InodeOf(Open(of_hung_file, O_PATH)->get()));
   const Pid first = Spawn(of_hung_file, {"1000"});
-  ExpectAnswersWhileWaiting(**tracker, sink, *files, before);
+  ExpectAnswersWhileWaiting(**tracker, own, *files, before);
   files->Answer();
-  EXPECT_TRUE(WaitFor([&] { return !sink.Of(first).mappings.empty(); }));
 
   files->HangOnProcesses();
-  const Pid second = Spawn(CopyOf("/bin/sleep", "of_hung_process"), {"1000"});
-  ExpectAnswersWhileWaiting(**tracker, sink, *files, before);
+  const std::string of_hung_process = CopyOf("/bin/sleep", "of_hung_process");
+  const Pid second = Spawn(of_hung_process, {"1000"});
+  ExpectAnswersWhileWaiting(**tracker, own, *files, before);
   files->Answer();
-  EXPECT_TRUE(WaitFor([&] { return !sink.Of(second).mappings.empty(); }));
+  const auto is_known = [&](Pid pid, const std::string& program) {
+    const std::vector<PublishedMapping> mappings = sink.Of(pid).mappings;
+    return std::ranges::any_of(mappings, [&](const PublishedMapping& published) {
+      const std::optional<ObjectInfo> object = (*tracker)->Object(published.mapping.object);
+      return object && object->was_opened && object->path == program;
+    });
+  };
+  EXPECT_TRUE(WaitFor([&] { return is_known(first, of_hung_file); }));
+  EXPECT_TRUE(WaitFor([&] { return is_known(second, of_hung_process); }));
   Kill(first);
   Kill(second);
 }
