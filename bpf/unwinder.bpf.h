@@ -193,8 +193,9 @@ static __always_inline int pyro_cfa(struct pyro_walk *walk, const struct pyro_un
     if (!pyro_read_word(walk, cfa, &cfa)) return PYRO_END_UNREADABLE;
     cfa += (__s64)rule->cfa_add;
   }
+  if ((cfa & 7) || cfa >= PYRO_MAX_USER_ADDRESS) return PYRO_END_BAD_CFA;
   /* The stack grows downwards: a caller's frame lies above. A leaf may not have touched it. */
-  if ((cfa & 7) || cfa >= PYRO_MAX_USER_ADDRESS || cfa < cursor->sp + !cursor->has_registers)
+  if (rule->kind != PYRO_RULE_SWITCHED && cfa < cursor->sp + !cursor->has_registers)
     return PYRO_END_BAD_CFA;
   *out = cfa;
   return PYRO_WALK_ON;

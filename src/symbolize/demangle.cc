@@ -74,15 +74,31 @@ std::pair<std::string_view, std::string_view> SplitLast(std::string_view text) {
   return {text.substr(0, dot), text.substr(dot + 1)};
 }
 
+// Of C, or mangled; with a number if it is one of several that are local. All others have methods
+// and packages of their own that are called "cold".
+bool IsIdentifier(std::string_view name) {
+  for (auto [first, last] = SplitLast(name); IsNumber(last);
+       std::tie(first, last) = SplitLast(name)) {
+    name = first;
+  }
+  return std::ranges::all_of(name, [](char c) {
+    const auto letter = static_cast<char>(c | 0x20);
+    return (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+           static_cast<signed char>(c) < 0;
+  });
+}
+
 // The function that `symbol` is a copy or a part of.
 std::string_view WithoutCloneMarks(std::string_view symbol) {
+  std::string_view function = symbol;
   while (true) {
-    auto [name, mark] = SplitLast(symbol);
+    auto [name, mark] = SplitLast(function);
     const bool has_number = IsNumber(mark);
     if (has_number) std::tie(name, mark) = SplitLast(name);
-    if (name.empty() || !IsCloneMark(mark, has_number)) return symbol;
-    symbol = name;
+    if (name.empty() || !IsCloneMark(mark, has_number)) break;
+    function = name;
   }
+  return IsIdentifier(function) ? function : symbol;
 }
 
 }  // namespace

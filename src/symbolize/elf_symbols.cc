@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "binary/debug_data.h"
+#include "binary/go_functions.h"
 #include "binary/sections.h"
 #include "binary/segments.h"
 #include "binary/symbols.h"
@@ -72,8 +73,27 @@ class FunctionCollector {
       builder_.ForgetUnnamed();
       return visited;
     }
-    SymbolNames names(file, range);
-    builder_.ReadNames([&](uint32_t offset) { return names.At(offset); });
+    ReadNames(file, range);
+    return {};
+  }
+
+  // Adds those that the runtime of a Go program knows.
+  Result<void> AddGo(const SectionTable& sections) {
+    ASSIGN_OR_RETURN(const GoFunctionTable table, FindGoFunctions(elf_, sections));
+    builder_.Reserve(table.count);
+    Result<void> visited = ForEachGoFunction(elf_, table, [&](const GoFunction& function) {
+      const Segment* const segment = ExecutableSegmentAt(elf_.segments(), function.begin);
+      if (segment == nullptr) return;
+      builder_.Add({.start = function.begin,
+                    .size = function.end.value() - function.begin.value(),
+                    .limit = ElfAddress(segment->address.value() + segment->memory_size)},
+                   function.name);
+    });
+    if (!visited) {
+      builder_.ForgetUnnamed();
+      return visited;
+    }
+    ReadNames(elf_, table.names);
     return {};
   }
 
@@ -83,6 +103,11 @@ class FunctionCollector {
   Result<SymbolTable> Build() && { return std::move(builder_).Build(); }
 
  private:
+  void ReadNames(const ElfFile& file, const SymbolRange& range) {
+    SymbolNames names(file, range);
+    builder_.ReadNames([&](uint32_t offset) { return names.At(offset); });
+  }
+
   std::optional<DeclaredFunction> FunctionOf(const Elf64_Sym& symbol,
                                              const SectionTable& sections) const {
     const unsigned type = ELF64_ST_TYPE(symbol.st_info);
@@ -235,6 +260,7 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
     attempts.Note(AddDebugData(elf, sections, functions));
     const Unsized unsized = functions.empty() ? Unsized::kDrop : Unsized::kKeep;
     attempts.Note(AddDynamic(elf, sections, unsized, functions));
+    attempts.Note(functions.AddGo(sections));
   }
   if (functions.empty() && attempts.failure()) return *attempts.failure();
   if (is_stripped) {

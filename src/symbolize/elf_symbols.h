@@ -14,8 +14,9 @@ namespace pyrometer {
 using UnnamedFunctions = std::vector<CodeRange>;
 
 // Reads the functions of `elf`: those in .symtab, which has all of them; without one, those in
-// .gnu_debugdata and .dynsym together, and where these have none, what `unnamed` returns, which is
-// called only then; may be null. Only functions in an executable segment count.
+// .gnu_debugdata, in a Go program's own table of functions and in .dynsym together, and where these
+// have none, what `unnamed` returns, which is called only then; may be null. Only functions in an
+// executable segment count.
 // Without .symtab the code of .plt, .init and .fini and of an executable's entry point is what it
 // is by its section and by the file's header, where no symbol covers it.
 // An empty table is not an error: a file may have no symbols at all.

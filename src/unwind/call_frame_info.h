@@ -25,6 +25,7 @@ struct CfiSection {
 // What several functions share (common information entry).
 struct Cie {
   bool signal_frame = false;     // augmentation S
+  bool is_switched = false;      // its frames may lie on another stack than those further in
   bool sized_additions = false;  // augmentation z: the size of what it adds to an FDE is told
   uint8_t pointer_encoding = 0;
   uint8_t return_address = 0;  // the register that stands for it

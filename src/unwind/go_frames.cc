@@ -1,33 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Format: the Go distribution's src/runtime/symtab.go (pcHeader, functab) and runtime2.go (_func).
-// What the functions do: src/runtime/asm_amd64.s.
+// What the functions do: the Go distribution's src/runtime/asm_amd64.s.
 #include "unwind/go_frames.h"
 
 #include <elf.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
-#include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
+#include "binary/go_functions.h"
 #include "binary/segments.h"
+#include "binary/symbols.h"
 
 namespace pyrometer {
 namespace {
 
-constexpr size_t kMaxTable = size_t{64} << 20;
-constexpr uint64_t kMaxGoFunctions = 2'000'000;
 constexpr size_t kLongest = 4096;
 constexpr size_t kMostFound = 64;  // every name is there once
 
 enum class Role : uint8_t {
-  kEntry,     // lies at the entry point
   kExit,      // outermost of a goroutine; tells whether all are where the table says
   kCgo,       // only there in programs with cgo
   kStart,     // outermost; with cgo, threads are C's, and so are the frames above
   kSwitch,    // outermost once it stands on the thread's own stack
+  kCall,      // calls on the thread's own stack, and returns to that where it was called
+  kGrow,      // calls on the thread's own stack, and has forgotten who called it
   kRestorer,  // signal handlers return to its first instruction
 };
 
@@ -37,90 +39,49 @@ struct KnownFunction {
 };
 
 constexpr KnownFunction kFunctions[] = {
-    {"_rt0_amd64_linux", Role::kEntry},
     {"crosscall2", Role::kCgo},
+    {"runtime.asmcgocall", Role::kCall},
     {"runtime.goexit", Role::kExit},
     {"runtime.mcall", Role::kSwitch},
+    {"runtime.morestack", Role::kGrow},
     {"runtime.mstart", Role::kStart},
     {"runtime.rt0_go", Role::kStart},
     {"runtime.sigreturn", Role::kRestorer},  // until Go 1.20
     {"runtime.sigreturn__sigaction", Role::kRestorer},
+    {"runtime.systemstack", Role::kCall},
 };
 
-// Of the text, as offsets or addresses.
+// In the ELF's own address space.
 struct Function {
   uint64_t begin = 0;
   uint64_t end = 0;
   Role role;
 };
 
-class Pclntab {
- public:
-  explicit Pclntab(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  // False if it is none, or an older one.
-  bool ReadHeader() {
-    constexpr uint32_t kGo118 = 0xfffffff0;
-    constexpr uint32_t kGo120 = 0xfffffff1;
-    constexpr uint8_t kPointerSize = 8;
-    const uint32_t magic = At<uint32_t>(0).value_or(0);
-    if (magic != kGo118 && magic != kGo120) return false;
-    if (At<uint8_t>(7) != kPointerSize) return false;
-    const auto count = At<uint64_t>(8);
-    const auto names = At<uint64_t>(32);
-    const auto functions = At<uint64_t>(64);
-    if (!count || !names || !functions || *count > kMaxGoFunctions) return false;
-    count_ = *count;
-    names_ = *names;
-    functions_ = *functions;
-    return names_ <= bytes_.size() && functions_ <= bytes_.size();
+// Those of kFunctions.
+std::vector<Function> FindKnown(const ElfFile& elf, const GoFunctionTable& table) {
+  std::vector<GoFunction> all;
+  const auto add = [&](const GoFunction& function) { all.push_back(function); };
+  if (!ForEachGoFunction(elf, table, add)) return {};
+  std::ranges::sort(all, {}, &GoFunction::name);  // so that names take one pass
+  SymbolNames names(elf, table.names);
+  std::vector<Function> found;
+  for (const GoFunction& function : all) {
+    const Result<std::string_view> name = names.At(function.name);
+    const auto* const known =
+        name ? std::ranges::find(kFunctions, *name, &KnownFunction::name) : std::end(kFunctions);
+    if (known == std::end(kFunctions)) continue;
+    found.push_back({function.begin.value(), function.end.value(), known->role});
+    if (found.size() == kMostFound) break;
   }
+  return found;
+}
 
-  // Those of kFunctions; offsets in the text.
-  std::vector<Function> Find() const {
-    std::vector<Function> found;
-    for (uint64_t i = 0; i < count_ && found.size() < kMostFound; ++i) {
-      const uint64_t entry = functions_ + i * kEntrySize;
-      const auto begin = At<uint32_t>(entry);
-      const auto function = At<uint32_t>(entry + 4);
-      const auto end = At<uint32_t>(entry + kEntrySize);
-      if (!begin || !function || !end) break;
-      const auto name = At<uint32_t>(functions_ + *function + 4);
-      if (!name || *begin >= *end) continue;
-      for (const KnownFunction& known : kFunctions) {
-        if (!HasName(*name, known.name)) continue;
-        found.push_back({.begin = *begin, .end = *end, .role = known.role});
-      }
-    }
-    return found;
-  }
-
- private:
-  static constexpr uint64_t kEntrySize = 8;
-
-  template <typename T>
-  std::optional<T> At(uint64_t position) const {
-    if (position > bytes_.size() || bytes_.size() - position < sizeof(T)) return std::nullopt;
-    T value;
-    std::memcpy(&value, bytes_.data() + position, sizeof(T));
-    return value;
-  }
-
-  bool HasName(uint32_t offset, std::string_view name) const {
-    const uint64_t position = names_ + offset;
-    const std::optional<uint8_t> end = At<uint8_t>(position + name.size());
-    return end && *end == 0 && std::memcmp(bytes_.data() + position, name.data(), name.size()) == 0;
-  }
-
-  std::span<const std::byte> bytes_;
-  uint64_t count_ = 0;
-  uint64_t names_ = 0;
-  uint64_t functions_ = 0;
-};
-
-std::vector<uint8_t> CodeOf(const Function& function, const MemoryReader& code) {
+std::vector<uint8_t> CodeOf(const Function& function, const ElfFile& elf) {
   std::vector<uint8_t> bytes(std::min<uint64_t>(function.end - function.begin, kLongest));
-  if (!code(Address(function.begin), std::as_writable_bytes(std::span(bytes)))) bytes.clear();
+  const std::optional<FileOffset> offset = ToFileOffset(elf.segments(), ElfAddress(function.begin));
+  const auto out = std::as_writable_bytes(std::span(bytes));
+  if (!offset || !elf.bytes().Read(offset->value(), out)) bytes.clear();
   return bytes;
 }
 
@@ -131,13 +92,37 @@ bool IsExit(std::span<const uint8_t> code) {
   return code.size() > 6 && code[0] == kNop && code[1] == kCall && code[6] == kNop;
 }
 
-// Behind MOVQ n(R14), SP: R14 holds the goroutine, which knows its stack.
-std::optional<size_t> FindStackSwitch(std::span<const uint8_t> code) {
-  constexpr uint8_t kInstruction[] = {0x49, 0x8b, 0x66};  // and n
-  const auto found =
-      std::search(code.begin(), code.end(), std::begin(kInstruction), std::end(kInstruction));
-  if (found == code.end()) return std::nullopt;
-  return static_cast<size_t>(found - code.begin()) + std::size(kInstruction) + 1;
+// Behind MOVQ n(register), SP, the first from `from` on: the register holds a goroutine, which
+// knows its stack.
+std::optional<size_t> FindStackSwitch(std::span<const uint8_t> code, size_t from = 0) {
+  constexpr size_t kSize = 4;
+  constexpr uint8_t kWide = 0x48;  // or 0x49 for R8 to R15
+  constexpr uint8_t kMove = 0x8b;
+  constexpr uint8_t kToStackPointer = 0x60;  // ORed with the register; with RSP it is another one
+  for (size_t at = from; at + kSize <= code.size(); ++at) {
+    const uint8_t operands = code[at + 2];
+    const bool is_one = (code[at] & ~1U) == kWide && code[at + 1] == kMove &&
+                        (operands & ~7U) == kToStackPointer && (operands & 7U) != 4;
+    if (is_one) return at + kSize;
+  }
+  return std::nullopt;
+}
+
+bool BeginsWith(std::span<const uint8_t> code, std::span<const uint8_t> instructions) {
+  return code.size() >= instructions.size() &&
+         std::equal(instructions.begin(), instructions.end(), code.begin());
+}
+
+// PUSHQ BP; MOVQ SP, BP: since Go 1.21.
+bool HasFramePointer(std::span<const uint8_t> code) {
+  constexpr uint8_t kInstructions[] = {0x55, 0x48, 0x89, 0xe5};
+  return BeginsWith(code, kInstructions);
+}
+
+// MOVQ $0, BP: what comes next has no caller that a frame pointer would lead to.
+bool ClearsFramePointer(std::span<const uint8_t> code) {
+  constexpr uint8_t kInstruction[] = {0x48, 0xc7, 0xc5, 0, 0, 0, 0};
+  return BeginsWith(code, kInstruction);
 }
 
 const Function* FindRole(const std::vector<Function>& functions, Role role) {
@@ -145,10 +130,9 @@ const Function* FindRole(const std::vector<Function>& functions, Role role) {
   return found == functions.end() ? nullptr : &*found;
 }
 
-std::optional<GoFrames> FramesOf(const Function& function, bool has_cgo, const MemoryReader& code) {
+std::optional<GoFrames> FramesOf(const Function& function, bool has_cgo, const ElfFile& elf) {
   GoFrames frames{.begin = function.begin, .end = function.end};
   switch (function.role) {
-    case Role::kEntry:
     case Role::kCgo:
       return std::nullopt;
     case Role::kExit:
@@ -156,13 +140,32 @@ std::optional<GoFrames> FramesOf(const Function& function, bool has_cgo, const M
     case Role::kStart:
       return has_cgo ? std::nullopt : std::optional(frames);
     case Role::kSwitch: {
-      const std::optional<size_t> switched = FindStackSwitch(CodeOf(function, code));
+      const std::optional<size_t> switched = FindStackSwitch(CodeOf(function, elf));
       if (!switched || *switched >= function.end - function.begin) return std::nullopt;
       frames.begin += *switched;
       return frames;
     }
+    case Role::kCall: {
+      const std::vector<uint8_t> bytes = CodeOf(function, elf);
+      const std::optional<size_t> there = FindStackSwitch(bytes);
+      if (!there || !HasFramePointer(bytes)) return std::nullopt;
+      const std::optional<size_t> back = FindStackSwitch(bytes, *there);
+      frames.begin += *there;
+      if (back) frames.end = function.begin + *back;
+      frames.kind = GoFrames::Kind::kSwitched;
+      return frames;
+    }
+    case Role::kGrow: {
+      const std::vector<uint8_t> bytes = CodeOf(function, elf);
+      const std::optional<size_t> there = FindStackSwitch(bytes);
+      if (!there || !ClearsFramePointer(std::span(bytes).subspan(*there))) return std::nullopt;
+      frames.begin += *there;
+      frames.kind = GoFrames::Kind::kSwitched;
+      return frames;
+    }
     case Role::kRestorer:
       // No call lies in front of it, but a return address is looked up as if one did.
+      if (frames.begin == 0) return std::nullopt;
       --frames.begin;
       frames.kind = GoFrames::Kind::kSignal;
       return frames;
@@ -172,44 +175,21 @@ std::optional<GoFrames> FramesOf(const Function& function, bool has_cgo, const M
 
 }  // namespace
 
-std::vector<GoFrames> ReadGoFrames(std::span<const std::byte> pclntab, uint64_t entry,
-                                   const MemoryReader& code) {
-  Pclntab table(pclntab);
-  if (!table.ReadHeader()) return {};
-  std::vector<Function> functions = table.Find();
-  const Function* const first = FindRole(functions, Role::kEntry);
-  if (first == nullptr || first->begin >= entry) return {};
-  const uint64_t text = entry - first->begin;
-  constexpr uint64_t kMostText = std::numeric_limits<uint32_t>::max();
-  if (text > std::numeric_limits<uint64_t>::max() - kMostText) return {};
-  for (Function& function : functions) {
-    function.begin += text;
-    function.end += text;
-  }
+std::vector<GoFrames> FindGoFrames(const ElfFile& elf, const SectionTable& sections) {
+  if (elf.header().e_machine != EM_X86_64) return {};
+  const Result<GoFunctionTable> table = FindGoFunctions(elf, sections);
+  if (!table || table->format < GoFunctionTable::Format::k1_18) return {};
+  const std::vector<Function> functions = FindKnown(elf, *table);
   const Function* const exit = FindRole(functions, Role::kExit);
-  if (exit == nullptr || !IsExit(CodeOf(*exit, code))) return {};
+  if (exit == nullptr || !IsExit(CodeOf(*exit, elf))) return {};
 
   const bool has_cgo = FindRole(functions, Role::kCgo) != nullptr;
   std::vector<GoFrames> all;
   for (const Function& function : functions) {
-    if (const auto frames = FramesOf(function, has_cgo, code)) all.push_back(*frames);
+    if (const auto frames = FramesOf(function, has_cgo, elf)) all.push_back(*frames);
   }
   std::ranges::sort(all, {}, &GoFrames::begin);
   return all;
-}
-
-std::vector<GoFrames> FindGoFrames(const ElfFile& elf, const SectionTable& sections) {
-  if (elf.header().e_machine != EM_X86_64) return {};
-  const Section* section = sections.Find(".gopclntab");
-  if (section == nullptr) section = sections.Find(".data.rel.ro.gopclntab");
-  if (section == nullptr) return {};
-  const Result<std::vector<std::byte>> table = ReadSection(elf, *section, kMaxTable);
-  if (!table) return {};
-  return ReadGoFrames(*table, elf.header().e_entry, [&](Address address, std::span<std::byte> out) {
-    const std::optional<FileOffset> offset =
-        ToFileOffset(elf.segments(), ElfAddress(address.value()));
-    return offset && elf.bytes().Read(offset->value(), out).has_value();
-  });
 }
 
 }  // namespace pyrometer

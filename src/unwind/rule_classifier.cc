@@ -62,6 +62,7 @@ std::optional<pyro_unwind_rule> RuleClassifier::Classify(const FrameRules& rules
   if (rule.kind == PYRO_RULE_REGISTER && fp_was_saved && SavesException(rules)) {
     rule.kind = PYRO_RULE_LEAVING;
   }
+  if (rule.kind == PYRO_RULE_REGISTER && cie.is_switched) rule.kind = PYRO_RULE_SWITCHED;
   return rule;
 }
 

@@ -18,6 +18,7 @@
 #include "unwind/cfi_reader.h"
 #include "unwind/cfi_sections.h"
 #include "unwind/fde_ranges.h"
+#include "unwind/go_call_frame_info.h"
 #include "unwind/go_frames.h"
 #include "unwind/rule_classifier.h"
 #include "unwind/rule_set.h"
@@ -39,17 +40,26 @@ class Sources {
     if (go.empty()) return;
     constexpr uint32_t kOutermost = 0;
     constexpr uint32_t kSignal = 1;
-    info_.cies.resize(2);
+    constexpr uint32_t kSwitched = 2;
+    info_.cies.resize(3);
     for (Cie& cie : info_.cies) cie.return_address = kAmd64.return_address;
     info_.cies[kOutermost].initial.registers[kAmd64.return_address].kind =
         CfiRule::Kind::kUndefined;
     info_.cies[kSignal].signal_frame = true;
+    info_.cies[kSwitched].is_switched = true;
+    FrameRules& switched = info_.cies[kSwitched].initial;
+    switched.cfa = {.kind = CfiRule::Kind::kInRegister, .reg = kAmd64.frame_pointer, .offset = 16};
+    switched.registers[kAmd64.return_address] = {.kind = CfiRule::Kind::kAtCfa, .offset = -8};
+    switched.registers[kAmd64.frame_pointer] = {.kind = CfiRule::Kind::kAtCfa, .offset = -16};
+    const auto cie_of = [](GoFrames::Kind kind) {
+      if (kind == GoFrames::Kind::kOutermost) return kOutermost;
+      return kind == GoFrames::Kind::kSignal ? kSignal : kSwitched;
+    };
     for (const GoFrames& frames : go) {
-      const bool outermost = frames.kind == GoFrames::Kind::kOutermost;
       info_.fdes.push_back({.begin = frames.begin,
                             .end = frames.end,
                             .from = frames.begin,
-                            .cie = outermost ? kOutermost : kSignal});
+                            .cie = cie_of(frames.kind)});
     }
     KeepCode(info_.fdes, elf_.segments());
     ResolveOverlaps(info_.fdes);
@@ -241,6 +251,8 @@ void AddOwn(const ElfFile& elf, Sources& sources) {
   const Result<SectionTable> sections = SectionTable::Read(elf);
   if (sections) sources.Add(FindGoFrames(elf, *sections));
   sources.Add(ReadEhFrame(elf, sections));
+  // Before .debug_frame, which says the same but for the frame pointer.
+  if (sections) sources.Add(MakeGoCallFrameInfo(elf, *sections));
   sources.Add(ReadDebugFrame(elf, sections));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that reads an ELF file. Corpus: ELF files, small ones.
+// Everything that reads an ELF file. Corpus: ELF files, small ones; corpus/elf_symbols has those of
+// Go, as tests/shared/made_go_program.h makes them.
 #include <cstring>
 #include <vector>
 

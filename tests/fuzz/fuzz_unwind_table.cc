@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler of unwind tables, and the evaluation of what these leave to user space. Corpus:
-// corpus/unwind_table, made by make-unwind-corpus; ELF files, or a byte of `Flags` and then the
-// bytes of .eh_frame or .debug_frame.
+// corpus/unwind_table, made by make-unwind-corpus, and corpus/elf_symbols; ELF files, or a byte of
+// `Flags` and then the bytes of .eh_frame or .debug_frame.
 #include <algorithm>
 #include <cstring>
 #include <vector>

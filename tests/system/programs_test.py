@@ -444,6 +444,13 @@ class GoPrograms(RecordedOnce):
             samples, lambda s: is_named(s.frames[0], "runtime.goexit.abi0")
             and any(s.has_chain([*chain, "main.work"]) for chain in callers))
 
+    def test_without_symbols_functions_have_names_and_leaves_their_callers(self):
+        samples = [s for s in self.recording.of_comm("go_stripped") if s.calls("main.work")]
+        callers = (["main.main.func1", "main.workUntil"], ["main.replaceThreads.func1"])
+        self.assert_whole_or_counted(
+            samples, lambda s: is_named(s.frames[0], "runtime.goexit")
+            and any(s.has_chain([*chain, "main.work"]) for chain in callers))
+
     def test_without_symbols_stacks_are_as_whole(self):
         # Of the vDSO, which is called on a thread's own stack, frame pointers do not lead back.
         samples = [s for s in self.recording.of_comm("go_stripped")

@@ -21,7 +21,7 @@ struct pyro_unwind_row {
   __u16 rule;   /* index into the rules; 0 is always PYRO_RULE_NONE */
 };
 
-/* What to do with a frame; for the last four also how to find its CFA. The CFA (canonical frame
+/* What to do with a frame; for the last five also how to find its CFA. The CFA (canonical frame
  * address) is the value of the caller's stack pointer before the call. */
 enum pyro_rule_kind {
   PYRO_RULE_NONE,        /* no call frame information covers it: a frame pointer may help */
@@ -36,6 +36,8 @@ enum pyro_rule_kind {
                           * It has saved the frame pointer in this row or an earlier one. So
                           * PYRO_SAVED_SAME means that it has restored it, and that its return
                           * address is where it is going: a landing pad, which follows no call */
+  PYRO_RULE_SWITCHED,    /* as PYRO_RULE_REGISTER, of a frame on another stack, which may lie
+                          * anywhere (Go's runtime.systemstack) */
   PYRO_RULE_KINDS
 };
 

@@ -10,6 +10,7 @@
 
 #include "binary/sections.h"
 
+#include "tests/shared/made_go_program.h"
 #include "tests/unit/binary/elf_fixtures.h"
 
 namespace pyrometer {
@@ -195,6 +196,31 @@ TEST(ElfSymbols, ThatCannotBeReadAreAnError) {
   const Result<SymbolTable> table = ReadSymbolTable(*ElfFile::FromBytes(image));
   ASSERT_FALSE(table.has_value());
   EXPECT_EQ(table.error().code(), ErrorCode::kMalformed);
+}
+
+TEST(ReadSymbolTable, HasTheFunctionsThatTheRuntimeOfGoKnows) {
+  MadeGoProgram program{.names = {"_rt0_amd64_linux", "main.(*Cache).cold", "runtime.goexit"}};
+  for (const auto format : {GoFunctionTable::Format::k1_2, GoFunctionTable::Format::k1_20}) {
+    program.format = format;
+    const Result<SymbolTable> table = ReadSymbolTable(program.Open());
+    ASSERT_TRUE(table) << table.error().message();
+    EXPECT_EQ(table->size(), 3U);
+    const uint64_t second = MadeGoProgram::kText + MadeGoProgram::kSize;
+    for (const uint64_t address : {second, second + MadeGoProgram::kSize - 1}) {
+      const std::optional<Symbol> symbol = table->Find(ElfAddress(address));
+      ASSERT_TRUE(symbol);
+      EXPECT_EQ(symbol->name, "main.(*Cache).cold");
+      EXPECT_EQ(symbol->start, ElfAddress(second));
+    }
+    EXPECT_FALSE(table->Find(ElfAddress(MadeGoProgram::kText + program.TextSize())));
+  }
+}
+
+// No function of the file has a name then, and that is said.
+TEST(ReadSymbolTable, FailsIfATableOfGoIsAllThereIsAndCannotBeRead) {
+  MadeGoProgram program{.names = {"main.main"}};
+  program.text = MadeGoProgram::Text::kNowhere;
+  EXPECT_EQ(ReadSymbolTable(program.Open()).error().code(), ErrorCode::kMalformed);
 }
 
 }  // namespace

@@ -4,117 +4,120 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "tests/unit/unwind/dwarf_bytes.h"
+#include "tests/shared/made_go_program.h"
 
 namespace pyrometer {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using Format = GoFunctionTable::Format;
 
-constexpr uint64_t kText = 0x401000;
-constexpr uint64_t kSize = 0x100;  // of each function
-
-// A Go program whose functions follow each other in its text; the code is NOPs.
-class Program {
- public:
-  explicit Program(std::vector<std::string> names)
-      : names_(std::move(names)), code_(names_.size() * kSize, std::byte{0x90}) {
-    for (size_t i = 0; i < names_.size(); ++i) {
-      if (names_[i] == "runtime.goexit") Put(i, 1, {0xe8, 1, 2, 3, 4});
-    }
+MadeGoProgram Program(std::vector<std::string> names) {
+  MadeGoProgram program{.names = std::move(names)};
+  for (size_t i = 0; i < program.names.size(); ++i) {
+    if (program.names[i] != "runtime.goexit") continue;
+    program.code.emplace_back(i * MadeGoProgram::kSize + 1, DwarfBytes{0xe8, 1, 2, 3, 4});
   }
+  return program;
+}
 
-  void Put(size_t function, size_t at, const DwarfBytes& bytes) {
-    std::ranges::copy(bytes.bytes(), code_.begin() + static_cast<long>(function * kSize + at));
-  }
-
-  std::vector<std::byte> Table(uint32_t magic = 0xfffffff1) const {
-    constexpr uint64_t kHeader = 72;
-    DwarfBytes names;
-    DwarfBytes table;  // of functions: {begin, position} each, the end, and what lies there
-    DwarfBytes functions;
-    const uint64_t positions = names_.size() * 8 + 4;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      table.U32(i * kSize).U32(positions + functions.size());
-      functions.U32(i * kSize).U32(names.size());
-      names.String(names_[i]);
-    }
-    table.U32(names_.size() * kSize);
-    DwarfBytes bytes;
-    bytes.U32(magic).U8(0).U8(0).U8(1).U8(8).U64(names_.size()).U64(0).U64(0).U64(kHeader);
-    bytes.U64(0).U64(0).U64(0).U64(kHeader + names.size());
-    return bytes.Append(names).Append(table).Append(functions).bytes();
-  }
-
-  std::vector<GoFrames> Frames(std::span<const std::byte> table, uint64_t entry = kText) const {
-    return ReadGoFrames(table, entry, [this](Address address, std::span<std::byte> out) {
-      const uint64_t at = address.value() - kText;
-      if (at > code_.size() || out.size() > code_.size() - at) return false;
-      std::ranges::copy(std::span(code_).subspan(at, out.size()), out.begin());
-      return true;
-    });
-  }
-
- private:
-  std::vector<std::string> names_;
-  std::vector<std::byte> code_;
-};
+std::vector<GoFrames> Frames(const MadeGoProgram& program) {
+  const ElfFile elf = program.Open();
+  return FindGoFrames(elf, *SectionTable::Read(elf));
+}
 
 GoFrames Function(uint64_t number, uint64_t from = 0) {
-  return {.begin = kText + number * kSize + from, .end = kText + (number + 1) * kSize};
+  const uint64_t begin = MadeGoProgram::kText + number * MadeGoProgram::kSize;
+  return {.begin = begin + from, .end = begin + MadeGoProgram::kSize};
 }
 
 TEST(GoFrames, AreOutermostWhereThreadsAndGoroutinesBegin) {
-  const Program program({"_rt0_amd64_linux", "runtime.rt0_go", "runtime.mstart", "runtime.mstart0",
-                         "main.main", "runtime.goexit"});
-  for (const uint32_t magic : {0xfffffff0U, 0xfffffff1U}) {
-    EXPECT_THAT(program.Frames(program.Table(magic)),
-                ElementsAre(Function(1), Function(2), Function(5)));
+  MadeGoProgram program = Program({"_rt0_amd64_linux", "runtime.rt0_go", "runtime.mstart",
+                                   "runtime.mstart0", "main.main", "runtime.goexit"});
+  for (const Format format : {Format::k1_18, Format::k1_20}) {
+    program.format = format;
+    EXPECT_THAT(Frames(program), ElementsAre(Function(1), Function(2), Function(5)));
   }
 }
 
 TEST(GoFrames, AreOutermostWhereTheStackHasBeenSwitched) {
-  Program program({"_rt0_amd64_linux", "runtime.mcall", "runtime.goexit"});
-  EXPECT_THAT(program.Frames(program.Table()), ElementsAre(Function(2)));
-  program.Put(1, 0x43, {0x49, 0x8b, 0x66, 0x38});
-  EXPECT_THAT(program.Frames(program.Table()), ElementsAre(Function(1, 0x47), Function(2)));
+  MadeGoProgram program = Program({"_rt0_amd64_linux", "runtime.mcall", "runtime.goexit"});
+  EXPECT_THAT(Frames(program), ElementsAre(Function(2)));
+  program.code.emplace_back(MadeGoProgram::kSize + 0x43, DwarfBytes{0x49, 0x8b, 0x66, 0x38});
+  EXPECT_THAT(Frames(program), ElementsAre(Function(1, 0x47), Function(2)));
 }
 
 TEST(GoFrames, AreNotOutermostWhereCStartsTheThreads) {
-  const Program program(
+  const MadeGoProgram program = Program(
       {"_rt0_amd64_linux", "crosscall2", "runtime.rt0_go", "runtime.mstart", "runtime.goexit"});
-  EXPECT_THAT(program.Frames(program.Table()), ElementsAre(Function(4)));
+  EXPECT_THAT(Frames(program), ElementsAre(Function(4)));
 }
 
 TEST(GoFrames, AreASignalsWhereItsHandlerReturnsTo) {
-  const Program program({"_rt0_amd64_linux", "runtime.sigreturn__sigaction", "runtime.goexit"});
-  const GoFrames restorer = {
-      .begin = kText + kSize - 1, .end = kText + 2 * kSize, .kind = GoFrames::Kind::kSignal};
-  EXPECT_THAT(program.Frames(program.Table()), ElementsAre(restorer, Function(2)));
+  const MadeGoProgram program =
+      Program({"_rt0_amd64_linux", "runtime.sigreturn__sigaction", "runtime.goexit"});
+  GoFrames restorer = Function(1);
+  --restorer.begin;
+  restorer.kind = GoFrames::Kind::kSignal;
+  EXPECT_THAT(Frames(program), ElementsAre(restorer, Function(2)));
+}
+
+// Calls on the thread's own stack: PUSHQ BP; MOVQ SP, BP; ...; MOVQ n(DX), SP; CALL; MOVQ n(AX),
+// SP.
+TEST(GoFrames, LieOnTheStackOfTheirCallersBetweenTheSwitches) {
+  const DwarfBytes switches = DwarfBytes{0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0x62,
+                                         0x38, 0xff, 0xd7, 0x48, 0x8b, 0x60, 0x38};
+  MadeGoProgram program = Program({"runtime.systemstack", "runtime.goexit"});
+  program.code.emplace_back(0, switches);
+  GoFrames switched = Function(0, 8);
+  switched.end = MadeGoProgram::kText + 14;
+  switched.kind = GoFrames::Kind::kSwitched;
+  EXPECT_THAT(Frames(program), ElementsAre(switched, Function(1)));
+  program.code.back().second = DwarfBytes{0x48, 0x8b, 0x62, 0x38, 0xff, 0xd7};
+  EXPECT_THAT(Frames(program), ElementsAre(Function(1))) << "before Go 1.21: no frame pointer";
+}
+
+TEST(GoFrames, LeadNowhereWhereStacksGrow) {
+  MadeGoProgram program = Program({"runtime.morestack", "runtime.goexit"});
+  program.code.emplace_back(0x20, DwarfBytes{0x48, 0x8b, 0x63, 0x38, 0x48, 0xc7, 0xc5, 0, 0, 0, 0});
+  GoFrames switched = Function(0, 0x24);
+  switched.kind = GoFrames::Kind::kSwitched;
+  EXPECT_THAT(Frames(program), ElementsAre(switched, Function(1)));
+  program.code.back().second = DwarfBytes{0x48, 0x8b, 0x63, 0x38};
+  EXPECT_THAT(Frames(program), ElementsAre(Function(1))) << "the frame pointer is another's";
 }
 
 TEST(GoFrames, AreNotTakenFromATableOfOtherCode) {
-  const Program program({"_rt0_amd64_linux", "runtime.mstart", "runtime.goexit"});
-  EXPECT_THAT(program.Frames(program.Table(), kText + 1), IsEmpty()) << "another entry point";
-  EXPECT_THAT(program.Frames(program.Table(0xfffffffa)), IsEmpty()) << "Go 1.16";
-  const Program library({"runtime.mstart", "runtime.goexit"});
-  EXPECT_THAT(library.Frames(library.Table()), IsEmpty());
+  MadeGoProgram program = Program({"_rt0_amd64_linux", "runtime.mstart", "runtime.goexit"});
+  EXPECT_THAT(Frames(program), ElementsAre(Function(1), Function(2)));
+  program.format = Format::k1_16;
+  EXPECT_THAT(Frames(program), IsEmpty()) << "Go 1.16";
+  program.format = Format::k1_20;
+  program.code.clear();
+  EXPECT_THAT(Frames(program), IsEmpty()) << "goexit does not call anything";
+}
+
+TEST(GoFrames, AreThereWhereCBeginsTheProgram) {
+  MadeGoProgram program = Program({"crosscall2", "runtime.mstart", "runtime.goexit"});
+  program.entry = MadeGoProgram::kText + program.TextSize();
+  EXPECT_THAT(Frames(program), ElementsAre(Function(2)));
 }
 
 TEST(GoFrames, SurviveATableThatIsCutOrDamaged) {
-  const Program program({"_rt0_amd64_linux", "runtime.mstart", "runtime.goexit"});
-  const std::vector<std::byte> table = program.Table();
-  for (size_t size = 0; size < table.size(); ++size) {
-    EXPECT_LE(program.Frames(std::span(table).first(size)).size(), 2U);
-    std::vector<std::byte> damaged = table;
-    damaged[size] ^= std::byte{0xff};
-    EXPECT_LE(program.Frames(damaged).size(), 2U);
+  const std::vector<std::byte> image =
+      Program({"_rt0_amd64_linux", "runtime.sigreturn", "runtime.goexit"}).Image();
+  for (size_t at = 0; at < image.size(); ++at) {
+    std::vector<std::byte> damaged = image;
+    damaged[at] ^= std::byte{0xff};
+    const auto elf = ElfFile::FromBytes(std::move(damaged));
+    if (!elf) continue;
+    if (const auto sections = SectionTable::Read(*elf)) {
+      EXPECT_LE(FindGoFrames(*elf, *sections).size(), 2U);
+    }
   }
 }
 

@@ -28,7 +28,7 @@ inline std::string PrintSaved(uint8_t saved, int offset) {
 }
 
 // A rule in one line: "cfa=r7+8 fp=same ra=[cfa-8]", and " rbx=..." if it is not lost;
-// PYRO_RULE_LEAVING begins with "leaving ".
+// PYRO_RULE_LEAVING begins with "leaving ", PYRO_RULE_SWITCHED with "switched ".
 inline std::string Print(const pyro_unwind_rule& rule) {
   std::string cfa = fmt::format("r{}{:+}", rule.cfa_register, rule.cfa_offset);
   switch (rule.kind) {
@@ -49,7 +49,9 @@ inline std::string Print(const pyro_unwind_rule& rule) {
     default:
       break;
   }
-  std::string text = rule.kind == PYRO_RULE_LEAVING ? "leaving " : "";
+  std::string text;
+  if (rule.kind == PYRO_RULE_LEAVING) text = "leaving ";
+  if (rule.kind == PYRO_RULE_SWITCHED) text = "switched ";
   text += fmt::format("cfa={} fp={} ra={}", cfa, PrintSaved(rule.fp, rule.fp_offset),
                       PrintSaved(rule.ra, rule.ra_offset));
   if (rule.rbx_offset == PYRO_RBX_SAME) text += " rbx=same";

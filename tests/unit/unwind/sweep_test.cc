@@ -116,8 +116,8 @@ void PrintSweep(const Sweep& s) {
              s.distinct_without_rbx.size(), s.with_exotic);
   fmt::print("at most {} functions, {} pages and {} rules in a file, {} rows in a page\n",
              s.most_functions, s.most_pages, s.most_rules, s.most_rows);
-  constexpr std::array kKinds{"none",     "end",         "signal", "exotic",
-                              "register", "dereference", "PLT",    "leaving"};
+  constexpr std::array kKinds{"none",        "end", "signal",  "exotic",  "register",
+                              "dereference", "PLT", "leaving", "switched"};
   static_assert(kKinds.size() == PYRO_RULE_KINDS);
   for (size_t kind = 0; kind < s.rows_by_kind.size(); ++kind) {
     fmt::print("  {:>9} rows {}\n", s.rows_by_kind[kind], kKinds[kind]);

@@ -315,6 +315,16 @@ TEST_F(UnwinderTest, SaysThatTheFrameAddressLeadsNowhere) {
   EXPECT_EQ(UnwindFrom(leaf).end, StackEnd::kBadCfa) << "a caller's frame is never empty";
 }
 
+TEST_F(UnwinderTest, GoesToAnotherStackWhereTheRuleSaysSo) {
+  const uint64_t switched = view_.Function(FrameRule(PYRO_RULE_SWITCHED, kRsp, -64));
+  const uint64_t bottom = Bottom();
+  view_.Put(kStack - 72, bottom);
+  EXPECT_THAT(AddressesOf(UnwindFrom(switched)), ElementsAre(switched, bottom - 1));
+  EXPECT_EQ(UnwindFrom(switched).end, StackEnd::kComplete);
+  const uint64_t askew = view_.Function(FrameRule(PYRO_RULE_SWITCHED, kRsp, 12));
+  EXPECT_EQ(UnwindFrom(askew).end, StackEnd::kBadCfa);
+}
+
 TEST_F(UnwinderTest, SaysThatTheStackCannotBeRead) {
   EXPECT_EQ(UnwindFrom(view_.Function(FrameRule(PYRO_RULE_REGISTER, kRsp, 8))).end,
             StackEnd::kUnreadable);

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made of a stripped Go program, against what its linker says of it: the machine's Go
+// builds one twice. Most of a minute where its standard library has not been compiled yet.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "binary/elf_file.h"
+#include "binary/sections.h"
+#include "binary/segments.h"
+#include "binary/symbols.h"
+#include "foreign/in_process_indexer.h"
+#include "pyrometer/abi/unwind.h"
+#include "tests/shared/test_paths.h"
+
+namespace pyrometer {
+namespace {
+
+class GoAgreement : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("go version >/dev/null 2>&1") != 0) {
+      GTEST_SKIP() << "no go (Debian package golang-go) to build a program with";
+    }
+    std::string pattern = testing::TempDir() + "pyrometer_go_XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override {
+    if (!directory_.empty()) std::filesystem::remove_all(directory_);
+  }
+
+  std::string Built(const std::string& name, const std::string& flags) const {
+    const std::string path = directory_ + "/" + name;
+    const std::string command = fmt::format(
+        "HOME=${{HOME:-/root}} GOTOOLCHAIN=local GOFLAGS= CGO_ENABLED=0 go build -ldflags='{}' "
+        "-o {} {}",
+        flags, path, SourcePath("tests/programs/go_threads.go"));
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    return path;
+  }
+
+  std::string directory_;
+};
+
+// Of functions in code, by their beginnings; as Go's runtime calls them.
+std::map<uint64_t, std::set<std::string>> SymbolsOf(const ElfFile& elf) {
+  std::map<uint64_t, std::set<std::string>> all;
+  const Result<SectionTable> sections = SectionTable::Read(elf);
+  EXPECT_TRUE(sections);
+  const Result<SymbolRange> range = FindSymbols(*sections, SHT_SYMTAB);
+  EXPECT_TRUE(range);
+  SymbolNames names(elf, *range);
+  const Result<void> read = ForEachSymbol(elf, *range, [&](const Elf64_Sym& symbol) {
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0) return;
+    const Result<std::string_view> name = names.At(symbol.st_name);
+    if (!name) return;
+    constexpr std::string_view kAssembly = ".abi0";
+    std::string_view plain = *name;
+    if (plain.ends_with(kAssembly)) plain.remove_suffix(kAssembly.size());
+    all[symbol.st_value].emplace(plain);
+  });
+  EXPECT_TRUE(read);
+  return all;
+}
+
+// In symbols Go's linker writes "." for what the runtime has "·" for, and the lengths of arrays
+// for what some of its versions have "..." for.
+bool IsSame(std::string_view symbol, std::string_view of_runtime) {
+  size_t at = 0;
+  for (size_t i = 0; i < of_runtime.size();) {
+    const std::string_view rest = of_runtime.substr(i);
+    if (rest.starts_with("...") && !symbol.substr(at).starts_with("...")) {
+      at = symbol.find(']', at);
+      if (at == std::string_view::npos) return false;
+      i += 3;
+      continue;
+    }
+    const bool is_dot = rest.starts_with("\xc2\xb7");
+    if (at >= symbol.size() || symbol[at] != (is_dot ? '.' : rest[0])) return false;
+    ++at;
+    i += is_dot ? 2 : 1;
+  }
+  return at == symbol.size();
+}
+
+TEST_F(GoAgreement, StrippedFunctionsHaveTheNamesOfTheirSymbols) {
+  const Result<UniqueFd> whole = Open(Built("whole", ""), O_RDONLY);
+  const Result<UniqueFd> stripped = Open(Built("stripped", "-s -w"), O_RDONLY);
+  ASSERT_TRUE(whole && stripped);
+  InProcessIndexer indexer;
+  const Result<Made<SymbolTable>> table = indexer.Symbols({.own = stripped->get()}, {});
+  ASSERT_TRUE(table) << table.error().message();
+  const auto symbols = SymbolsOf(*ElfFile::Open(whole->get()));
+  EXPECT_GT(symbols.size(), 1000U);
+  std::vector<std::string> wrong;
+  for (const auto& [address, names] : symbols) {
+    const std::optional<Symbol> found = table->value.Find(ElfAddress(address));
+    const bool is_right =
+        found && found->start == ElfAddress(address) &&
+        std::ranges::any_of(names, [&](const auto& name) { return IsSame(name, found->name); });
+    if (!is_right) wrong.push_back(*names.begin() + " is " + (found ? found->name : "nothing"));
+  }
+  EXPECT_TRUE(wrong.empty()) << wrong.size() << ", of which the first: " << wrong[0];
+}
+
+// The same file without its table of functions of Go.
+std::string WithoutTable(const std::string& path) {
+  const Result<std::string> whole = ReadFile(path);
+  EXPECT_TRUE(whole);
+  std::string image = *whole;
+  constexpr std::string_view kName = ".gopclntab";
+  for (size_t at = image.find(kName); at != std::string::npos; at = image.find(kName, at)) {
+    image[at + 1] = 'x';
+  }
+  std::string copy = path + ".without";
+  std::ofstream(copy, std::ios::binary) << image;
+  return copy;
+}
+
+bool IsOfTheRuntime(const pyro_unwind_rule& rule) {
+  return rule.kind == PYRO_RULE_END || rule.kind == PYRO_RULE_SIGNAL ||
+         rule.kind == PYRO_RULE_SWITCHED;
+}
+
+// But for the frame pointer, which Go's call frame information leaves out, and what GoFrames knows.
+TEST_F(GoAgreement, FramesAreWhereTheCallFrameInformationSays) {
+  const std::string path = Built("whole", "");
+  const Result<UniqueFd> with = Open(path, O_RDONLY);
+  const Result<UniqueFd> without = Open(WithoutTable(path), O_RDONLY);
+  ASSERT_TRUE(with && without);
+  InProcessIndexer indexer;
+  const auto own = indexer.Unwind({.own = with->get()}, {});
+  const auto linkers = indexer.Unwind({.own = without->get()}, {});
+  ASSERT_TRUE(own && linkers);
+  uint64_t same = 0;
+  uint64_t of_runtime = 0;
+  std::vector<uint64_t> different;
+  const ElfFile elf = *ElfFile::Open(with->get());
+  const auto symbols = SymbolsOf(elf);
+  for (auto symbol = symbols.begin(); std::next(symbol) != symbols.end(); ++symbol) {
+    for (uint64_t address = symbol->first; address < std::next(symbol)->first; ++address) {
+      const pyro_unwind_rule& mine = *own->value.RuleAt(ElfAddress(address));
+      const pyro_unwind_rule& theirs = *linkers->value.RuleAt(ElfAddress(address));
+      if (theirs.kind == PYRO_RULE_NONE) break;
+      if (IsOfTheRuntime(mine)) {
+        ++of_runtime;
+      } else if (mine.kind == theirs.kind && mine.cfa_register == theirs.cfa_register &&
+                 mine.cfa_offset == theirs.cfa_offset && mine.ra_offset == theirs.ra_offset) {
+        ++same;
+      } else {
+        different.push_back(address);
+      }
+    }
+  }
+  fmt::print("{} instructions' bytes agree, {} are of the runtime\n", same, of_runtime);
+  EXPECT_GT(same, 100'000U);
+  EXPECT_TRUE(different.empty()) << different.size() << fmt::format(" from {:#x}", different[0]);
+}
+
+}  // namespace
+}  // namespace pyrometer
