@@ -75,16 +75,19 @@ void SymbolTableBuilder::MergeCode() {
   uint64_t covered_until = 0;
   auto next = functions_.begin();
   for (Function code : code_) {
-    for (; next != functions_.end() && next->start <= code.start; ++next) {
+    // What begins within another that covers the beginning may cover more.
+    const auto counts = [&](const Function& f) {
+      return f.start <= code.start || f.start < covered_until;
+    };
+    for (; next != functions_.end() && counts(*next); ++next) {
       covered_until = std::max(covered_until, next->end());
       merged.push_back(*next);
     }
+    const uint64_t start = std::max(uint64_t{code.start}, covered_until);
     const uint64_t end = code.end();
-    if (covered_until >= end) continue;
-    if (covered_until > code.start) {
-      code.start = static_cast<uint32_t>(covered_until);
-      code.size = static_cast<uint32_t>(end - covered_until);
-    }
+    if (start >= end) continue;
+    code.start = static_cast<uint32_t>(start);
+    code.size = static_cast<uint32_t>(end - start);
     merged.push_back(code);
   }
   merged.insert(merged.end(), next, functions_.end());

@@ -20,7 +20,7 @@
 namespace pyrometer {
 namespace {
 
-constexpr size_t kLongest = 4096;
+constexpr size_t kMostCode = 4096;
 constexpr size_t kMostFound = 64;  // every name is there once
 
 enum class Role : uint8_t {
@@ -78,7 +78,7 @@ std::vector<Function> FindKnown(const ElfFile& elf, const GoFunctionTable& table
 }
 
 std::vector<uint8_t> CodeOf(const Function& function, const ElfFile& elf) {
-  std::vector<uint8_t> bytes(std::min<uint64_t>(function.end - function.begin, kLongest));
+  std::vector<uint8_t> bytes(std::min<uint64_t>(function.end - function.begin, kMostCode));
   const std::optional<FileOffset> offset = ToFileOffset(elf.segments(), ElfAddress(function.begin));
   const auto out = std::as_writable_bytes(std::span(bytes));
   if (!offset || !elf.bytes().Read(offset->value(), out)) bytes.clear();

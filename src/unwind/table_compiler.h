@@ -7,12 +7,11 @@
 
 namespace pyrometer {
 
-// Compiles the call frame information of `elf`: .eh_frame, Go's own table of functions for what that
-// does not cover, and then .debug_frame. Without any the table is empty, which is not an error: some
-// hand-written code has none. Malformed functions are left out and
-// counted. Errors: kMalformed, kUnsupported, kExhausted, kIo if there is call frame information of
-// which nothing can be read; kExhausted if a stop came first: half a million functions take a
-// second.
+// Compiles the call frame information of `elf`: .eh_frame, Go's own table of functions for what
+// that does not cover, and then .debug_frame. Without any the table is empty, which is not an
+// error: some hand-written code has none. Malformed functions are left out and counted. Errors:
+// kMalformed, kUnsupported, kExhausted, kIo if there is call frame information of which nothing can
+// be read; kExhausted if a stop came first: half a million functions take a second.
 Result<UnwindTable> CompileUnwindTable(const ElfFile& elf, const UnwindTableOptions& options = {});
 
 // With `debug_file`, the separate debug file of `elf`: its .debug_frame comes last.

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -56,9 +55,14 @@ class GoAgreement : public testing::Test {
   std::string directory_;
 };
 
-// Of functions in code, by their beginnings; as Go's runtime calls them.
-std::map<uint64_t, std::set<std::string>> SymbolsOf(const ElfFile& elf) {
-  std::map<uint64_t, std::set<std::string>> all;
+struct FunctionSymbol {
+  uint64_t end = 0;
+  std::set<std::string> names = {};  // as Go's runtime has them
+};
+
+// By their beginnings.
+std::map<uint64_t, FunctionSymbol> SymbolsOf(const ElfFile& elf) {
+  std::map<uint64_t, FunctionSymbol> all;
   const Result<SectionTable> sections = SectionTable::Read(elf);
   EXPECT_TRUE(sections);
   const Result<SymbolRange> range = FindSymbols(*sections, SHT_SYMTAB);
@@ -71,7 +75,9 @@ std::map<uint64_t, std::set<std::string>> SymbolsOf(const ElfFile& elf) {
     constexpr std::string_view kAssembly = ".abi0";
     std::string_view plain = *name;
     if (plain.ends_with(kAssembly)) plain.remove_suffix(kAssembly.size());
-    all[symbol.st_value].emplace(plain);
+    FunctionSymbol& function = all[symbol.st_value];
+    function.end = symbol.st_value + symbol.st_size;
+    function.names.emplace(plain);
   });
   EXPECT_TRUE(read);
   return all;
@@ -107,12 +113,14 @@ TEST_F(GoAgreement, StrippedFunctionsHaveTheNamesOfTheirSymbols) {
   const auto symbols = SymbolsOf(*ElfFile::Open(whole->get()));
   EXPECT_GT(symbols.size(), 1000U);
   std::vector<std::string> wrong;
-  for (const auto& [address, names] : symbols) {
+  for (const auto& [address, function] : symbols) {
     const std::optional<Symbol> found = table->value.Find(ElfAddress(address));
-    const bool is_right =
-        found && found->start == ElfAddress(address) &&
-        std::ranges::any_of(names, [&](const auto& name) { return IsSame(name, found->name); });
-    if (!is_right) wrong.push_back(*names.begin() + " is " + (found ? found->name : "nothing"));
+    const bool is_right = found && found->start == ElfAddress(address) &&
+                          std::ranges::any_of(function.names, [&](const auto& name) {
+                            return IsSame(name, found->name);
+                          });
+    if (!is_right)
+      wrong.push_back(*function.names.begin() + " is " + (found ? found->name : "nothing"));
   }
   EXPECT_TRUE(wrong.empty()) << wrong.size() << ", of which the first: " << wrong[0];
 }
@@ -150,12 +158,11 @@ TEST_F(GoAgreement, FramesAreWhereTheCallFrameInformationSays) {
   uint64_t of_runtime = 0;
   std::vector<uint64_t> different;
   const ElfFile elf = *ElfFile::Open(with->get());
-  const auto symbols = SymbolsOf(elf);
-  for (auto symbol = symbols.begin(); std::next(symbol) != symbols.end(); ++symbol) {
-    for (uint64_t address = symbol->first; address < std::next(symbol)->first; ++address) {
+  for (const auto& [begin, function] : SymbolsOf(elf)) {
+    for (uint64_t address = begin; address < function.end; ++address) {
       const pyro_unwind_rule& mine = *own->value.RuleAt(ElfAddress(address));
       const pyro_unwind_rule& theirs = *linkers->value.RuleAt(ElfAddress(address));
-      if (theirs.kind == PYRO_RULE_NONE) break;
+      if (theirs.kind == PYRO_RULE_NONE) continue;
       if (IsOfTheRuntime(mine)) {
         ++of_runtime;
       } else if (mine.kind == theirs.kind && mine.cfa_register == theirs.cfa_register &&
@@ -166,7 +173,7 @@ TEST_F(GoAgreement, FramesAreWhereTheCallFrameInformationSays) {
       }
     }
   }
-  fmt::print("{} instructions' bytes agree, {} are of the runtime\n", same, of_runtime);
+  fmt::print("{} bytes of code agree, {} are of the runtime\n", same, of_runtime);
   EXPECT_GT(same, 100'000U);
   EXPECT_TRUE(different.empty()) << different.size() << fmt::format(" from {:#x}", different[0]);
 }

@@ -339,10 +339,13 @@ TEST(SymbolTable, KeepsTheNamesOfFunctionsThatShareBounds) {
                                        {"c", 0x2000, 0x10},
                                        {"d", 0x2010, 0x10},
                                        {"e", 0x3000, 0x10},
-                                       {"larger", 0x3010, 0x40}},
+                                       {"larger", 0x3010, 0x40},
+                                       {"f", 0x4000, 0x100},
+                                       {"g", 0x4060, 0xc0}},
                                       {{0x1000, 0x1100, Code::kUnnamed},
                                        {0x2000, 0x2030, Code::kUnnamed},
-                                       {0x3000, 0x3020, Code::kUnnamed}});
+                                       {0x3000, 0x3020, Code::kUnnamed},
+                                       {0x4050, 0x4190, Code::kUnnamed}});
   EXPECT_EQ(Told(table, 0x104f), "a");
   EXPECT_EQ(Told(table, 0x1050), "b");
   EXPECT_EQ(Told(table, 0x10ff), "b");
@@ -350,6 +353,8 @@ TEST(SymbolTable, KeepsTheNamesOfFunctionsThatShareBounds) {
   EXPECT_EQ(Told(table, 0x2020), "0x2010") << "where the rest of it begins";
   EXPECT_EQ(Told(table, 0x3018), "larger");
   EXPECT_EQ(Told(table, 0x304f), "larger");
+  EXPECT_EQ(Told(table, 0x4110), "g") << "which begins before the end of f, and ends behind it";
+  EXPECT_EQ(Told(table, 0x4130), "0x4120");
 }
 
 TEST(SymbolTable, HasRoomForMillionsOfFunctionsWithoutAName) {
