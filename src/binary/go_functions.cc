@@ -24,6 +24,8 @@ using Format = GoFunctionTable::Format;
 // Some ten times what the largest programs have.
 constexpr uint64_t kMaxFunctions = 2'000'000;
 constexpr uint64_t kPointer = sizeof(uint64_t);
+// Ten times what the largest position-independent programs have.
+constexpr uint64_t kMaxRelocations = 8'000'000;
 // What a stripped program's linker has joined with other data is looked through for the table.
 constexpr uint64_t kMostToLookThrough = uint64_t{256} << 20;
 
@@ -100,10 +102,12 @@ std::optional<uint64_t> PointerAt(const ElfFile& elf, const SectionTable& sectio
   if (!written) return std::nullopt;
   if (*written != 0) return *written;
   constexpr uint64_t kBatch = ReadAhead::kDefaultStep / sizeof(Elf64_Rela);
+  uint64_t left = kMaxRelocations;
   for (const Section& section : sections.all()) {
     if (section.header.sh_type != SHT_RELA) continue;
     const std::optional<Part> part = PartOf(elf, &section);
-    const uint64_t count = part ? part->size() / sizeof(Elf64_Rela) : 0;
+    const uint64_t count = part ? std::min(part->size() / sizeof(Elf64_Rela), left) : 0;
+    left -= count;
     for (uint64_t done = 0; done < count; done += kBatch) {
       const auto batch = ReadArray<Elf64_Rela>(elf.bytes(), part->begin + done * sizeof(Elf64_Rela),
                                                std::min(kBatch, count - done));
@@ -201,7 +205,7 @@ Result<GoFunctionTable> ReadTable(const ElfFile& elf, const SectionTable& sectio
 // The first table in `part`.
 Result<GoFunctionTable> LookThrough(const ElfFile& elf, const SectionTable& sections, Part part) {
   constexpr uint64_t kStep = kPointer;  // they are aligned to 32
-  int attempts = 16;
+  int attempts = 4;
   part.end = std::min(part.end, part.begin + std::min(kMostToLookThrough, part.size()));
   ReadAhead bytes(elf.bytes(), part.begin, part.end);
   while (part.size() >= sizeof(Start) && attempts > 0) {

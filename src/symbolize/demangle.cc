@@ -74,10 +74,10 @@ std::pair<std::string_view, std::string_view> SplitLast(std::string_view text) {
   return {text.substr(0, dot), text.substr(dot + 1)};
 }
 
-// Of C, or mangled; with a number if it is one of several that are local. All others have methods
-// and packages of their own that are called "cold".
-bool IsIdentifier(std::string_view name) {
-  for (auto [first, last] = SplitLast(name); IsNumber(last);
+// Of C, or mangled, with what compilers add for one of several ("f.0", "main._omp_fn.0",
+// "f.__uniq.1"). Go and Zig have methods and packages of their own that are called "cold".
+bool IsOfCompiledC(std::string_view name) {
+  for (auto [first, last] = SplitLast(name); IsNumber(last) || last.starts_with('_');
        std::tie(first, last) = SplitLast(name)) {
     name = first;
   }
@@ -98,7 +98,7 @@ std::string_view WithoutCloneMarks(std::string_view symbol) {
     if (name.empty() || !IsCloneMark(mark, has_number)) break;
     function = name;
   }
-  return IsIdentifier(function) ? function : symbol;
+  return LooksMangled(function) || IsOfCompiledC(function) ? function : symbol;
 }
 
 }  // namespace

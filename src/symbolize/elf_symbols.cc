@@ -77,11 +77,13 @@ class FunctionCollector {
     return {};
   }
 
-  // Adds those that the runtime of a Go program knows.
-  Result<void> AddGo(const SectionTable& sections) {
-    ASSIGN_OR_RETURN(const GoFunctionTable table, FindGoFunctions(elf_, sections));
-    builder_.Reserve(table.count);
-    Result<void> visited = ForEachGoFunction(elf_, table, [&](const GoFunction& function) {
+  // Adds those that the runtime of a Go program knows, if its table can be read: of newer versions
+  // of Go, or of one that was disguised, it cannot.
+  void AddGo(const SectionTable& sections) {
+    const Result<GoFunctionTable> table = FindGoFunctions(elf_, sections);
+    if (!table) return;
+    builder_.Reserve(table->count);
+    const Result<void> visited = ForEachGoFunction(elf_, *table, [&](const GoFunction& function) {
       const Segment* const segment = ExecutableSegmentAt(elf_.segments(), function.begin);
       if (segment == nullptr) return;
       builder_.Add({.start = function.begin,
@@ -89,12 +91,11 @@ class FunctionCollector {
                     .limit = ElfAddress(segment->address.value() + segment->memory_size)},
                    function.name);
     });
-    if (!visited) {
+    if (visited) {
+      ReadNames(elf_, table->names);
+    } else {
       builder_.ForgetUnnamed();
-      return visited;
     }
-    ReadNames(elf_, table.names);
-    return {};
   }
 
   void AddCode(std::span<const SymbolTableBuilder::KnownCode> code) { builder_.AddCode(code); }
@@ -260,7 +261,7 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
     attempts.Note(AddDebugData(elf, sections, functions));
     const Unsized unsized = functions.empty() ? Unsized::kDrop : Unsized::kKeep;
     attempts.Note(AddDynamic(elf, sections, unsized, functions));
-    attempts.Note(functions.AddGo(sections));
+    functions.AddGo(sections);
   }
   if (functions.empty() && attempts.failure()) return *attempts.failure();
   if (is_stripped) {

@@ -48,14 +48,16 @@ uint32_t ResolveOverlaps(std::vector<Fde>& fdes) {
 std::vector<Fde> Uncovered(std::span<const Fde> fdes, std::span<const Fde> covered) {
   std::vector<Fde> rest;
   auto next = covered.begin();  // the first that ends behind the FDE's beginning
-  for (Fde fde : fdes) {
+  for (const Fde& fde : fdes) {
     while (next != covered.end() && next->end <= fde.from) ++next;
-    for (auto c = next; c != covered.end() && c->from <= fde.from && fde.from < fde.end; ++c) {
-      fde.from = c->end;
+    Fde part = fde;
+    for (auto c = next; c != covered.end() && c->from < fde.end; ++c) {
+      part.end = c->from;
+      if (part.from < part.end) rest.push_back(part);
+      part.from = c->end;
     }
-    const auto after = std::ranges::upper_bound(covered, fde, BeginsBefore);
-    if (after != covered.end()) fde.end = std::min(fde.end, after->from);
-    if (fde.from < fde.end) rest.push_back(fde);
+    part.end = fde.end;
+    if (part.from < part.end) rest.push_back(part);
   }
   return rest;
 }

@@ -60,7 +60,8 @@ class Writer {
     U64(0);
     uint64_t covered = 0;
     bool has_saved = false;
-    for (uint64_t at = 0; covered < size && depths.Next() && depths.value() >= 0; ++steps) {
+    for (uint64_t at = 0; covered < size && HasRoom(steps) && depths.Next(); ++steps) {
+      if (depths.value() < 0) break;
       if (depths.begin() > at) Advance(depths.begin() - std::exchange(at, depths.begin()));
       U8(DW_CFA_def_cfa_offset);
       Uleb(static_cast<uint64_t>(depths.value()) + 8);
@@ -76,7 +77,8 @@ class Writer {
     End();
   }
 
-  size_t size() const { return bytes_.size(); }
+  // For more, after so many steps.
+  bool HasRoom(uint64_t steps) const { return bytes_.size() < kMostBytes && steps < kMostSteps; }
   std::vector<std::byte> Take() && { return std::move(bytes_); }
 
  private:
@@ -151,12 +153,12 @@ Result<CfiSection> MakeGoCallFrameInfo(const ElfFile& elf, const SectionTable& s
   uint64_t steps = 0;
   RETURN_IF_ERROR(ForEachGoFunction(elf, table, [&](const GoFunction& function) {
     const bool has_depths = function.stack_depths != 0 && function.stack_depths < values.size();
-    if (!has_depths || writer.size() >= kMostBytes || steps >= kMostSteps) return;
+    if (!has_depths || !writer.HasRoom(steps)) return;
     const std::span<const std::byte> bytes = std::span(values).subspan(function.stack_depths);
     const GoPcValues depths(bytes, table.unit);
     writer.AddFunction(function, depths, code.PushesFramePointer(function, depths), steps);
   }));
-  if (writer.size() >= kMostBytes || steps >= kMostSteps) {
+  if (!writer.HasRoom(steps)) {
     return Fail(ErrorCode::kExhausted, "a table of functions of Go of more than {} steps", steps);
   }
   return CfiSection{.format = CfiSection::Format::kDebugFrame, .bytes = std::move(writer).Take()};

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "binary/go_functions.h"
@@ -29,7 +30,7 @@ enum class Role : uint8_t {
   kStart,     // outermost; with cgo, threads are C's, and so are the frames above
   kSwitch,    // outermost once it stands on the thread's own stack
   kCall,      // calls on the thread's own stack, and returns to that where it was called
-  kGrow,      // calls on the thread's own stack, and has forgotten who called it
+  kGrow,      // the same, but does not remember for us where it was called
   kRestorer,  // signal handlers return to its first instruction
 };
 
@@ -45,10 +46,14 @@ constexpr KnownFunction kFunctions[] = {
     {"runtime.mcall", Role::kSwitch},
     {"runtime.morestack", Role::kGrow},
     {"runtime.mstart", Role::kStart},
+    {"runtime.nanotime1", Role::kCall},
     {"runtime.rt0_go", Role::kStart},
     {"runtime.sigreturn", Role::kRestorer},  // until Go 1.20
     {"runtime.sigreturn__sigaction", Role::kRestorer},
     {"runtime.systemstack", Role::kCall},
+    {"runtime.vgetrandom1", Role::kCall},
+    {"runtime.walltime1", Role::kCall},
+    {"time.now", Role::kCall},
 };
 
 // In the ELF's own address space.
@@ -92,37 +97,71 @@ bool IsExit(std::span<const uint8_t> code) {
   return code.size() > 6 && code[0] == kNop && code[1] == kCall && code[6] == kNop;
 }
 
-// Behind MOVQ n(register), SP, the first from `from` on: the register holds a goroutine, which
-// knows its stack.
-std::optional<size_t> FindStackSwitch(std::span<const uint8_t> code, size_t from = 0) {
-  constexpr size_t kSize = 4;
+// Behind the first MOVQ n(register), SP or MOVQ register, SP: a goroutine knows its stack.
+std::optional<size_t> FindStackSwitch(std::span<const uint8_t> code) {
   constexpr uint8_t kWide = 0x48;  // or 0x49 for R8 to R15
-  constexpr uint8_t kMove = 0x8b;
-  constexpr uint8_t kToStackPointer = 0x60;  // ORed with the register; with RSP it is another one
-  for (size_t at = from; at + kSize <= code.size(); ++at) {
+  constexpr uint8_t kLoad = 0x8b;
+  constexpr uint8_t kLoadStackPointer = 0x60;  // ORed with the register; with RSP it is another one
+  constexpr uint8_t kCopy = 0x89;
+  constexpr uint8_t kCopyToStackPointer = 0xc4;  // ORed with 8 times the register
+  for (size_t at = 0; at + 4 <= code.size(); ++at) {
+    if ((code[at] & ~5U) != kWide) continue;
     const uint8_t operands = code[at + 2];
-    const bool is_one = (code[at] & ~1U) == kWide && code[at + 1] == kMove &&
-                        (operands & ~7U) == kToStackPointer && (operands & 7U) != 4;
-    if (is_one) return at + kSize;
+    const bool loads =
+        code[at + 1] == kLoad && (operands & ~7U) == kLoadStackPointer && (operands & 7U) != 4;
+    if (loads) return at + 4;
+    if (code[at + 1] == kCopy && (operands & ~0x38U) == kCopyToStackPointer) return at + 3;
   }
   return std::nullopt;
 }
 
-bool BeginsWith(std::span<const uint8_t> code, std::span<const uint8_t> instructions) {
-  return code.size() >= instructions.size() &&
-         std::equal(instructions.begin(), instructions.end(), code.begin());
+// Behind the instructions that make a frame of the frame pointer: PUSHQ BP; MOVQ SP, BP since Go
+// 1.21, and before that SUBQ $n, SP; MOVQ BP, n-8(SP); LEAQ n-8(SP), BP. Nothing: it makes none.
+std::optional<size_t> FindFrame(std::span<const uint8_t> code) {
+  constexpr uint8_t kPush[] = {0x55, 0x48, 0x89, 0xe5};
+  constexpr size_t kSubtract = 14;  // bytes of all three
+  if (code.size() < kSubtract) return std::nullopt;
+  if (std::equal(std::begin(kPush), std::end(kPush), code.begin())) return std::size(kPush);
+  const auto saved = static_cast<uint8_t>(code[3] - 8);
+  const uint8_t subtract[] = {0x48, 0x83,  0xec, code[3], 0x48, 0x89, 0x6c,
+                              0x24, saved, 0x48, 0x8d,    0x6c, 0x24, saved};
+  const bool is_one = std::equal(std::begin(subtract), std::end(subtract), code.begin());
+  return is_one ? std::optional(kSubtract) : std::nullopt;
 }
 
-// PUSHQ BP; MOVQ SP, BP: since Go 1.21.
-bool HasFramePointer(std::span<const uint8_t> code) {
-  constexpr uint8_t kInstructions[] = {0x55, 0x48, 0x89, 0xe5};
-  return BeginsWith(code, kInstructions);
+// Behind the next instruction that brings the caller's frame pointer back in front of a RET or JMP:
+// POPQ BP, or MOVQ n(SP), BP; ADDQ $n, SP. `left`: behind the RET.
+struct FrameEnd {
+  size_t end = 0;
+  size_t left = 0;
+};
+std::optional<FrameEnd> FindFrameEnd(std::span<const uint8_t> code, size_t from) {
+  constexpr uint8_t kReturn = 0xc3;
+  constexpr uint8_t kPop = 0x5d;
+  constexpr uint8_t kJump[] = {0xff, 0xe7};  // JMP DI
+  constexpr uint8_t kLoad[] = {0x48, 0x8b, 0x6c, 0x24};
+  constexpr uint8_t kAdd[] = {0x48, 0x83, 0xc4};
+  const auto has = [&](size_t at, std::span<const uint8_t> bytes) {
+    return at <= code.size() && code.size() - at >= bytes.size() &&
+           std::equal(bytes.begin(), bytes.end(), code.begin() + static_cast<ptrdiff_t>(at));
+  };
+  for (size_t at = from; at + 1 < code.size(); ++at) {
+    if (code[at] == kPop && code[at + 1] == kReturn) return FrameEnd{at + 1, at + 2};
+    if (code[at] == kPop && has(at + 1, kJump)) return FrameEnd{at + 1, at + 1 + std::size(kJump)};
+    const size_t add = at + std::size(kLoad) + 1;
+    const size_t leave = add + std::size(kAdd) + 1;
+    if (has(at, kLoad) && has(add, kAdd) && leave < code.size() && code[leave] == kReturn) {
+      return FrameEnd{add, leave + 1};
+    }
+  }
+  return std::nullopt;
 }
 
-// MOVQ $0, BP: what comes next has no caller that a frame pointer would lead to.
-bool ClearsFramePointer(std::span<const uint8_t> code) {
-  constexpr uint8_t kInstruction[] = {0x48, 0xc7, 0xc5, 0, 0, 0, 0};
-  return BeginsWith(code, kInstruction);
+// Without what fills up the space up to the next function.
+size_t SizeOf(std::span<const uint8_t> code) {
+  constexpr uint8_t kPadding = 0xcc;
+  while (!code.empty() && code.back() == kPadding) code = code.first(code.size() - 1);
+  return code.size();
 }
 
 const Function* FindRole(const std::vector<Function>& functions, Role role) {
@@ -130,66 +169,91 @@ const Function* FindRole(const std::vector<Function>& functions, Role role) {
   return found == functions.end() ? nullptr : &*found;
 }
 
-std::optional<GoFrames> FramesOf(const Function& function, bool has_cgo, const ElfFile& elf) {
-  GoFrames frames{.begin = function.begin, .end = function.end};
-  switch (function.role) {
-    case Role::kCgo:
-      return std::nullopt;
-    case Role::kExit:
-      return frames;
-    case Role::kStart:
-      return has_cgo ? std::nullopt : std::optional(frames);
-    case Role::kSwitch: {
-      const std::optional<size_t> switched = FindStackSwitch(CodeOf(function, elf));
-      if (!switched || *switched >= function.end - function.begin) return std::nullopt;
-      frames.begin += *switched;
-      return frames;
+// Adds what is known of `function`.
+class FrameFinder {
+ public:
+  FrameFinder(const ElfFile& elf, bool has_cgo) : elf_(elf), has_cgo_(has_cgo) {}
+
+  void Add(const Function& function) {
+    using Kind = GoFrames::Kind;
+    switch (function.role) {
+      case Role::kCgo:
+        return;
+      case Role::kExit:
+        return Add(function.begin, function.end, Kind::kOutermost);
+      case Role::kStart:
+        if (!has_cgo_) Add(function.begin, function.end, Kind::kOutermost);
+        return;
+      case Role::kSwitch:
+        return AddSwitch(function);
+      case Role::kCall:
+        return AddCall(function);
+      case Role::kGrow:
+        return AddFromSwitch(function, Kind::kLost);
+      case Role::kRestorer:
+        // No call lies in front of it, but a return address is looked up as if one did.
+        if (function.begin > 0) Add(function.begin - 1, function.end, Kind::kSignal);
+        return;
     }
-    case Role::kCall: {
-      const std::vector<uint8_t> bytes = CodeOf(function, elf);
-      const std::optional<size_t> there = FindStackSwitch(bytes);
-      if (!there || !HasFramePointer(bytes)) return std::nullopt;
-      const std::optional<size_t> back = FindStackSwitch(bytes, *there);
-      frames.begin += *there;
-      if (back) frames.end = function.begin + *back;
-      frames.kind = GoFrames::Kind::kSwitched;
-      return frames;
-    }
-    case Role::kGrow: {
-      const std::vector<uint8_t> bytes = CodeOf(function, elf);
-      const std::optional<size_t> there = FindStackSwitch(bytes);
-      if (!there || !ClearsFramePointer(std::span(bytes).subspan(*there))) return std::nullopt;
-      frames.begin += *there;
-      frames.kind = GoFrames::Kind::kSwitched;
-      return frames;
-    }
-    case Role::kRestorer:
-      // No call lies in front of it, but a return address is looked up as if one did.
-      if (frames.begin == 0) return std::nullopt;
-      --frames.begin;
-      frames.kind = GoFrames::Kind::kSignal;
-      return frames;
   }
-  return std::nullopt;
-}
+
+  std::vector<GoFrames> Take() && {
+    std::ranges::sort(all_, {}, &GoFrames::begin);
+    return std::move(all_);
+  }
+
+ private:
+  void Add(uint64_t begin, uint64_t end, GoFrames::Kind kind) {
+    if (begin < end) all_.push_back({.begin = begin, .end = end, .kind = kind});
+  }
+
+  void AddFromSwitch(const Function& function, GoFrames::Kind kind) {
+    const std::optional<size_t> there = FindStackSwitch(CodeOf(function, elf_));
+    if (there) Add(function.begin + *there, function.end, kind);
+  }
+
+  // What follows is where the runtime pretends that goroutines are that have called C (until Go
+  // 1.20): looked up in front of its beginning, it is as if they had just been called.
+  void AddSwitch(const Function& function) {
+    const std::vector<uint8_t> code = CodeOf(function, elf_);
+    const std::optional<size_t> there = FindStackSwitch(code);
+    if (!there) return;
+    const uint64_t end = function.begin + std::max(SizeOf(code), *there);
+    Add(function.begin + *there, end, GoFrames::Kind::kOutermost);
+    Add(end, function.end, GoFrames::Kind::kBeginning);
+  }
+
+  // As long as there is a frame, whatever becomes of the stack pointer.
+  void AddCall(const Function& function) {
+    const std::vector<uint8_t> code = CodeOf(function, elf_);
+    std::optional<size_t> begin = FindFrame(code);
+    if (!begin) return AddFromSwitch(function, GoFrames::Kind::kLost);
+    while (const std::optional<FrameEnd> end = FindFrameEnd(code, *begin)) {
+      Add(function.begin + *begin, function.begin + end->end, GoFrames::Kind::kSwitched);
+      begin = end->left;
+    }
+    Add(function.begin + *begin, function.end, GoFrames::Kind::kSwitched);
+  }
+
+  const ElfFile& elf_;
+  const bool has_cgo_;
+  std::vector<GoFrames> all_;
+};
 
 }  // namespace
 
 std::vector<GoFrames> FindGoFrames(const ElfFile& elf, const SectionTable& sections) {
   if (elf.header().e_machine != EM_X86_64) return {};
   const Result<GoFunctionTable> table = FindGoFunctions(elf, sections);
-  if (!table || table->format < GoFunctionTable::Format::k1_18) return {};
+  if (!table) return {};
   const std::vector<Function> functions = FindKnown(elf, *table);
   const Function* const exit = FindRole(functions, Role::kExit);
   if (exit == nullptr || !IsExit(CodeOf(*exit, elf))) return {};
 
   const bool has_cgo = FindRole(functions, Role::kCgo) != nullptr;
-  std::vector<GoFrames> all;
-  for (const Function& function : functions) {
-    if (const auto frames = FramesOf(function, has_cgo, elf)) all.push_back(*frames);
-  }
-  std::ranges::sort(all, {}, &GoFrames::begin);
-  return all;
+  FrameFinder finder(elf, has_cgo);
+  for (const Function& function : functions) finder.Add(function);
+  return std::move(finder).Take();
 }
 
 }  // namespace pyrometer

@@ -17,7 +17,9 @@ struct GoFrames {
   enum class Kind : uint8_t {
     kOutermost,  // no frame lies above
     kSignal,     // what a signal handler returns to: the kernel's signal frame
-    kSwitched,   // on another stack; the frame pointer leads to the frame, or is 0
+    kSwitched,   // perhaps on another stack; the frame pointer leads to the frame
+    kLost,       // on another stack, and nothing leads back
+    kBeginning,  // as where functions begin
   };
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -25,7 +27,7 @@ struct GoFrames {
   bool operator==(const GoFrames&) const = default;
 };
 
-// Those of a Go program or library (x86_64, Go 1.18 or newer) by its table of functions; ascending.
+// Those of a Go program or library (x86_64) by its table of functions; ascending.
 // Nothing if it has no such table, or one of other code.
 std::vector<GoFrames> FindGoFrames(const ElfFile& elf, const SectionTable& sections);
 

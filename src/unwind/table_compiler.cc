@@ -41,19 +41,40 @@ class Sources {
     constexpr uint32_t kOutermost = 0;
     constexpr uint32_t kSignal = 1;
     constexpr uint32_t kSwitched = 2;
-    info_.cies.resize(3);
-    for (Cie& cie : info_.cies) cie.return_address = kAmd64.return_address;
+    constexpr uint32_t kLost = 3;
+    constexpr uint32_t kBeginning = 4;
+    constexpr uint8_t kLostRegister = 12;  // of one that is not followed
+    info_.cies.resize(5);
+    for (Cie& cie : info_.cies) {
+      cie.return_address = kAmd64.return_address;
+      cie.initial.cfa = {
+          .kind = CfiRule::Kind::kInRegister, .reg = kAmd64.stack_pointer, .offset = 8};
+      cie.initial.registers[kAmd64.return_address] = {.kind = CfiRule::Kind::kAtCfa, .offset = -8};
+    }
     info_.cies[kOutermost].initial.registers[kAmd64.return_address].kind =
         CfiRule::Kind::kUndefined;
     info_.cies[kSignal].signal_frame = true;
+    info_.cies[kSignal].initial = {};
     info_.cies[kSwitched].is_switched = true;
     FrameRules& switched = info_.cies[kSwitched].initial;
     switched.cfa = {.kind = CfiRule::Kind::kInRegister, .reg = kAmd64.frame_pointer, .offset = 16};
-    switched.registers[kAmd64.return_address] = {.kind = CfiRule::Kind::kAtCfa, .offset = -8};
     switched.registers[kAmd64.frame_pointer] = {.kind = CfiRule::Kind::kAtCfa, .offset = -16};
+    info_.cies[kLost].initial.registers[kAmd64.return_address] = {
+        .kind = CfiRule::Kind::kInRegister, .reg = kLostRegister};
     const auto cie_of = [](GoFrames::Kind kind) {
-      if (kind == GoFrames::Kind::kOutermost) return kOutermost;
-      return kind == GoFrames::Kind::kSignal ? kSignal : kSwitched;
+      switch (kind) {
+        case GoFrames::Kind::kOutermost:
+          return kOutermost;
+        case GoFrames::Kind::kSignal:
+          return kSignal;
+        case GoFrames::Kind::kSwitched:
+          return kSwitched;
+        case GoFrames::Kind::kLost:
+          return kLost;
+        case GoFrames::Kind::kBeginning:
+          break;
+      }
+      return kBeginning;
     };
     for (const GoFrames& frames : go) {
       info_.fdes.push_back({.begin = frames.begin,

@@ -452,10 +452,19 @@ class GoPrograms(RecordedOnce):
             and any(s.has_chain([*chain, "main.work"]) for chain in callers))
 
     def test_without_symbols_stacks_are_as_whole(self):
-        # Of the vDSO, which is called on a thread's own stack, frame pointers do not lead back.
-        samples = [s for s in self.recording.of_comm("go_stripped")
-                   if not any("vdso" in frame for frame in s.frames)]
+        samples = self.recording.of_comm("go_stripped")
         self.assert_whole_or_counted(samples, lambda s: not is_cut(s.frames[0]))
+
+    def test_the_clock_is_read_by_those_who_ask_for_it(self):
+        """The vDSO is called on the thread's own stack."""
+        for comm in ("go_threads", "go_stripped"):
+            samples = [s for s in self.recording.of_comm(comm) if s.calls("time.now")]
+            if not in_time(samples):
+                not_judged("no tick met the clock")
+                continue
+            self.assert_whole_or_counted(
+                samples, lambda s: s.has_chain(["main.main.func1", "main.workUntil"])
+                or s.has_chain(["main.replaceThreads"]) or s.calls("main.main"))
 
 
 if __name__ == "__main__":

@@ -67,15 +67,26 @@ TEST(GoCallFrameInfo, TellsWhereTheFramePointerIsSaved) {
   EXPECT_EQ(RuleTextAt(table, kGoText + kSize + 4), FrameText(16));
 }
 
-// Of runtime.systemstack, between the switches.
+// PUSHQ BP; MOVQ SP, BP; ...; POPQ BP; RET; ...: around the parts that have a frame, the depth
+// counts. Without a frame nothing leads back from another stack.
 TEST(GoCallFrameInfo, FollowsTheFramePointerToAnotherStack) {
+  const DwarfBytes depths = {2, 1, 0x10, 0x20, 0x0f, 0xdf, 1, 0};  // 0, 8 from 1 on, 0 from 33 on
   const UnwindTable table =
-      Compiled({.names = {"runtime.systemstack", "runtime.goexit"},
-                .code = {{0, {0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0x62, 0x38}},
-                         {kSize + 1, {0xe8, 1, 2, 3, 4}}},
-                .stack_depths = {{2, 1, 0x10, 0xff, 1, 0}, {2, 0x80, 2, 0}}});
-  EXPECT_EQ(RuleTextAt(table, kGoText + 7), "cfa=r7+16 fp=[cfa-16] ra=[cfa-8] rbx=same");
-  EXPECT_EQ(RuleTextAt(table, kGoText + 8), "switched cfa=r6+16 fp=[cfa-16] ra=[cfa-8] rbx=same");
+      Compiled({.names = {"runtime.systemstack", "runtime.goexit", "runtime.morestack"},
+                .code = {{0, {0x55, 0x48, 0x89, 0xe5}},
+                         {0x20, {0x5d, 0xc3}},
+                         {kSize + 1, {0xe8, 1, 2, 3, 4}},
+                         {2 * kSize + 8, {0x48, 0x8b, 0x63, 0x38}}},
+                .stack_depths = {depths, {2, 0x80, 2, 0}, {2, 0x80, 2, 0}}});
+  const char* const switched = "switched cfa=r6+16 fp=[cfa-16] ra=[cfa-8] rbx=same";
+  EXPECT_EQ(RuleTextAt(table, kGoText), FrameText(8));
+  EXPECT_EQ(RuleTextAt(table, kGoText + 3), "cfa=r7+16 fp=[cfa-16] ra=[cfa-8] rbx=same");
+  EXPECT_EQ(RuleTextAt(table, kGoText + 4), switched);
+  EXPECT_EQ(RuleTextAt(table, kGoText + 0x20), switched);
+  EXPECT_EQ(RuleTextAt(table, kGoText + 0x21), FrameText(8)) << "the return";
+  EXPECT_EQ(RuleTextAt(table, kGoText + 0x22), switched);
+  EXPECT_EQ(RuleTextAt(table, kGoText + 2 * kSize + 11), FrameText(8));
+  EXPECT_EQ(RuleTextAt(table, kGoText + 2 * kSize + 12), "cfa=r7+8 fp=same ra=r12 rbx=same");
 }
 
 TEST(GoCallFrameInfo, LeavesOutWhatItKnowsNothingOf) {
