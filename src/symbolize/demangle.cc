@@ -77,7 +77,8 @@ std::pair<std::string_view, std::string_view> SplitLast(std::string_view text) {
 // Of C, or mangled, with what compilers add for one of several ("f.0", "main._omp_fn.0",
 // "f.__uniq.1"). Go and Zig have methods and packages of their own that are called "cold".
 bool IsOfCompiledC(std::string_view name) {
-  for (auto [first, last] = SplitLast(name); IsNumber(last) || last.starts_with('_');
+  for (auto [first, last] = SplitLast(name);
+       IsNumber(last) || last == "_omp_fn" || last == "__uniq";
        std::tie(first, last) = SplitLast(name)) {
     name = first;
   }

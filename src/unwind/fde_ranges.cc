@@ -9,6 +9,9 @@
 namespace pyrometer {
 namespace {
 
+// To each the instructions of the whole FDE are executed.
+constexpr size_t kMostParts = 8;
+
 bool BeginsBefore(const Fde& a, const Fde& b) {
   return a.from < b.from;
 }
@@ -51,13 +54,14 @@ std::vector<Fde> Uncovered(std::span<const Fde> fdes, std::span<const Fde> cover
   for (const Fde& fde : fdes) {
     while (next != covered.end() && next->end <= fde.from) ++next;
     Fde part = fde;
-    for (auto c = next; c != covered.end() && c->from < fde.end; ++c) {
+    const size_t most = rest.size() + kMostParts;
+    for (auto c = next; c != covered.end() && c->from < fde.end && rest.size() < most; ++c) {
       part.end = c->from;
       if (part.from < part.end) rest.push_back(part);
       part.from = c->end;
     }
     part.end = fde.end;
-    if (part.from < part.end) rest.push_back(part);
+    if (part.from < part.end && rest.size() < most) rest.push_back(part);
   }
   return rest;
 }

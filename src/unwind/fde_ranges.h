@@ -20,7 +20,8 @@ void KeepCode(std::vector<Fde>& fdes, std::span<const Segment> segments);
 // the same address the first one holds. Returns how many were cut or dropped.
 uint32_t ResolveOverlaps(std::vector<Fde>& fdes);
 
-// The parts of `fdes` that `covered` leaves out. Both are sorted and disjoint.
+// The parts of `fdes` that `covered` leaves out, of each FDE the first eight. Both are sorted and
+// disjoint.
 std::vector<Fde> Uncovered(std::span<const Fde> fdes, std::span<const Fde> covered);
 
 }  // namespace pyrometer

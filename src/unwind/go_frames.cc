@@ -30,7 +30,7 @@ enum class Role : uint8_t {
   kStart,     // outermost; with cgo, threads are C's, and so are the frames above
   kSwitch,    // outermost once it stands on the thread's own stack
   kCall,      // calls on the thread's own stack, and returns to that where it was called
-  kGrow,      // the same, but does not remember for us where it was called
+  kForget,    // the same, but nothing there leads back to where it was called
   kRestorer,  // signal handlers return to its first instruction
 };
 
@@ -44,14 +44,16 @@ constexpr KnownFunction kFunctions[] = {
     {"runtime.asmcgocall", Role::kCall},
     {"runtime.goexit", Role::kExit},
     {"runtime.mcall", Role::kSwitch},
-    {"runtime.morestack", Role::kGrow},
+    {"runtime.morestack", Role::kForget},
     {"runtime.mstart", Role::kStart},
+    {"runtime.nanotime", Role::kForget},  // until Go 1.14
     {"runtime.nanotime1", Role::kCall},
     {"runtime.rt0_go", Role::kStart},
     {"runtime.sigreturn", Role::kRestorer},  // until Go 1.20
     {"runtime.sigreturn__sigaction", Role::kRestorer},
     {"runtime.systemstack", Role::kCall},
     {"runtime.vgetrandom1", Role::kCall},
+    {"runtime.walltime", Role::kForget},  // until Go 1.14
     {"runtime.walltime1", Role::kCall},
     {"time.now", Role::kCall},
 };
@@ -116,7 +118,8 @@ std::optional<size_t> FindStackSwitch(std::span<const uint8_t> code) {
 }
 
 // Behind the instructions that make a frame of the frame pointer: PUSHQ BP; MOVQ SP, BP since Go
-// 1.21, and before that SUBQ $n, SP; MOVQ BP, n-8(SP); LEAQ n-8(SP), BP. Nothing: it makes none.
+// 1.21, and before that SUBQ $n, SP; MOVQ BP, n-8(SP); LEAQ n-8(SP), BP. Nothing: it makes none, or
+// uses the register for something else (MOVQ SP, BP, of the vDSO's callers in Go 1.15).
 std::optional<size_t> FindFrame(std::span<const uint8_t> code) {
   constexpr uint8_t kPush[] = {0x55, 0x48, 0x89, 0xe5};
   constexpr size_t kSubtract = 14;  // bytes of all three
@@ -125,8 +128,12 @@ std::optional<size_t> FindFrame(std::span<const uint8_t> code) {
   const auto saved = static_cast<uint8_t>(code[3] - 8);
   const uint8_t subtract[] = {0x48, 0x83,  0xec, code[3], 0x48, 0x89, 0x6c,
                               0x24, saved, 0x48, 0x8d,    0x6c, 0x24, saved};
-  const bool is_one = std::equal(std::begin(subtract), std::end(subtract), code.begin());
-  return is_one ? std::optional(kSubtract) : std::nullopt;
+  if (!std::equal(std::begin(subtract), std::end(subtract), code.begin())) return std::nullopt;
+  const auto rest = code.subspan(kSubtract);
+  const auto move = std::span(kPush).subspan(1);
+  const bool is_lost =
+      rest.size() >= move.size() && std::equal(move.begin(), move.end(), rest.begin());
+  return is_lost ? std::nullopt : std::optional(kSubtract);
 }
 
 // Behind the next instruction that brings the caller's frame pointer back in front of a RET or JMP:
@@ -188,7 +195,7 @@ class FrameFinder {
         return AddSwitch(function);
       case Role::kCall:
         return AddCall(function);
-      case Role::kGrow:
+      case Role::kForget:
         return AddFromSwitch(function, Kind::kLost);
       case Role::kRestorer:
         // No call lies in front of it, but a return address is looked up as if one did.

@@ -43,7 +43,6 @@ class Sources {
     constexpr uint32_t kSwitched = 2;
     constexpr uint32_t kLost = 3;
     constexpr uint32_t kBeginning = 4;
-    constexpr uint8_t kLostRegister = 12;  // of one that is not followed
     info_.cies.resize(5);
     for (Cie& cie : info_.cies) {
       cie.return_address = kAmd64.return_address;
@@ -59,8 +58,7 @@ class Sources {
     FrameRules& switched = info_.cies[kSwitched].initial;
     switched.cfa = {.kind = CfiRule::Kind::kInRegister, .reg = kAmd64.frame_pointer, .offset = 16};
     switched.registers[kAmd64.frame_pointer] = {.kind = CfiRule::Kind::kAtCfa, .offset = -16};
-    info_.cies[kLost].initial.registers[kAmd64.return_address] = {
-        .kind = CfiRule::Kind::kInRegister, .reg = kLostRegister};
+    info_.cies[kLost].initial.cfa.offset = 9;  // no frame is there
     const auto cie_of = [](GoFrames::Kind kind) {
       switch (kind) {
         case GoFrames::Kind::kOutermost:
@@ -95,7 +93,7 @@ class Sources {
     }
     const CfiSection& kept = sections_.emplace_back(*std::move(section));
     std::vector<Fde> earlier = std::exchange(info_.fdes, {});
-    ReadCallFrameInfo(kept, kMaxFunctions - earlier.size(), info_);
+    ReadCallFrameInfo(kept, kMaxFunctions - std::min(kMaxFunctions, earlier.size()), info_);
     KeepCode(info_.fdes, elf_.segments());
     overlaps_ += ResolveOverlaps(info_.fdes);
     if (earlier.empty()) return;

@@ -144,7 +144,7 @@ std::string WithoutTable(const std::string& path) {
 // What GoFrames knows better.
 bool IsOfTheRuntime(const pyro_unwind_rule& rule) {
   return rule.kind == PYRO_RULE_END || rule.kind == PYRO_RULE_SIGNAL ||
-         rule.kind == PYRO_RULE_SWITCHED || rule.ra == PYRO_SAVED_IN_REGISTER;
+         rule.kind == PYRO_RULE_SWITCHED || rule.cfa_offset % 8 != 0;
 }
 
 // But for the frame pointer, which Go's call frame information leaves out, and what GoFrames knows.

@@ -64,6 +64,10 @@ TEST(FdeRanges, FindsWhatIsUncovered) {
     EXPECT_EQ(RangesOf(Uncovered(std::span(&c.fde, 1), covered)), c.rest)
         << c.fde.begin << " to " << c.fde.end;
   }
+  std::vector<Fde> holes;
+  for (uint64_t at = 0; at < 1000; at += 10) holes.push_back(Made(at, at + 5));
+  const Fde whole = Made(0, 1000);
+  EXPECT_EQ(Uncovered(std::span(&whole, 1), holes).size(), 8U);
   const std::vector<Fde> many = {Made(0, 12), Made(25, 31), Made(40, 45), Made(58, 59)};
   EXPECT_THAT(RangesOf(Uncovered(many, covered)),
               ElementsAre(Range{0, 10}, Range{30, 31}, Range{40, 45}));

@@ -99,6 +99,16 @@ TEST(GoFrames, FollowTheFramePointerWhereThereIsOne) {
                           Part(1, 0x2a, 0x100, kSwitched), Function(2)));
 }
 
+// Go 1.15 has MOVQ SP, BP behind LEAQ 16(SP), BP.
+TEST(GoFrames, AreLostWhereTheFramePointerIsUsedOtherwise) {
+  MadeGoProgram program = Program({"runtime.nanotime1", "runtime.goexit"});
+  program.code.emplace_back(0, DwarfBytes{0x48, 0x83, 0xec, 24, 0x48, 0x89, 0x6c, 0x24, 16, 0x48,
+                                          0x8d, 0x6c, 0x24, 16, 0x48, 0x89, 0xe5});
+  program.code.emplace_back(0x30, DwarfBytes{0x48, 0x8b, 0x62, 0x38});
+  EXPECT_THAT(Frames(program),
+              ElementsAre(Part(0, 0x34, 0x100, GoFrames::Kind::kLost), Function(1)));
+}
+
 // MOVQ BX, SP, in a function that makes no frame of the frame pointer, and MOVQ n(BX), SP where
 // stacks grow.
 TEST(GoFrames, AreLostOnAnotherStackWhereNothingLeadsBack) {
