@@ -43,13 +43,13 @@ std::optional<Format> FormatOf(const Start& start) {
   if (!is_one) return std::nullopt;
   switch (start.magic) {
     case 0xfffffffb:
-      return Format::k1_2;
+      return Format::kGo2;
     case 0xfffffffa:
-      return Format::k1_16;
+      return Format::kGo16;
     case 0xfffffff0:
-      return Format::k1_18;
+      return Format::kGo18;
     case 0xfffffff1:
-      return Format::k1_20;
+      return Format::kGo20;
     default:
       return std::nullopt;
   }
@@ -57,7 +57,7 @@ std::optional<Format> FormatOf(const Start& start) {
 
 // Functions are 64-bit addresses, and not 32-bit distances.
 bool HasAddresses(Format format) {
-  return format == Format::k1_2 || format == Format::k1_16;
+  return format == Format::kGo2 || format == Format::kGo16;
 }
 
 uint64_t EntrySize(Format format) {
@@ -139,11 +139,11 @@ Result<Header> ReadHeader(const ElfFile& elf, const Part& table, Format format) 
   };
   Header header;
   ASSIGN_OR_RETURN(header.count, word(0));
-  if (format == Format::k1_2) {
+  if (format == Format::kGo2) {
     header.functions = sizeof(Start) + kPointer;
     header.values_size = table.size();
   } else {
-    const uint64_t more = format == Format::k1_16 ? 0 : 1;  // where the text begins
+    const uint64_t more = format == Format::kGo16 ? 0 : 1;  // where the text begins
     ASSIGN_OR_RETURN(header.names, word(2 + more));
     ASSIGN_OR_RETURN(header.values, word(5 + more));
     ASSIGN_OR_RETURN(header.functions, word(6 + more));
@@ -187,7 +187,7 @@ Result<GoFunctionTable> ReadTable(const ElfFile& elf, const SectionTable& sectio
   if (!HasAddresses(format)) {
     ASSIGN_OR_RETURN(text, FindText(elf, sections, part));
   }
-  const uint64_t records = format == Format::k1_2 ? part.begin : part.begin + header.functions;
+  const uint64_t records = format == Format::kGo2 ? part.begin : part.begin + header.functions;
   GoFunctionTable table{.format = format,
                         .text = text,
                         .functions = FileOffset(part.begin + header.functions),

@@ -19,10 +19,10 @@ namespace pyrometer {
 
 // Where such a table is in a file.
 struct GoFunctionTable {
-  // Since that version of Go.
-  enum class Format : uint8_t { k1_2, k1_16, k1_18, k1_20 };
+  // Since that minor version of Go 1.
+  enum class Format : uint8_t { kGo2, kGo16, kGo18, kGo20 };
 
-  Format format = Format::k1_20;
+  Format format = Format::kGo20;
   ElfAddress text;       // from which functions are counted; 0 where they have addresses
   FileOffset functions;  // an array: where each begins, and where its record is
   uint64_t count = 0;    // of these; the end of the last one follows

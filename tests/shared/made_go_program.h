@@ -29,7 +29,7 @@ struct MadeGoProgram {
   enum class Text { kWritten, kRelocated, kInModule, kInRelocatedModule, kNowhere };
 
   std::vector<std::string> names;
-  Format format = Format::k1_20;
+  Format format = Format::kGo20;
   Text text = Text::kWritten;
   std::string section = ".gopclntab";
   DwarfBytes before = {};  // what precedes the table in its section, a multiple of 8 bytes
@@ -44,7 +44,7 @@ struct MadeGoProgram {
   uint64_t TableAddress() const { return kData + before.size(); }
 
   DwarfBytes Table() const {
-    const bool has_addresses = format <= Format::k1_16;
+    const bool has_addresses = format <= Format::kGo16;
     DwarfBytes name_bytes;
     DwarfBytes values = {0};  // so that none begins at 0
     DwarfBytes functions;     // {begin, position of the record} each, then the end
@@ -57,9 +57,9 @@ struct MadeGoProgram {
     const uint64_t header = 8 + 8 * HeaderWords();
     const uint64_t functions_size = (2 * names.size() + 1) * width;
     // In the oldest format everything is counted from the table's beginning.
-    const uint64_t first_record = functions_size + (format == Format::k1_2 ? header : 0);
+    const uint64_t first_record = functions_size + (format == Format::kGo2 ? header : 0);
     const uint64_t record_size = width + 16;
-    const bool is_oldest = format == Format::k1_2;
+    const bool is_oldest = format == Format::kGo2;
     const uint64_t behind_records = is_oldest ? first_record + names.size() * record_size : 0;
     const uint64_t first_value = behind_records;
     uint64_t first_name = behind_records;
@@ -125,23 +125,8 @@ struct MadeGoProgram {
     add(".shstrtab", SHT_STRTAB, 0, names_at, 0);
     sections.back().sh_size = section_names.size();
 
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_type = ET_EXEC;
-    header.e_machine = static_cast<Elf64_Half>(machine);
-    header.e_entry = entry;
-    header.e_phoff = sizeof(header);
-    header.e_phentsize = sizeof(Elf64_Phdr);
-    header.e_phnum = 2;
-    header.e_shoff = names_at + section_names.size();
-    header.e_shentsize = sizeof(Elf64_Shdr);
-    header.e_shnum = static_cast<Elf64_Half>(sections.size());
-    header.e_shstrndx = static_cast<Elf64_Half>(sections.size() - 1);
-
     DwarfBytes image;
-    image.Fixed(header);
+    image.Fixed(Header(names_at + section_names.size(), sections.size()));
     image.Fixed(Segment(PF_R | PF_X, code_at, kText, TextSize()));
     image.Fixed(Segment(PF_R | PF_W, table_at, kData, table.size() + module.size()));
     for (uint64_t i = 0; i < TextSize(); ++i) image.U8(0x90);
@@ -158,8 +143,8 @@ struct MadeGoProgram {
 
  private:
   uint64_t HeaderWords() const {
-    if (format == Format::k1_2) return 1;
-    return format == Format::k1_16 ? 7 : 8;
+    if (format == Format::kGo2) return 1;
+    return format == Format::kGo16 ? 7 : 8;
   }
 
   bool HasModule() const { return text == Text::kInModule || text == Text::kInRelocatedModule; }
@@ -186,6 +171,24 @@ struct MadeGoProgram {
       add(module + 22 * 8, kText);
     }
     return all;
+  }
+
+  Elf64_Ehdr Header(uint64_t sections_at, size_t sections) const {
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_type = ET_EXEC;
+    header.e_machine = static_cast<Elf64_Half>(machine);
+    header.e_entry = entry;
+    header.e_phoff = sizeof(header);
+    header.e_phentsize = sizeof(Elf64_Phdr);
+    header.e_phnum = 2;
+    header.e_shoff = sections_at;
+    header.e_shentsize = sizeof(Elf64_Shdr);
+    header.e_shnum = static_cast<Elf64_Half>(sections);
+    header.e_shstrndx = static_cast<Elf64_Half>(sections - 1);
+    return header;
   }
 
   static Elf64_Phdr Segment(uint32_t flags, uint64_t offset, uint64_t address, uint64_t size) {

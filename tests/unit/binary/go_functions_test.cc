@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using Format = GoFunctionTable::Format;
 using Text = MadeGoProgram::Text;
 
-constexpr Format kFormats[] = {Format::k1_2, Format::k1_16, Format::k1_18, Format::k1_20};
+constexpr Format kFormats[] = {Format::kGo2, Format::kGo16, Format::kGo18, Format::kGo20};
 
 struct Named {
   uint64_t begin = 0;
@@ -48,7 +48,7 @@ Named Function(uint64_t number, const std::string& name) {
   return {begin, begin + MadeGoProgram::kSize, name};
 }
 
-MadeGoProgram Program(Format format = Format::k1_20) {
+MadeGoProgram Program(Format format = Format::kGo20) {
   return {.names = {"_rt0_amd64_linux", "main.main", "main.(*Cache).cold"}, .format = format};
 }
 

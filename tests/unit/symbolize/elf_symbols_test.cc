@@ -200,7 +200,7 @@ TEST(ElfSymbols, ThatCannotBeReadAreAnError) {
 
 TEST(ReadSymbolTable, HasTheFunctionsThatTheRuntimeOfGoKnows) {
   MadeGoProgram program{.names = {"_rt0_amd64_linux", "main.(*Cache).cold", "runtime.goexit"}};
-  for (const auto format : {GoFunctionTable::Format::k1_2, GoFunctionTable::Format::k1_20}) {
+  for (const auto format : {GoFunctionTable::Format::kGo2, GoFunctionTable::Format::kGo20}) {
     program.format = format;
     const Result<SymbolTable> table = ReadSymbolTable(program.Open());
     ASSERT_TRUE(table) << table.error().message();

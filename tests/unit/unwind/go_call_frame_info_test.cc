@@ -31,7 +31,7 @@ UnwindTable Compiled(const MadeGoProgram& program) {
 
 TEST(GoCallFrameInfo, FollowsTheDepthOfTheStack) {
   using Format = GoFunctionTable::Format;
-  for (const Format format : {Format::k1_2, Format::k1_16, Format::k1_18, Format::k1_20}) {
+  for (const Format format : {Format::kGo2, Format::kGo16, Format::kGo18, Format::kGo20}) {
     const UnwindTable table = Compiled({.names = {"main.main", "main.work", "main.leaf"},
                                         .format = format,
                                         .stack_depths = {kDepths, kDepths, {2, 0x80, 2, 0}}});

@@ -38,7 +38,7 @@ GoFrames Function(uint64_t number, uint64_t from = 0) {
 TEST(GoFrames, AreOutermostWhereThreadsAndGoroutinesBegin) {
   MadeGoProgram program = Program({"_rt0_amd64_linux", "runtime.rt0_go", "runtime.mstart",
                                    "runtime.mstart0", "main.main", "runtime.goexit"});
-  for (const Format format : {Format::k1_2, Format::k1_16, Format::k1_18, Format::k1_20}) {
+  for (const Format format : {Format::kGo2, Format::kGo16, Format::kGo18, Format::kGo20}) {
     program.format = format;
     EXPECT_THAT(Frames(program), ElementsAre(Function(1), Function(2), Function(5)));
   }
