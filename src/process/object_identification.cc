@@ -78,9 +78,11 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
     }
     return id;
   }
-  if (!way.root) return Unopened(name);
+  if (!way.root) return Unopened(name, mapped);
   const auto waits = unopened_by_name_.find(name);
-  if (waits != unopened_by_name_.end() && pending_.contains(waits->second)) return waits->second;
+  if (waits != unopened_by_name_.end() && pending_.contains(waits->second.id)) {
+    return waits->second.id;
+  }
   Wanted wanted{.question = {.file_system = FileSystemOf(root, file.path), .path = file.path},
                 .name = name,
                 .is_name_true = true,
@@ -88,7 +90,7 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
   wanted.question.root = std::make_shared<const UniqueFd>(std::move(way.root));
   const std::optional<ObjectId> found = Ask(std::move(wanted));
   if (found && (*found == ObjectId(0) || Find(*found)->was_opened)) RememberName(name, *found);
-  return found ? *found : Unopened(name);
+  return found ? *found : Unopened(name, mapped);
 }
 
 ObjectTable::Candidate ObjectTable::CandidateOf(UniqueFd path_fd, Through through,
@@ -170,14 +172,15 @@ std::optional<ObjectId> ObjectTable::Ask(Wanted wanted) {
 ObjectId ObjectTable::PlaceholderOf(const Wanted& wanted) {
   const MappedFile& file = wanted.name.file;
   const bool is_known = wanted.question.file == nullptr && unopened_by_name_.contains(wanted.name);
-  if (is_known) return unopened_by_name_[wanted.name];
+  if (is_known) return unopened_by_name_[wanted.name].id;
   ObjectInfo info;
   info.path = file.path;
   info.build_id = file.build_id;
   const ObjectId id = Enter(std::move(info));
   if (id == ObjectId(0)) return id;
   if (wanted.question.file == nullptr) {
-    unopened_by_name_.emplace(wanted.name, id);
+    const WallTime mapped = wanted.mapped.value_or(options_.clock.WallNow());
+    unopened_by_name_.emplace(wanted.name, NotFound{id, mapped});
   } else {
     placeholders_.insert_or_assign(wanted.identity, Placeholder{id, file.build_id});
   }
@@ -221,7 +224,7 @@ void ObjectTable::HoldAgain(ObjectId id, PathFd file, const FileIdentity& identi
 }
 
 std::vector<ObjectTable::Identified> ObjectTable::TakeIdentified(MonotonicTime now) {
-  std::vector<Identified> all;
+  std::vector<Identified> all = std::exchange(found_late_, {});
   for (FileInspections::Answer& answer : inspections_.TakeAnswers()) {
     auto asked = by_ticket_.extract(answer.ticket);
     if (asked.empty()) continue;

@@ -2,6 +2,7 @@
 #include "process/object_table.h"
 
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -65,7 +66,7 @@ ObjectTable::Substitute ObjectTable::Overwritten(ObjectId id, MonotonicTime sinc
 
 void ObjectTable::RememberName(const Name& name, ObjectId id) {
   if (id == ObjectId(0) || !Find(id)->was_opened) return;
-  unopened_by_name_.erase(name);
+  FindLate(name, id);
   // Who knows a name need not look for the file: no more. One file can have any number of names.
   if (by_name_.size() >= options_.max_names) by_name_.clear();
   const BuildId& build_id = Find(id)->build_id;
@@ -77,6 +78,29 @@ void ObjectTable::RememberName(const Name& name, ObjectId id) {
   by_name_.emplace(name, id);
 }
 
+// Events name build ids, and /proc inodes (never a generation): either may have been first.
+void ObjectTable::FindLate(const Name& name, ObjectId id) {
+  if (unopened_by_name_.empty()) return;
+  const ObjectInfo& info = *Find(id);
+  const FileIdentity& identity = info.identity;
+  const Name by_build_id{name.root, {.path = name.file.path, .build_id = info.build_id}};
+  const Name by_inode{name.root,
+                      {.path = name.file.path,
+                       .build_id = {},
+                       .major = major(identity.device),
+                       .minor = minor(identity.device),
+                       .inode = identity.inode}};
+  for (const Name* const known : {&name, &by_build_id, &by_inode}) {
+    const auto unopened = unopened_by_name_.find(*known);
+    if (unopened == unopened_by_name_.end()) continue;
+    // Without a build id nothing in the name tells of another content.
+    const bool is_other =
+        known->file.build_id.empty() && IsNewer(identity, unopened->second.mapped);
+    if (!is_other) found_late_.push_back({unopened->second.id, id});
+    unopened_by_name_.erase(unopened);
+  }
+}
+
 bool ObjectTable::RememberInode(const MappedFile& file, ObjectId id) {
   const bool is_told = file.build_id.empty() && file.inode != 0 && id != ObjectId(0);
   if (!is_told || !Find(id)->was_opened || !IsInodeOf(file, Find(id)->identity)) return false;
@@ -85,16 +109,16 @@ bool ObjectTable::RememberInode(const MappedFile& file, ObjectId id) {
   return true;
 }
 
-ObjectId ObjectTable::Unopened(const Name& name) {
+ObjectId ObjectTable::Unopened(const Name& name, const std::optional<WallTime>& mapped) {
   const auto known = unopened_by_name_.find(name);
-  if (known != unopened_by_name_.end()) return known->second;
+  if (known != unopened_by_name_.end()) return known->second.id;
   ObjectInfo info;
   info.path = name.file.path;
   info.build_id = name.file.build_id;
   const ObjectId id = Enter(std::move(info));
   if (id == ObjectId(0)) return id;
   ++unopened_;
-  unopened_by_name_.emplace(name, id);
+  unopened_by_name_.emplace(name, NotFound{id, mapped.value_or(options_.clock.WallNow())});
   return id;
 }
 
@@ -199,7 +223,7 @@ void ObjectTable::Forget(const std::vector<ObjectId>& ids) {
   }
   if (!any_unopened) return;
   absl::erase_if(unopened_by_name_,
-                 [this](const auto& name) { return Find(name.second) == nullptr; });
+                 [this](const auto& name) { return Find(name.second.id) == nullptr; });
 }
 
 }  // namespace pyrometer

@@ -81,7 +81,8 @@ class ObjectTable {
 
   // The object that `file` names for a process with this root. Looks for it if necessary, and
   // accepts only a file with the build id, or else the inode, of the mapping. A file that is gone
-  // or cannot be read is an object without facts, until another mapping of that name leads to it.
+  // or cannot be read is an object without facts, a placeholder until another mapping of that name
+  // leads to it.
   // ObjectId(0): not a file that could have symbols (code written to a memfd), or no id is left.
   ObjectId Identify(const RootIdentity& root, const MappedFile& file, FileFinder& finder);
 
@@ -90,8 +91,9 @@ class ObjectTable {
     return Remembered({root, file}).has_value();
   }
 
-  // Placeholders whose file has been read since the last call. Asks again for those whose file
-  // system did not answer, after pauses that double up to a minute.
+  // Placeholders whose file has been read, or found by another mapping of that name, since the last
+  // call. Asks again for those whose file system did not answer, after pauses that double up to a
+  // minute.
   std::vector<Identified> TakeIdentified(MonotonicTime now);
 
   // Null if there is no such object. Valid until the next Identify().
@@ -165,6 +167,11 @@ class ObjectTable {
     ObjectId id;
     BuildId claimed;  // empty: nobody said which it has
   };
+  // Stands for a file that was not found.
+  struct NotFound {
+    ObjectId id;
+    WallTime mapped;  // or when it was looked for, if that is not known
+  };
   // Why a question was asked.
   struct Wanted {
     enum class What { kObject, kName, kFile };
@@ -212,10 +219,12 @@ class ObjectTable {
   void AskLater(Wanted wanted, MonotonicTime now);
   void AskAgain(MonotonicTime now);
   void RememberName(const Name& name, ObjectId id);
+  // What was mapped under that name while the file could not be found is `id`, too.
+  void FindLate(const Name& name, ObjectId id);
   // Where the kernel tells the inode, the file is known in each root, as long as it is held: no
   // other can get that inode. (Overlay file systems tell another: there it is false.)
   bool RememberInode(const MappedFile& file, ObjectId id);
-  ObjectId Unopened(const Name& name);
+  ObjectId Unopened(const Name& name, const std::optional<WallTime>& mapped);
   ObjectId Enter(ObjectInfo info);
   bool MayForget(ObjectId id) const;
   std::vector<ObjectId> TakeUnused(const absl::flat_hash_set<ObjectId>& in_use);
@@ -233,7 +242,8 @@ class ObjectTable {
   uint64_t looks_ = 0;                                      // for objects that are not in use
   absl::flat_hash_map<FileIdentity, ObjectId> by_identity_;
   absl::flat_hash_map<Name, ObjectId> by_name_;
-  absl::flat_hash_map<Name, ObjectId> unopened_by_name_;
+  absl::flat_hash_map<Name, NotFound> unopened_by_name_;
+  std::vector<Identified> found_late_;
   absl::flat_hash_map<ObjectId, Substitute> overwritten_;
   absl::flat_hash_map<FileIdentity, Placeholder> placeholders_;
   absl::flat_hash_set<ObjectId> pending_;         // placeholders that a question is about

@@ -48,6 +48,8 @@ Result<ScannedProcess> ScanProcess(const ProcessDirectory& directory, Pid pid, P
   process.key = {pid, stat.start};
   process.comm = std::move(stat.comm);
   process.kernel_thread = stat.kernel_thread;
+  // Before its mappings: the files of one that ends meanwhile are found by their paths.
+  if (const auto root = directory.Root()) process.root = *root;
   if (process.kernel_thread) {
     process.user = UserId(0);
     process.maps.emplace();

@@ -24,6 +24,7 @@ struct ScannedProcess {
   std::string comm;
   bool kernel_thread = false;
   UserId user = kUnknownUser;
+  std::optional<RootIdentity> root;  // nothing: it could not be read
   std::vector<Tid> threads;
   std::optional<ProcMaps> maps;  // nothing: unreadable now
   bool is_awaited = false;       // or they come later, see ProcReader

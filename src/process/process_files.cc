@@ -33,7 +33,8 @@ bool Maps(const Process& process, ObjectId id) {
 }  // namespace
 
 // Finds a file of a process that may be gone: then its path still means the same to any other
-// process with the same root.
+// process with the same root, and probably to one with the same root directory in another mount
+// namespace. (`unshare -m` and what runs in it are often over at once, all of them.)
 class ProcessHistory::Finder : public FileFinder {
  public:
   Finder(ProcessHistory& history, const FileMapping& range, const std::string& path,
@@ -53,16 +54,11 @@ class ProcessHistory::Finder : public FileFinder {
 
   Way FindPath() override {
     if (subject_ != nullptr) {
-      if (Way way = FindPathIn(subject_->directory); way.file || way.root) return way;
+      if (Way way = FindPathIn(subject_->directory, root_); way.file || way.root) return way;
     }
-    const auto witness = history_.witnesses_.find(root_);
-    if (witness == history_.witnesses_.end()) return {};
-    const auto directory = ProcessDirectory::Open(history_.options_.procfs, witness->second);
-    if (!directory) {
-      if (IsGone(directory.error())) history_.witnesses_.erase(witness);
-      return {};
-    }
-    return FindPathIn(*directory);
+    if (Way way = FindPathAsSeenBy(root_); way.file || way.root) return way;
+    const std::optional<RootIdentity> other = OtherNamespace();
+    return other ? FindPathAsSeenBy(*other) : Way();
   }
 
   std::optional<std::chrono::system_clock::time_point> MappedAt() const override {
@@ -71,12 +67,36 @@ class ProcessHistory::Finder : public FileFinder {
   }
 
  private:
+  // The same root directory as the process with the lowest pid sees it, as a rule the machine's or
+  // the container's init: what a user has mounted in a namespace of his own is not to be taken for
+  // a file of others. What is found must have the build id, or else the inode, of the mapping.
+  std::optional<RootIdentity> OtherNamespace() const {
+    std::optional<RootIdentity> other;
+    Pid lowest(UINT32_MAX);
+    for (const auto& [root, witness] : history_.witnesses_) {
+      const bool is_same = root.device == root_.device && root.inode == root_.inode;
+      if (!is_same || root == root_ || witness > lowest) continue;
+      other = root;
+      lowest = witness;
+    }
+    return other;
+  }
+
+  Way FindPathAsSeenBy(const RootIdentity& root) {
+    const auto witness = history_.witnesses_.find(root);
+    if (witness == history_.witnesses_.end()) return {};
+    const auto directory = ProcessDirectory::Open(history_.options_.procfs, witness->second);
+    if (directory) return FindPathIn(*directory, root);
+    if (IsGone(directory.error())) history_.witnesses_.erase(witness);
+    return {};
+  }
+
   // The process may have changed its root since; then its paths mean something else.
-  Way FindPathIn(const ProcessDirectory& directory) const {
+  Way FindPathIn(const ProcessDirectory& directory, const RootIdentity& expected) const {
     Result<UniqueFd> root = directory.OpenRoot();
     if (!root) return {};
     const Result<RootIdentity> now = directory.IdentityOfRoot(root->get());
-    if (!now || *now != root_) return {};
+    if (!now || *now != expected) return {};
     std::optional<Result<UniqueFd>> found = FindCachedInRoot(root->get(), path_, 0);
     if (!found) return {.file = {}, .root = *std::move(root)};
     return {.file = ValueOrNone(*std::move(found)), .root = {}};

@@ -45,7 +45,7 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
   const bool missed_exec =
       known != nullptr && task != nullptr && known->program().exec != task->exec;
   if (missed_exec) reader_.NoteLost(scanned.key.pid);
-  const Result<RootIdentity> root = directory.Root();
+  const std::optional<RootIdentity>& root = scanned.root;
   if (root) witnesses_.try_emplace(*root, scanned.key.pid);
   ReadCode read;
   if (scanned.maps) {

@@ -42,15 +42,18 @@ def binomial_limits(n, p):
     return low, high
 
 
-def cpu_time_limits(cpu_ns, period_ns, periods_on_all_cpus, tolerance=0.01):
-    """How many samples a process may have that used `cpu_ns`.
+def cpu_time_limits(cpu_ns, period_ns, periods_on_all_cpus, tolerance=0.01, stolen_ns=0):
+    """How many samples a process may have that used `cpu_ns`, and from which a hypervisor may have stolen up
+    to `stolen_ns` more: the kernel books those for nobody, but a tick that was due then comes as soon as the
+    CPU runs again, and hits who runs there.
 
     Each of the `periods_on_all_cpus` ticks of the recording hits it with the probability of its
     share of all CPU time. `tolerance` (of the expectation, and two samples) is for what is known
     of the CPU time itself: when the recording began and ended, and what the kernel books where.
     """
-    expected = cpu_ns / period_ns
-    share = min(1.0, expected / max(periods_on_all_cpus, 1))
-    scatter = STANDARD_DEVIATIONS * math.sqrt(expected * (1 - share))
-    margin = scatter + tolerance * expected + 2
-    return expected - margin, expected + margin
+    def margin(expected):
+        share = min(1.0, expected / max(periods_on_all_cpus, 1))
+        return STANDARD_DEVIATIONS * math.sqrt(expected * (1 - share)) + tolerance * expected + 2
+
+    least, most = cpu_ns / period_ns, (cpu_ns + stolen_ns) / period_ns
+    return least - margin(least), most + margin(most)

@@ -187,6 +187,12 @@ class Bounds(unittest.TestCase):
         low, high = bounds.cpu_time_limits(1e9, 1e6, 1000)
         self.assertTrue(985 < low < 1000 < high < 1015, (low, high))
 
+    def test_of_cpu_time_have_room_for_what_the_hypervisor_took_above_only(self):
+        quiet = bounds.cpu_time_limits(1e9, 1e6, 4000)
+        stolen = bounds.cpu_time_limits(1e9, 1e6, 4000, stolen_ns=5e8)
+        self.assertEqual(stolen[0], quiet[0])
+        self.assertTrue(1500 < stolen[1] < 500 + 1.2 * quiet[1], (quiet, stolen))
+
 
 class GoRaw(unittest.TestCase):
     def test_counts_the_first_column_only(self):

@@ -107,7 +107,7 @@ class ShortLived(BpfTestCase):
             )
 
         bad = [s for s in samples if not resolved(s)]
-        self.assertEqual(count_where(bad, every_sample), 0, describe(bad))
+        self.assertEqual(count_where(bad, every_sample), 0, describe(bad) + recording.stderr)
         working = [s for s in samples if s.calls("short_work")]
         whole = [s for s in working if s.is_chain(["from_root", "loop", "short_work"])]
         self.assertEqual(describe(s for s in working if s not in whole), "")
@@ -120,7 +120,8 @@ class ShortLived(BpfTestCase):
     def test_are_named_from_the_first_one_on(self):
         for name in ("short_lived", "short_lived_static"):
             with self.subTest(name):
-                recording = record(self.directory, command=self.command(name, 1, pages(PAGES)), event=PAGE_FAULTS)
+                recording = record(self.directory, "--stats=json", command=self.command(name, 1, pages(PAGES)),
+                                   event=PAGE_FAULTS)
                 self.assert_all_named(recording, name)
 
     def test_have_all_their_ticks(self):

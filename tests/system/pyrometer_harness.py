@@ -162,7 +162,7 @@ class BpfTestCase(unittest.TestCase):
         delivered may have been one of these."""
         profile = recording.profile
         periods = profile.duration_nanos * CPUS / profile.period
-        low, high = bounds.cpu_time_limits(cpu_ns, profile.period, periods, tolerance)
+        low, high = bounds.cpu_time_limits(cpu_ns, profile.period, periods, tolerance, recording.stolen_ns)
         limits = (low - recording.accounting.undelivered, high)
         self.assert_between(count_where(samples, lambda s: True), limits, what)
 
@@ -423,6 +423,7 @@ class Recording:
     samples: list  # of StackSamples, from the pprof file
     folded: list  # of StackSamples, from the collapsed stacks
     truths: list  # what the programs run as its command reported
+    stolen_ns: int  # from all CPUs meanwhile, by a hypervisor
 
     def of_pid(self, pid):
         return [sample for sample in self.samples if sample.labels.get("pid") == pid]
@@ -449,6 +450,7 @@ class Recorder:
         arguments += ["--output", self.pprof, "--output", self.folded, *options]
         if command:
             arguments += ["--", *command]
+        self.stolen_before = stolen_ns()
         self.process = subprocess.Popen(
             arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -505,8 +507,14 @@ class Recorder:
         return Recording(
             status=self.process.returncode, stdout=stdout, stderr=stderr, accounting=accounting,
             profile=profile, samples=samples, folded=folded,
-            truths=parse_truths(stdout),
+            truths=parse_truths(stdout), stolen_ns=stolen_ns() - self.stolen_before,
         )
+
+
+def stolen_ns():
+    """What the hypervisor has taken from all CPUs, in steps of 10 ms; see proc_stat(5)."""
+    with open("/proc/stat") as file:
+        return int(file.readline().split()[8]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def stats_of(stderr):

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/file_identity.h"
 #include "foreign/direct_foreign_files.h"
@@ -42,6 +47,11 @@ class HangingFiles : public ForeignFiles {
     hangs_on_processes_ = false;
     refusal_.reset();
     answered_.notify_all();
+  }
+  // What happens while one is asked, given its directory.
+  void WhenAProcessIsAsked(std::function<void(const std::string&)> happens) {
+    const std::lock_guard lock(mutex_);
+    when_asked_ = std::move(happens);
   }
   int processes_answered() const {
     const std::lock_guard lock(mutex_);
@@ -95,12 +105,12 @@ class HangingFiles : public ForeignFiles {
   }
   Result<UniqueFd> ReadText(int directory_fd, const std::string& name, uint64_t most,
                             const FilePatience& patience) override {
-    RETURN_IF_ERROR(AskProcess(patience));
+    RETURN_IF_ERROR(AskProcess(directory_fd, patience));
     return files_.ReadText(directory_fd, name, most, patience);
   }
   Result<UniqueFd> Follow(int directory_fd, const std::string& name,
                           const FilePatience& patience) override {
-    RETURN_IF_ERROR(AskProcess(patience));
+    RETURN_IF_ERROR(AskProcess(directory_fd, patience));
     return files_.Follow(directory_fd, name, patience);
   }
 
@@ -114,12 +124,15 @@ class HangingFiles : public ForeignFiles {
     if (in_time) return {};
     return Fail(ErrorCode::kLate, "no answer");
   }
-  Result<void> AskProcess(const FilePatience& patience) {
+  Result<void> AskProcess(int directory_fd, const FilePatience& patience) {
     std::unique_lock lock(mutex_);
     ++questions_to_processes_;
     limit_for_processes_ = patience.limit;
     RETURN_IF_ERROR(Await(lock, patience, [&] { return !hangs_on_processes_; }));
     if (refusal_) return Fail(*refusal_, "no answer");
+    if (when_asked_) {
+      when_asked_(std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", directory_fd)));
+    }
     ++processes_answered_;
     return {};
   }
@@ -132,6 +145,7 @@ class HangingFiles : public ForeignFiles {
   int waiting_ = 0;
   bool hangs_on_processes_ = false;
   std::optional<ErrorCode> refusal_;
+  std::function<void(const std::string&)> when_asked_;
   int questions_to_processes_ = 0;
   int processes_answered_ = 0;
   std::chrono::nanoseconds limit_for_processes_{};

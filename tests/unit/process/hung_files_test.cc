@@ -317,6 +317,17 @@ TEST_F(HungFilesTest, KnowsAFileByItsPathIfItsProcessDoesNotSayWhatItHasMapped) 
   EXPECT_EQ(history().counters().processes_unanswered, 0) << "another memory, another lock";
 }
 
+TEST_F(HungFilesTest, KnowsAFileByItsPathIfItsProcessEndsWhileItIsAsked) {
+  machine_.AddProcess(50, 1, "");  // has the same root directory, in another mount namespace
+  files_->WhenAProcessIsAsked([this](const std::string& directory) {
+    if (directory != machine_.proc() + "/100") return;
+    std::filesystem::remove(machine_.proc() + "/100/root");
+    std::filesystem::remove(machine_.proc() + "/100/ns/mnt");
+  });
+  ScanAll();
+  EXPECT_EQ(PathAt(kStart + 0x10), "/lib/a+0x3010");
+}
+
 TEST_F(HungFilesTest, ForgetsAProcessThatDidNotAnswerAndHasEnded) {
   files_->HangOnProcesses();
   ScanAll();

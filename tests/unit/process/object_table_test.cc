@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -294,6 +295,37 @@ TEST_F(ObjectTableTest, TriesAgainWhatCouldNotBeOpened) {
   EXPECT_NE(found, gone) << "its frames are file offsets, the new one's are ELF addresses";
   EXPECT_TRUE(table_.Find(found)->was_opened);
   EXPECT_EQ(table_.Identify(kHost, WithBuildId("/lib", 'a'), nowhere), found);
+}
+
+TEST_F(ObjectTableTest, TellsLaterWhatCouldNotBeOpened) {
+  FakeFinder nowhere("", "");
+  const std::string lib = File("lib", "ELF a");
+  FakeFinder finder(lib, lib);
+  const ObjectId by_build_id = table_.Identify(kHost, WithBuildId("/lib", 'a'), nowhere);
+  const ObjectId by_inode = table_.Identify(kHost, WithInode("/lib", lib), nowhere);
+  const ObjectId elsewhere = table_.Identify(kContainer, WithBuildId("/lib", 'a'), nowhere);
+  EXPECT_TRUE(table_.TakeIdentified(clock_.Now()).empty());
+  const ObjectId found = table_.Identify(kHost, WithBuildId("/lib", 'a'), finder);
+  std::map<ObjectId, ObjectId> identified;
+  for (const auto& [placeholder, object] : table_.TakeIdentified(clock_.Now())) {
+    identified[placeholder] = object;
+  }
+  EXPECT_EQ(identified, (std::map<ObjectId, ObjectId>{{by_build_id, found}, {by_inode, found}}));
+  EXPECT_NE(elsewhere, found) << "another root: whoever put it there may have forged the build id";
+}
+
+TEST_F(ObjectTableTest, DoesNotTellOfALaterContentWhatCouldNotBeOpened) {
+  const std::string lib = File("lib", "ELF a");
+  const auto written = std::chrono::system_clock::time_point(std::chrono::nanoseconds(
+      IdentityOf(UniqueFd(::open(lib.c_str(), O_PATH | O_CLOEXEC)).get())->changed_ns));
+  FakeFinder nowhere("", "");
+  nowhere.mapped_at = written - std::chrono::nanoseconds(1);
+  const MappedFile name = WithInode("/lib", lib);
+  const ObjectId before = table_.Identify(kHost, name, nowhere);
+  FakeFinder finder(lib, lib);
+  finder.mapped_at = written;
+  EXPECT_NE(table_.Identify(kHost, name, finder), before);
+  EXPECT_TRUE(table_.TakeIdentified(clock_.Now()).empty());
 }
 
 TEST_F(ObjectTableTest, TakesAChangedFileForAnotherObject) {

@@ -47,6 +47,23 @@ TEST_F(ProcessHistoryTest, FindsFilesOfADeadProcessThroughItsParentsRoot) {
   EXPECT_EQ(history_.counters().objects_unopened, 0U);
 }
 
+TEST_F(ProcessHistoryTest, FindsFilesOfADeadProcessThroughTheRootDirectoryItShared) {
+  Scan();
+  Fork(100, 200);
+  const uint64_t start = BootClock::Now().ToStartTime(last_).value();
+  machine_.AddProcess(200, start, "");  // in a mount namespace of its own
+  Exec(200);
+  Apply(Mapping(200, "/lib/a", 'a'));
+  machine_.RemoveProcess(200);
+  Exec(200);
+  Apply(Mapping(200, "/lib/b", 'b'));
+  EXPECT_EQ(PathAt(200, start, 5, kStart), "/lib/b+0x3000");
+  machine_.WriteFile(machine_.root() + "/lib/c", "ELF c");
+  Exec(200);
+  Apply(Mapping(200, "/lib/c", 'd'));
+  EXPECT_EQ(history_.counters().objects_unopened, 1U) << "its own /lib/c may be another file";
+}
+
 TEST_F(ProcessHistoryTest, DoesNotReadTheProcOfAReusedPid) {
   Scan();
   Fork(100, 200);
