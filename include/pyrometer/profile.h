@@ -41,6 +41,7 @@ struct Line {
   std::string system_name;  // as in the symbol table; equal to `function` if not mangled
   std::string file;         // source file; "" if unknown
   int64_t line = 0;         // 0 if unknown
+  int64_t start_line = 0;   // where the function begins; 0 if unknown
 };
 
 // One distinct code address with its names.

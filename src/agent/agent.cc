@@ -179,6 +179,7 @@ Result<void> Agent::OpenProfiler() {
                                               .procfs = procfs_,
                                               .frequency = config_.frequency,
                                               .kernel_stacks = config_.kernel_stacks,
+                                              .inlines = config_.inlines,
                                               .filter = targets_.filter,
                                               .longest_window = config_.window,
                                               .observer = labels_.get(),
@@ -407,6 +408,9 @@ void Agent::Reload() {
 Result<void> Agent::TakeOver(AgentConfig next) {
   if (next.kernel_stacks != config_.kernel_stacks) {
     return Fail(ErrorCode::kUnsupported, "kernel_stacks cannot change while the agent runs");
+  }
+  if (next.inlines != config_.inlines) {
+    return Fail(ErrorCode::kUnsupported, "inlines cannot change while the agent runs");
   }
   if (next.sandbox != config_.sandbox) {
     return Fail(ErrorCode::kUnsupported, "sandbox cannot change while the agent runs");

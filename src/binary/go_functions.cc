@@ -126,6 +126,8 @@ std::optional<uint64_t> PointerAt(const ElfFile& elf, const SectionTable& sectio
 struct Header {
   uint64_t count = 0;
   uint64_t names = 0;
+  uint64_t units = 0;
+  uint64_t files = 0;
   uint64_t values = 0;
   uint64_t values_size = 0;
   uint64_t functions = 0;
@@ -145,6 +147,8 @@ Result<Header> ReadHeader(const ElfFile& elf, const Part& table, Format format) 
   } else {
     const uint64_t more = format == Format::kGo16 ? 0 : 1;  // where the text begins
     ASSIGN_OR_RETURN(header.names, word(2 + more));
+    ASSIGN_OR_RETURN(header.units, word(3 + more));
+    ASSIGN_OR_RETURN(header.files, word(4 + more));
     ASSIGN_OR_RETURN(header.values, word(5 + more));
     ASSIGN_OR_RETURN(header.functions, word(6 + more));
     header.values_size = header.functions - std::min(header.values, header.functions);
@@ -152,9 +156,17 @@ Result<Header> ReadHeader(const ElfFile& elf, const Part& table, Format format) 
   if (header.count > kMaxFunctions) {
     return Fail(ErrorCode::kExhausted, "{} functions of Go", header.count);
   }
+  if (format == Format::kGo2) {
+    // Behind the functions.
+    const uint64_t at = header.functions + (header.count * 2 + 1) * kPointer;
+    if (Within(at, sizeof(uint32_t), table.size())) {
+      ASSIGN_OR_RETURN(const auto units, ReadObject<uint32_t>(elf.bytes(), table.begin + at));
+      header.units = std::min<uint64_t>(units, table.size());
+    }
+  }
   const uint64_t size = (header.count + 1) * EntrySize(format) - EntrySize(format) / 2;
-  if (header.names > table.size() || header.values > table.size() ||
-      !Within(header.functions, size, table.size())) {
+  const uint64_t last = std::max({header.names, header.units, header.files, header.values});
+  if (last > table.size() || !Within(header.functions, size, table.size())) {
     return Fail(ErrorCode::kMalformed, "{} functions of Go are not in the table", header.count);
   }
   return header;
@@ -189,6 +201,7 @@ Result<GoFunctionTable> ReadTable(const ElfFile& elf, const SectionTable& sectio
   }
   const uint64_t records = format == Format::kGo2 ? part.begin : part.begin + header.functions;
   GoFunctionTable table{.format = format,
+                        .address = ElfAddress(part.address),
                         .text = text,
                         .functions = FileOffset(part.begin + header.functions),
                         .count = header.count,
@@ -196,9 +209,12 @@ Result<GoFunctionTable> ReadTable(const ElfFile& elf, const SectionTable& sectio
                         .values = FileOffset(part.begin + header.values),
                         .values_size = header.values_size,
                         .unit = start.instruction,
+                        .units = FileOffset(part.begin + header.units),
                         .end = FileOffset(part.end)};
   table.names.names = FileOffset(part.begin + header.names);
   table.names.names_size = part.size() - header.names;
+  table.files.names = FileOffset(part.begin + header.files);
+  table.files.names_size = part.size() - header.files;
   return table;
 }
 
@@ -241,6 +257,35 @@ Result<GoFunctionTable> FindGoFunctions(const ElfFile& elf, const SectionTable& 
   return LookThrough(elf, sections, *part);
 }
 
+std::optional<ElfAddress> FindGoFunctionData(const ElfFile& elf, const SectionTable& sections,
+                                             const GoFunctionTable& table) {
+  if (HasAddresses(table.format)) return std::nullopt;
+  const uint64_t number = table.format == Format::kGo18 ? 38 : 40;  // of the word in moduledata
+  if (const auto module = PartOf(elf, sections.Find(".go.module"))) {
+    const auto data = PointerAt(elf, sections, module->address + number * kPointer);
+    return data ? std::optional(ElfAddress(*data)) : std::nullopt;
+  }
+  for (const char* const name : {".noptrdata", ".data"}) {
+    const std::optional<Part> part = PartOf(elf, sections.Find(name));
+    if (!part) continue;
+    const uint64_t end = part->begin + std::min(part->size(), kMostToLookThrough);
+    const uint64_t size = (number + 1) * kPointer;
+    ReadAhead bytes(elf.bytes(), part->begin, end);
+    for (uint64_t at = part->begin; Within(at, size, end); at += kPointer) {
+      const auto words = bytes.At(at, size);
+      if (!words || words->size() < size) break;
+      const auto word = [&](uint64_t i) {
+        uint64_t value = 0;
+        std::memcpy(&value, words->data() + i * kPointer, kPointer);
+        return value;
+      };
+      const bool is_module = word(0) == table.address.value() && word(22) == table.text.value();
+      if (is_module) return ElfAddress(word(number));
+    }
+  }
+  return std::nullopt;
+}
+
 Result<void> ForEachGoFunction(const ElfFile& elf, const GoFunctionTable& table,
                                const std::function<void(const GoFunction&)>& visit) {
   const uint64_t entry_size = EntrySize(table.format);
@@ -281,7 +326,8 @@ Result<void> ForEachGoFunction(const ElfFile& elf, const GoFunctionTable& table,
     visit({.begin = ElfAddress(table.text.value() + function_begin),
            .end = ElfAddress(table.text.value() + function_end),
            .name = rest.name,
-           .stack_depths = rest.stack_depths});
+           .stack_depths = rest.stack_depths,
+           .record = FileOffset(table.records.value() + record)});
   }
   return {};
 }

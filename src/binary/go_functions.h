@@ -23,6 +23,7 @@ struct GoFunctionTable {
   enum class Format : uint8_t { kGo2, kGo16, kGo18, kGo20 };
 
   Format format = Format::kGo20;
+  ElfAddress address;    // of the table
   ElfAddress text;       // from which functions are counted; 0 where they have addresses
   FileOffset functions;  // an array: where each begins, and where its record is
   uint64_t count = 0;    // of these; the end of the last one follows
@@ -30,8 +31,11 @@ struct GoFunctionTable {
   FileOffset values;     // from which values by pc are counted
   uint64_t values_size = 0;
   uint8_t unit = 1;        // of distances between pcs, in bytes
+  FileOffset units;        // an array of 32 bits: for each file of each unit of compilation where
+                           // in `files` its name is; kGo2: for each file of the program
   FileOffset end;          // of the table
   SymbolRange names = {};  // has no symbols
+  SymbolRange files = {};  // likewise: the names of source files
 };
 
 struct GoFunction {
@@ -41,11 +45,18 @@ struct GoFunction {
   // Where its GoPcValues of how far the stack pointer is below that at its beginning are, in bytes
   // from the table's `values`; 0: that is not known.
   uint32_t stack_depths = 0;
+  FileOffset record;  // where the table has the rest
 };
 
 // Errors: kNotFound if `elf` is no Go program, or its table is not to be found; kMalformed if
 // nobody can tell where its functions lie; kExhausted.
 Result<GoFunctionTable> FindGoFunctions(const ElfFile& elf, const SectionTable& sections);
+
+// From where a function counts the data that its record names, as Go does since 1.18. Nothing if
+// it is not found: before Go 1.26 it is looked for in the program's data, and not where that is to
+// be relocated.
+std::optional<ElfAddress> FindGoFunctionData(const ElfFile& elf, const SectionTable& sections,
+                                             const GoFunctionTable& table);
 
 // Calls `visit` with every function, in ascending order, but for those that are malformed. Reads in
 // steps of 64 KiB.

@@ -133,6 +133,8 @@ void Grammar::AddRecord() {
   AddValue(*record_, "--label", to.labels, "Add this label to every sample; may be repeated")
       ->type_name("NAME=VALUE");
   record_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames");
+  record_->add_flag("--no-inlines", to.no_inlines,
+                    "Leave out functions that were inlined into others");
   record_->add_flag("--no-sandbox", to.no_sandbox,
                     "Read files of profiled programs in this process, without a sandbox");
   record_->add_flag("-q,--quiet", to.quiet, "Show no progress line");
@@ -211,6 +213,9 @@ void Grammar::AddAgent() {
       ->type_name("DIR")
       ->group(kOverrides);
   agent_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames")->group(kOverrides);
+  agent_
+      ->add_flag("--no-inlines", to.no_inlines, "Leave out functions that were inlined into others")
+      ->group(kOverrides);
   AddAgentFilter();
   AddAgentSinks();
 }

@@ -27,6 +27,7 @@ struct RecordOptions {
   std::optional<std::string> format;
   std::vector<std::string> labels;
   bool no_kernel = false;
+  bool no_inlines = false;
   bool no_sandbox = false;
   bool quiet = false;
   std::string stats;  // "": not asked for

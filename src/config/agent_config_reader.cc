@@ -222,6 +222,7 @@ AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
   section.Read("frequency", config.frequency.value, WholeNumber(1, kHighestFrequency.value));
   section.Read("window", config.window, Duration({.least = 1s, .most = 10min}, "10s"));
   section.Read("kernel_stacks", config.kernel_stacks, Boolean());
+  section.Read("inlines", config.inlines, Boolean());
   section.Read("sandbox", config.sandbox, OneOf<bool>({{"on", true}, {"off", false}}));
   ReadLabels(section, config);
   ReadFilter(section.Section("filter"), config.filter);

@@ -22,6 +22,7 @@ struct AgentOptions {
   std::optional<std::string> frequency;
   std::optional<std::string> window;
   bool no_kernel = false;
+  bool no_inlines = false;
   std::vector<std::string> labels;  // "name=value": added to the file's
   // Each list replaces the file's.
   std::vector<std::string> comms;

@@ -124,6 +124,7 @@ std::vector<std::string> OverlayOptions(const AgentOptions& options, ConfigNode&
   SetScalar(&root, "frequency", options.frequency, "--frequency");
   SetScalar(&root, "window", options.window, "--window");
   if (options.no_kernel) Set(root, "kernel_stacks", Scalar("false", "--no-kernel"));
+  if (options.no_inlines) Set(root, "inlines", Scalar("false", "--no-inlines"));
   SetLabels(options, root, errors);
   SetFilter(options, root);
   if (options.listen) {

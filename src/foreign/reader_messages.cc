@@ -226,6 +226,8 @@ void Write(const SymbolTable::Layout& layout, FlatWriter& out) {
   out.Put(layout.base);
   out.Put(layout.size);
   out.Put(layout.entries_at);
+  out.Put(layout.sources);
+  out.Put(layout.texts);
   out.Put(uint8_t{layout.has_names});
 }
 
@@ -234,6 +236,8 @@ SymbolTable::Layout ReadLayout(FlatReader& in) {
   layout.base = in.Get<uint64_t>();
   layout.size = in.Get<uint64_t>();
   layout.entries_at = in.Get<uint64_t>();
+  layout.sources = in.Get<uint64_t>();
+  layout.texts = in.Get<uint64_t>();
   layout.has_names = in.Get<uint8_t>() != 0;
   return layout;
 }

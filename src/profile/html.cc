@@ -91,15 +91,26 @@ json ProcessFacts(const Profile& profile) {
   return facts;
 }
 
-// Names and objects apart, since a few hundred objects serve many thousand frames.
+// The texts in the order of their numbers, which it gives them.
+json Numbered(std::map<std::string_view, size_t>& texts) {
+  json all = json::array();
+  for (auto& [text, number] : texts) {
+    number = all.size();
+    all.push_back(text);
+  }
+  return all;
+}
+
+// Names, objects and sources apart, since a few hundred objects serve many thousand frames.
 json FrameFacts(const std::vector<ShownFrame>& frames) {
   std::map<std::string_view, size_t> objects;
-  for (const ShownFrame& frame : frames) objects.try_emplace(frame.object, 0);
-  json paths = json::array();
-  for (auto& [path, index] : objects) {
-    index = paths.size();
-    paths.push_back(path);
+  std::map<std::string_view, size_t> sources;
+  for (const ShownFrame& frame : frames) {
+    objects.try_emplace(frame.object, 0);
+    sources.try_emplace(frame.source, 0);
   }
+  json object_texts = Numbered(objects);
+  json source_texts = Numbered(sources);
   json names = json::array();
   json traits = json::array();
   for (const ShownFrame& frame : frames) {
@@ -107,9 +118,12 @@ json FrameFacts(const std::vector<ShownFrame>& frames) {
     traits.push_back(static_cast<int>(frame.kind));
     traits.push_back(frame.inlined ? 1 : 0);
     traits.push_back(objects[frame.object]);
+    traits.push_back(sources[frame.source]);
   }
-  return {
-      {"objects", std::move(paths)}, {"names", std::move(names)}, {"traits", std::move(traits)}};
+  return {{"objects", std::move(object_texts)},
+          {"sources", std::move(source_texts)},
+          {"names", std::move(names)},
+          {"traits", std::move(traits)}};
 }
 
 std::string TitleOf(const Profile& profile, const HtmlOptions& options) {

@@ -136,6 +136,7 @@ class OtlpWriter {
     function.set_name_strindex(name);
     function.set_system_name_strindex(line.system_name.empty() ? name : Intern(line.system_name));
     function.set_filename_strindex(Intern(line.file));
+    function.set_start_line(std::max<int64_t>(line.start_line, 0));
     otlp::Line& out = *location.add_lines();
     out.set_function_index(functions_.Index(std::move(function)));
     out.set_line(std::max<int64_t>(line.line, 0));

@@ -231,14 +231,16 @@ class PprofWriter {
     const int64_t name = Intern(NameOf(line));
     const int64_t system_name = line.system_name.empty() ? name : Intern(line.system_name);
     const int64_t file = Intern(line.file);
-    const auto [known, added] =
-        functions_.try_emplace(std::tuple(name, system_name, file), functions_.size() + 1);
+    const int64_t start_line = std::max<int64_t>(line.start_line, 0);
+    const auto [known, added] = functions_.try_emplace(
+        std::tuple(name, system_name, file, start_line), functions_.size() + 1);
     if (added) {
       pprof::Function& out = *part_->add_function();
       out.set_id(known->second);
       out.set_name(name);
       out.set_system_name(system_name);
       out.set_filename(file);
+      out.set_start_line(start_line);
     }
     return known->second;
   }
@@ -299,7 +301,7 @@ class PprofWriter {
   std::string bytes_;
 
   absl::flat_hash_map<std::string, int64_t> strings_;
-  absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, uint64_t> functions_;
+  absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t, int64_t>, uint64_t> functions_;
   std::vector<uint64_t> location_ids_;  // by index in the profile; 0: not written yet
   std::array<uint64_t, kStackEnds> marker_ids_{};
   uint64_t locations_ = 0;

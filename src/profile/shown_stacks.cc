@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/shown_stacks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/printable.h"
 #include "profile/text.h"
@@ -24,6 +27,12 @@ ShownFrame::Kind KindOf(CodeOrigin origin) {
   return ShownFrame::Kind::kUnknown;
 }
 
+std::string SourceOf(const Line& line) {
+  std::string source = Printable(line.file);
+  if (!source.empty() && line.start_line > 0) source += fmt::format(":{}", line.start_line);
+  return source;
+}
+
 }  // namespace
 
 ShownStacks::ShownStacks(const Profile& profile, Edit edit) : edit_(edit) {
@@ -32,10 +41,13 @@ ShownStacks::ShownStacks(const Profile& profile, Edit edit) : edit_(edit) {
     const size_t first = ids_.size();
     ids_.push_back(Intern({.kind = ShownFrame::Kind::kProcess,
                            .name = Printable(ProcessNameOf(sample)),
-                           .object = {}}));
+                           .object = {},
+                           .source = {}}));
     if (IsCut(sample.end)) {
-      ids_.push_back(
-          Intern({.kind = ShownFrame::Kind::kCut, .name = CutMarker(sample.end), .object = {}}));
+      ids_.push_back(Intern({.kind = ShownFrame::Kind::kCut,
+                             .name = CutMarker(sample.end),
+                             .object = {},
+                             .source = {}}));
     }
     for (auto index = sample.stack.rbegin(); index != sample.stack.rend(); ++index) {
       const std::vector<uint32_t>& frames = of_location[*index];
@@ -49,7 +61,12 @@ ShownStacks::ShownStacks(const Profile& profile, Edit edit) : edit_(edit) {
 
 uint32_t ShownStacks::Intern(ShownFrame frame) {
   if (edit_ != nullptr) edit_(frame);
-  return known_.try_emplace(std::move(frame), static_cast<uint32_t>(known_.size())).first->second;
+  std::string source = std::exchange(frame.source, {});
+  const auto [known, is_new] =
+      known_.try_emplace(std::move(frame), static_cast<uint32_t>(known_.size()));
+  if (is_new) sources_.emplace_back();
+  if (std::string& found = sources_[known->second]; found.empty()) found = std::move(source);
+  return known->second;
 }
 
 // For each location its frames, innermost inlined function first.
@@ -58,13 +75,14 @@ std::vector<std::vector<uint32_t>> ShownStacks::InternLocations(const Profile& p
   of_location.reserve(profile.locations.size());
   for (const LocationRef& location : profile.locations) {
     std::vector<uint32_t>& frames = of_location.emplace_back();
-    ShownFrame frame{.kind = KindOf(location->origin), .name = {}, .object = {}};
+    ShownFrame frame{.kind = KindOf(location->origin), .name = {}, .object = {}, .source = {}};
     if (location->object != nullptr) frame.object = Printable(location->object->path);
     const std::vector<Line> nameless(1);
     const std::vector<Line>& lines = location->lines.empty() ? nameless : location->lines;
     for (size_t i = 0; i < lines.size(); ++i) {
       frame.name = Printable(NameOf(lines[i]));
       frame.inlined = i + 1 < lines.size();
+      frame.source = SourceOf(lines[i]);
       frames.push_back(Intern(frame));
     }
   }
@@ -77,6 +95,7 @@ void ShownStacks::SortFrames() {
   while (!known_.empty()) {
     auto node = known_.extract(known_.begin());
     frames_[node.mapped()] = std::move(node.key());
+    frames_[node.mapped()].source = std::move(sources_[node.mapped()]);
   }
   std::iota(order.begin(), order.end(), 0U);
   std::sort(order.begin(), order.end(),

@@ -23,6 +23,9 @@ struct ShownFrame {
   bool inlined = false;
   std::string name;    // clean, see text.h
   std::string object;  // clean path of its file; "" if there is none
+  // Clean, where the function begins: "pool.go:12"; "" if not known. It makes no other frame of
+  // one: ShownStacks has the first that it met.
+  std::string source = {};
 
   auto operator<=>(const ShownFrame&) const = default;
 
@@ -61,7 +64,8 @@ class ShownStacks {
   void SortStacks();
 
   Edit edit_;
-  absl::flat_hash_map<ShownFrame, uint32_t> known_;  // only while the profile is read
+  absl::flat_hash_map<ShownFrame, uint32_t> known_;  // only while the profile is read, and
+  std::vector<std::string> sources_;                 // the sources of these
   std::vector<ShownFrame> frames_;
   std::vector<uint32_t> ids_;
   std::vector<Stack> stacks_;

@@ -20,7 +20,7 @@ constexpr size_t kBatchBytes = 2048;  // times, types, comments, markers, first 
 constexpr size_t kStackBytes = 36;
 constexpr size_t kFrameBytes = 3;
 constexpr size_t kLocationBytes = 24;
-constexpr size_t kLineBytes = 32;  // with its function
+constexpr size_t kLineBytes = 48;  // with its function
 constexpr size_t kMappingBytes = 224;
 constexpr size_t kStringBytes = 4;
 

@@ -6,8 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
+#include <span>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "base/printable.h"
 #include "profile/shown_stacks.h"
@@ -15,6 +19,8 @@
 
 namespace pyrometer {
 namespace {
+
+constexpr size_t kWide = 120;
 
 struct FunctionRow {
   const ShownFrame* frame = nullptr;
@@ -125,22 +131,35 @@ class TopText {
     Add("\n");
   }
 
-  // Columns: self %, self, total %, total, mark, then what is left for the names.
+  // Columns: self %, self, total %, total, mark, then what is left for the names. Where it is wide
+  // and sources are known, where in these a function begins.
   void WriteFunctions() {
     const ShownStacks shown(profile_, ToFunction);
     const std::vector<FunctionRow> rows = CountFunctions(shown);
+    const auto shown_rows = std::span(rows).first(std::min(rows.size(), options_.functions));
+    const bool has_sources = std::ranges::any_of(
+        shown_rows, [](const FunctionRow& row) { return !row.frame->source.empty(); });
     constexpr size_t kPercent = 8;
     constexpr size_t kMark = 6;                                    // with the blanks around it
     const size_t object_width = std::max<size_t>(width_ / 6, 17);  // "[kernel.kallsyms]"
-    const size_t name_width = width_ - 2 * (kPercent + count_width_) - kMark - 2 - object_width;
-    Add("\n{:>8}{:>{}}{:>8}{:>{}}      {:<{}}  {}\n", "SELF", "samples", count_width_, "TOTAL",
-        "samples", count_width_, "FUNCTION", name_width, "OBJECT");
-    for (size_t i = 0; i < std::min(rows.size(), options_.functions); ++i) {
-      const ShownFrame& frame = *rows[i].frame;
-      WriteCount(rows[i].self);
-      WriteCount(rows[i].total);
-      Add("  {} {}", MarkOf(frame.kind), Shorten(frame.name, name_width));
-      WriteObject(frame, name_width, object_width);
+    // "scheduler_linux.go:1234"
+    const size_t source_width = has_sources && width_ >= kWide ? width_ / 6 : 0;
+    const size_t for_source = source_width == 0 ? 0 : source_width + 2;
+    const size_t name_width =
+        width_ - 2 * (kPercent + count_width_) - kMark - 2 - object_width - for_source;
+    Add("\n{:>8}{:>{}}{:>8}{:>{}}      ", "SELF", "samples", count_width_, "TOTAL", "samples",
+        count_width_);
+    WriteColumns({{"FUNCTION", name_width},
+                  {"OBJECT", object_width},
+                  {for_source == 0 ? "" : "SOURCE", source_width}});
+    for (const FunctionRow& row : shown_rows) {
+      const ShownFrame& frame = *row.frame;
+      WriteCount(row.self);
+      WriteCount(row.total);
+      Add("  {} ", MarkOf(frame.kind));
+      WriteColumns({{Shorten(frame.name, name_width), name_width},
+                    {Shorten(BaseName(frame.object), object_width), object_width},
+                    {Shorten(BaseName(frame.source), source_width), source_width}});
     }
     WriteLeftOut(rows.size(), options_.functions, "functions");
   }
@@ -150,11 +169,16 @@ class TopText {
         count_width_);
   }
 
-  // The object in its column; lines end without blanks.
-  void WriteObject(const ShownFrame& frame, size_t name_width, size_t object_width) {
-    const std::string object = Shorten(BaseName(frame.object), object_width);
-    const size_t used = std::min(CodePoints(frame.name), name_width);
-    if (!object.empty()) Add("{:{}}{}", "", name_width - used + 2, object);
+  // Each text in its column; lines end without blanks.
+  void WriteColumns(std::initializer_list<std::pair<std::string, size_t>> columns) {
+    size_t blanks = 0;
+    for (const auto& [text, width] : columns) {
+      if (!text.empty()) {
+        Add("{:{}}{}", "", blanks, text);
+        blanks = 0;
+      }
+      blanks += width + 2 - std::min(CodePoints(text), width);
+    }
     Add("\n");
   }
 

@@ -108,7 +108,8 @@ Result<std::unique_ptr<Profiler>> Profiler::Open(const Options& options) {
   // Hidden kernel symbols (kptr_restrict) cost names, not samples; `doctor` explains it.
   KernelSymbols symbols = KernelSymbols::Load(options.procfs).value_or(KernelSymbols());
   ASSIGN_OR_RETURN(std::shared_ptr<KernelMachine> kernel, KernelMachine::Open(options));
-  const Machine machine = kernel->parts();
+  Machine machine = kernel->parts();
+  machine.inlines = options.inlines;
   return std::make_unique<Profiler>(machine, std::move(symbols), options.longest_window,
                                     std::move(kernel));
 }

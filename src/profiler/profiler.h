@@ -60,6 +60,7 @@ class Profiler {
     SampledEvent event{};
     Hertz frequency{99};  // of a clock
     bool kernel_stacks = true;
+    bool inlines = true;  // functions that were inlined into others are frames
     SampleFilter filter{};
     // Kernel memory for rows of unwind tables, in bytes; nothing: see KernelMemory.
     std::optional<size_t> table_budget{};
@@ -86,6 +87,7 @@ class Profiler {
     std::function<SamplerCounters()> sampler_counters;
     std::optional<Procfs> kernel_symbols;   // where to read symbols of modules loaded later
     Procfs procfs{};                        // leads to the host's root
+    bool inlines = true;                    // see Options
     std::shared_ptr<SpillFile> spill{};     // keeps what memory has no room for; null: nothing does
     std::shared_ptr<ReaderPool> readers{};  // what `indexer` has read files; null: it reads them
   };

@@ -19,6 +19,9 @@
 namespace pyrometer {
 namespace {
 
+// Of text that is read elsewhere: room for where functions are in the source.
+constexpr size_t kFileWidth = 132;
+
 std::string HostName() {
   utsname names{};
   return uname(&names) == 0 ? names.nodename : "";
@@ -27,7 +30,7 @@ std::string HostName() {
 size_t TerminalWidth() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return TopOptions{}.width;
+  return kFileWidth;
 }
 
 EncodedSink::Encoder EncoderOf(OutputFormat format) {

@@ -134,6 +134,7 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
                                                          .event = config.event,
                                                          .frequency = config.frequency,
                                                          .kernel_stacks = config.kernel_stacks,
+                                                         .inlines = config.inlines,
                                                          .filter = std::move(filter),
                                                          .table_budget = config.unwind_memory,
                                                          .longest_window = kWindow,

@@ -13,6 +13,7 @@
 #include "binary/sections.h"
 #include "binary/segments.h"
 #include "binary/symbols.h"
+#include "symbolize/go_sources.h"
 #include "symbolize/symbol_table_builder.h"
 
 namespace pyrometer {
@@ -77,25 +78,14 @@ class FunctionCollector {
     return {};
   }
 
-  // Adds those that the runtime of a Go program knows, if its table can be read: of newer versions
-  // of Go, or of one that was disguised, it cannot.
-  void AddGo(const SectionTable& sections) {
+  // Adds what the runtime of a Go program knows of its functions: their source, and, if
+  // `and_names`, they themselves. Not if its table cannot be read, as that of newer versions of Go,
+  // or of one that was disguised.
+  void AddGo(const SectionTable& sections, bool and_names) {
     const Result<GoFunctionTable> table = FindGoFunctions(elf_, sections);
     if (!table) return;
-    builder_.Reserve(table->count);
-    const Result<void> visited = ForEachGoFunction(elf_, *table, [&](const GoFunction& function) {
-      const Segment* const segment = ExecutableSegmentAt(elf_.segments(), function.begin);
-      if (segment == nullptr) return;
-      builder_.Add({.start = function.begin,
-                    .size = function.end.value() - function.begin.value(),
-                    .limit = ElfAddress(segment->address.value() + segment->memory_size)},
-                   function.name);
-    });
-    if (visited) {
-      ReadNames(elf_, table->names);
-    } else {
-      builder_.ForgetUnnamed();
-    }
+    if (and_names) AddFunctions(*table);
+    if (!builder_.empty()) AddGoSources(elf_, sections, *table, builder_);
   }
 
   void AddCode(std::span<const SymbolTableBuilder::KnownCode> code) { builder_.AddCode(code); }
@@ -104,6 +94,23 @@ class FunctionCollector {
   Result<SymbolTable> Build() && { return std::move(builder_).Build(); }
 
  private:
+  void AddFunctions(const GoFunctionTable& table) {
+    builder_.Reserve(table.count);
+    const Result<void> visited = ForEachGoFunction(elf_, table, [&](const GoFunction& function) {
+      const Segment* const segment = ExecutableSegmentAt(elf_.segments(), function.begin);
+      if (segment == nullptr) return;
+      builder_.Add({.start = function.begin,
+                    .size = function.end.value() - function.begin.value(),
+                    .limit = ElfAddress(segment->address.value() + segment->memory_size)},
+                   function.name);
+    });
+    if (visited) {
+      ReadNames(elf_, table.names);
+    } else {
+      builder_.ForgetUnnamed();
+    }
+  }
+
   void ReadNames(const ElfFile& file, const SymbolRange& range) {
     SymbolNames names(file, range);
     builder_.ReadNames([&](uint32_t offset) { return names.At(offset); });
@@ -261,8 +268,8 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
     attempts.Note(AddDebugData(elf, sections, functions));
     const Unsized unsized = functions.empty() ? Unsized::kDrop : Unsized::kKeep;
     attempts.Note(AddDynamic(elf, sections, unsized, functions));
-    functions.AddGo(sections);
   }
+  functions.AddGo(sections, is_stripped);
   if (functions.empty() && attempts.failure()) return *attempts.failure();
   if (is_stripped) {
     functions.AddCode(KnownCodeOf(elf, sections, unnamed ? unnamed() : UnnamedFunctions()));

@@ -48,6 +48,24 @@ std::shared_ptr<const CodeObject> MakeCodeObject(const ObjectDescription& descri
   return object;
 }
 
+// `own` is the function's; of what is inlined there, and where in the source that is, `table`
+// tells.
+std::vector<Line> LinesFor(const Line& own, const SymbolTable& table, ElfAddress address) {
+  std::vector<Line> lines;
+  for (const SourceLine& source : table.LinesAt(address)) {
+    Line& line = lines.emplace_back(own);
+    if (!source.function.empty()) {
+      line = SameName(Printable(source.function, kMaxNameLength));
+      line.function = Demangle(source.function);
+    }
+    line.file = Printable(source.file, kMaxNameLength);
+    line.line = source.line;
+    line.start_line = source.start_line;
+  }
+  if (lines.empty()) lines.push_back(own);
+  return lines;
+}
+
 // "libfoo.so+0x1234": the beginning of the function, or the address if not even that is known
 std::string MadeUpName(std::string_view path, ElfAddress address) {
   path = WithoutDeleted(path);
@@ -57,9 +75,9 @@ std::string MadeUpName(std::string_view path, ElfAddress address) {
 
 }  // namespace
 
-ObjectNamer::ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget,
+ObjectNamer::ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget, bool inlines,
                          SymbolizerCounts& counts)
-    : source_(source), tables_(source, budget), counts_(counts) {}
+    : source_(source), tables_(source, budget), inlines_(inlines), counts_(counts) {}
 
 std::vector<FrameRange> ObjectNamer::BeginWindow(uint32_t window) {
   window_ = window;
@@ -87,8 +105,9 @@ LocationRef ObjectNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t wind
   const std::optional<Symbol> symbol =
       symbols.table == nullptr ? std::nullopt : symbols.table->Find(address);
   if (symbol && !symbol->name.empty()) {
-    return MakeLocation(CodeOrigin::kUser, object->code, address.value(),
-                        LineFor(frame.object(), *symbol));
+    std::vector<Line> lines = LinesFor(LineFor(frame.object(), *symbol), *symbols.table, address);
+    if (!inlines_) lines.erase(lines.begin(), std::prev(lines.end()));
+    return MakeLocation(CodeOrigin::kUser, object->code, address.value(), std::move(lines));
   }
   counts_.Add(symbols.reason);
   if (MayBeNamedLater(symbols.reason) && unnamed_count_ < kMaxUnnamed) {

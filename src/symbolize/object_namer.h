@@ -16,11 +16,13 @@
 
 namespace pyrometer {
 
-// Names frames of objects: by their demangled symbols, or as "libfoo.so+0x1234". Not thread-safe.
+// Names frames of objects: by their demangled symbols and, where that is known, with what was
+// inlined there and their places in the source; or as "libfoo.so+0x1234". Not thread-safe.
 class ObjectNamer : public FrameNamer {
  public:
   // `source` and `counts` must outlive this.
-  ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget, SymbolizerCounts& counts);
+  ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget, bool inlines,
+              SymbolizerCounts& counts);
 
   // Returns the frames that got no name because their symbols could not be read, and now may be.
   // Only 65,536 such frames are remembered; others are named again once they have been out of use.
@@ -44,6 +46,7 @@ class ObjectNamer : public FrameNamer {
 
   ObjectSource& source_;
   SymbolTableCache tables_;
+  const bool inlines_;
   SymbolizerCounts& counts_;
   absl::flat_hash_map<ObjectId, KnownObject> objects_;
   // Frames that got no name for want of a symbol table.

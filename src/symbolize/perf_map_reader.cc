@@ -12,7 +12,7 @@
 namespace pyrometer {
 namespace {
 
-constexpr size_t kLongestLine = 4 * kMostOfPerfMapName;
+constexpr size_t kLongestPerfMapLine = 4 * kMostOfPerfMapName;
 // Lines are given on when they take that much.
 constexpr size_t kBlock = size_t{32} << 10;
 
@@ -80,7 +80,7 @@ class Block {
 
 Result<std::optional<PerfMapFunction>> DirectPerfMapReader::Read(int fd, const PerfMapPart& part,
                                                                  PerfMapSink sink) {
-  LineReader lines(fd, part.begin, part.end, kLongestLine);
+  LineReader lines(fd, part.begin, part.end, kLongestPerfMapLine);
   Block block(part.begin);
   bool skips = part.begins_in_line;
   while (true) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "symbolize/better_name.h"
+#include "symbolize/source_record.h"
 
 namespace pyrometer {
 namespace {
@@ -29,8 +30,14 @@ std::shared_ptr<SpilledBytes> SymbolTableOptions::Storage() const {
 Result<SymbolTable> SymbolTable::From(const Layout& layout,
                                       std::shared_ptr<const SpilledBytes> bytes) {
   const Error malformed = Fail(ErrorCode::kMalformed, "not the bytes of a symbol table");
-  const uint64_t of_entries = bytes->size() - std::min(bytes->size(), layout.entries_at);
-  if (layout.size != of_entries / sizeof(Entry) || of_entries % sizeof(Entry) != 0) {
+  uint64_t rest = bytes->size() - std::min(bytes->size(), layout.entries_at);
+  const auto take = [&rest](uint64_t count, uint64_t size) {
+    const bool is_there = count <= rest / size;
+    if (is_there) rest -= count * size;
+    return is_there;
+  };
+  if (!take(layout.size, sizeof(Entry)) || !take(layout.sources, sizeof(Source)) ||
+      !take(layout.texts, sizeof(uint32_t)) || rest != 0 || layout.sources > kMostSources) {
     return malformed;
   }
   SymbolTable table;
@@ -39,15 +46,29 @@ Result<SymbolTable> SymbolTable::From(const Layout& layout,
   table.has_names_ = layout.has_names;
   if (layout.size == 0) return table;
   table.entries_at_ = layout.entries_at;
+  table.sources_ = layout.sources;
+  table.texts_ = layout.texts;
   table.stored_ = std::move(bytes);
-  for (size_t first = 0; first < table.size_; first += kPage) {
-    const std::vector<Entry> of_page = table.Entries(first, 1);
-    if (of_page.empty()) return malformed;
-    table.page_starts_.push_back(of_page.front().start);
-  }
-  table.page_starts_.shrink_to_fit();
-  if (!std::ranges::is_sorted(table.page_starts_)) return malformed;
+  if (!table.ReadPageStarts()) return malformed;
   return table;
+}
+
+Result<void> SymbolTable::ReadPageStarts() {
+  const Error unreadable = Fail(ErrorCode::kMalformed, "not the pages of a symbol table");
+  for (size_t first = 0; first < size_; first += kPage) {
+    const std::vector<Entry> of_page = Entries(first, 1);
+    if (of_page.empty()) return unreadable;
+    page_starts_.push_back(of_page.front().start);
+  }
+  for (size_t first = 0; first < sources_; first += kPage) {
+    const std::vector<Source> of_page = Sources(first, 1);
+    if (of_page.empty()) return unreadable;
+    source_starts_.push_back(of_page.front().start);
+  }
+  page_starts_.shrink_to_fit();
+  source_starts_.shrink_to_fit();
+  if (std::ranges::is_sorted(page_starts_) && std::ranges::is_sorted(source_starts_)) return {};
+  return unreadable;
 }
 
 std::optional<Symbol> SymbolTable::Find(ElfAddress address) const {
@@ -106,18 +127,81 @@ std::string SymbolTable::BestName(uint32_t index, const Entry& entry) const {
 // "memcpy@@GLIBC_2.14" is called memcpy.
 std::string SymbolTable::NameAt(uint32_t offset) const {
   if (offset >= kFirstKnown) return std::string(kKnownNames[offset - kFirstKnown]);
-  if (offset >= entries_at_) return {};
-  std::string name;
-  for (const size_t most : {kUsualName, kMaxName}) {
-    name.resize(std::min<uint64_t>(most, entries_at_ - offset));
-    if (!stored_->Read(offset, std::as_writable_bytes(std::span(name)))) return {};
-    const size_t size = ::strnlen(name.data(), name.size());
-    const bool is_whole = size < name.size();
-    name.resize(size);
-    if (is_whole) break;
-  }
+  std::string name = StringAt(offset, kMaxName);
   name.resize(std::min(name.size(), name.find('@', 1)));
   return name;
+}
+
+// Up to its NUL.
+std::string SymbolTable::StringAt(uint64_t offset, size_t longest) const {
+  if (offset >= entries_at_) return {};
+  std::string text;
+  for (const size_t most : {kUsualName, longest}) {
+    text.resize(std::min<uint64_t>(most, entries_at_ - offset));
+    if (!stored_->Read(offset, std::as_writable_bytes(std::span(text)))) return {};
+    const size_t size = ::strnlen(text.data(), text.size());
+    const bool is_whole = size < text.size();
+    text.resize(size);
+    if (is_whole) break;
+  }
+  return text;
+}
+
+std::vector<SourceLine> SymbolTable::LinesAt(ElfAddress address) const {
+  const uint64_t offset = address.value() - base_;  // wraps below base_, which is out of range
+  if (offset > std::numeric_limits<uint32_t>::max()) return {};
+  const std::optional<Source> source = SourceAt(static_cast<uint32_t>(offset));
+  if (!source) return {};
+  std::vector<SourceLine> lines;
+  for (const SourcePlace& place : PlacesAt(RecordOf(*source), offset - source->start)) {
+    lines.push_back({.function = place.name ? Text(*place.name) : "",
+                     .file = place.place.file ? Text(*place.place.file) : "",
+                     .line = place.place.line,
+                     .start_line = place.start_line});
+  }
+  return lines;
+}
+
+std::optional<SymbolTable::Source> SymbolTable::SourceAt(uint32_t offset) const {
+  const auto next_page = std::ranges::upper_bound(source_starts_, offset);
+  if (next_page == source_starts_.begin()) return std::nullopt;
+  const size_t first = static_cast<size_t>(next_page - source_starts_.begin() - 1) * kPage;
+  const std::vector<Source> page = Sources(first, std::min<uint64_t>(kPage, sources_ - first));
+  const auto next = std::ranges::upper_bound(page, offset, {}, &Source::start);
+  if (next == page.begin()) return std::nullopt;
+  const Source& source = *std::prev(next);
+  return offset - source.start < source.size ? std::optional(source) : std::nullopt;
+}
+
+// Empty if it cannot be read.
+std::vector<std::byte> SymbolTable::RecordOf(const Source& source) const {
+  constexpr size_t kUsualRecord = 512;
+  if (source.record >= entries_at_) return {};
+  const uint64_t room = entries_at_ - source.record;
+  std::vector<std::byte> record(std::min<uint64_t>(kUsualRecord, room));
+  if (!stored_->Read(source.record, record)) return {};
+  const size_t size = SizeOfSourceRecord(record).value_or(0);
+  if (size > room) return {};
+  if (size <= record.size()) return record;
+  record.resize(size);
+  if (!stored_->Read(source.record, record)) record.clear();
+  return record;
+}
+
+std::string SymbolTable::Text(uint32_t number) const {
+  if (number >= texts_) return {};
+  uint32_t at = 0;
+  const uint64_t where = texts_at() + number * sizeof(at);
+  const bool is_read = stored_->Read(where, std::as_writable_bytes(std::span(&at, 1)));
+  return is_read ? StringAt(at, kMostText) : std::string();
+}
+
+// Empty if they cannot be read.
+std::vector<SymbolTable::Source> SymbolTable::Sources(size_t first, size_t count) const {
+  std::vector<Source> sources(count);
+  const uint64_t at = sources_at() + first * sizeof(Source);
+  if (!stored_->Read(at, std::as_writable_bytes(std::span(sources)))) sources.clear();
+  return sources;
 }
 
 }  // namespace pyrometer

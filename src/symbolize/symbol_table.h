@@ -30,6 +30,16 @@ struct Symbol {
   uint64_t size = 0;
 };
 
+// Where code comes from in the source.
+struct SourceLine {
+  std::string function;     // raw, of one that is inlined; "": the one whose symbol it is
+  std::string file;         // "": not known
+  uint32_t line = 0;        // 0: not known
+  uint32_t start_line = 0;  // where the function begins; 0: not known
+
+  bool operator==(const SourceLine&) const = default;
+};
+
 // Takes the bytes of a table while it is being made, in another process than that of its users.
 class SymbolByteSink {
  public:
@@ -49,8 +59,14 @@ struct SymbolTableOptions {
   std::shared_ptr<SpilledBytes> Storage() const;
 };
 
-// The functions of one object by address. An immutable value made by SymbolTableBuilder, of 16
-// bytes per function plus the names. Any number of threads may use it.
+// The functions of one object by address, and their source as far as the file tells. An immutable
+// value made by SymbolTableBuilder, of 16 bytes per function plus the names, and 12 plus a record
+// (see source_record.h) per function whose source is known. Any number of threads may use it. Its
+// bytes are, whoever keeps them:
+//   names and records, anywhere; a name ends with a NUL
+//   at entries_at: an Entry for each function, and for each further name of one
+//   a Source for each function whose source is known
+//   where each text that records number begins, 32 bits
 class SymbolTable {
  public:
   // Where what is in its bytes.
@@ -58,6 +74,8 @@ class SymbolTable {
     uint64_t base = 0;
     uint64_t size = 0;        // entries
     uint64_t entries_at = 0;  // where they begin, behind the names
+    uint64_t sources = 0;     // functions whose source is known
+    uint64_t texts = 0;       // that these name by number
     bool has_names = false;
   };
 
@@ -68,7 +86,12 @@ class SymbolTable {
   static Result<SymbolTable> From(const Layout& layout, std::shared_ptr<const SpilledBytes> bytes);
 
   Layout layout() const {
-    return {.base = base_, .size = size_, .entries_at = entries_at_, .has_names = has_names_};
+    return {.base = base_,
+            .size = size_,
+            .entries_at = entries_at_,
+            .sources = sources_,
+            .texts = texts_,
+            .has_names = has_names_};
   }
 
   // The function that `address` lies in, the innermost if there are several. Sizes are honoured:
@@ -76,6 +99,12 @@ class SymbolTable {
   // three reads of that file, 1 to 2 µs, more where functions lie in functions or have several
   // names.
   std::optional<Symbol> Find(ElfAddress address) const;
+
+  // The functions that the code at `address` is of, innermost first: all but the last one are
+  // inlined. At most 17, with texts of at most 512 bytes. Empty if that is not known. Costs a read
+  // of the spill file for the index, one or two for the record, which is read as far as to the
+  // address, and up to three for each text: 1 to 10 µs.
+  std::vector<SourceLine> LinesAt(ElfAddress address) const;
 
   bool empty() const { return size_ == 0; }
   // Whether any of its functions has a name of its own.
@@ -85,7 +114,8 @@ class SymbolTable {
 
   // In memory, and in the spill file.
   size_t bytes() const {
-    return page_starts_.capacity() * sizeof(uint32_t) + (stored_ ? stored_->in_memory() : 0);
+    return (page_starts_.capacity() + source_starts_.capacity()) * sizeof(uint32_t) +
+           (stored_ ? stored_->in_memory() : 0);
   }
   uint64_t spilled_bytes() const { return stored_ ? stored_->spilled() : 0; }
 
@@ -113,6 +143,23 @@ class SymbolTable {
     uint32_t enclosing = kNone;  // the next larger entry that contains this one's start
   };
 
+  struct Source {
+    uint32_t start = 0;  // relative to base_
+    uint32_t size = 0;
+    uint32_t record = 0;  // offset of its first byte
+  };
+
+  static constexpr uint64_t kMostSources = uint64_t{4} << 20;
+  static constexpr size_t kMostText = 512;  // bytes; longer ones are cut
+
+  uint64_t sources_at() const { return entries_at_ + size_ * sizeof(Entry); }
+  uint64_t texts_at() const { return sources_at() + sources_ * sizeof(Source); }
+  Result<void> ReadPageStarts();
+  std::optional<Source> SourceAt(uint32_t offset) const;
+  std::vector<std::byte> RecordOf(const Source& source) const;
+  std::string Text(uint32_t number) const;
+  std::string StringAt(uint64_t offset, size_t most) const;
+  std::vector<Source> Sources(size_t first, size_t count) const;
   std::vector<Entry> Entries(size_t first, size_t count) const;
   std::optional<uint32_t> LastAtOrBelow(uint32_t offset) const;
   std::string BestName(uint32_t index, const Entry& entry) const;
@@ -121,10 +168,13 @@ class SymbolTable {
   uint64_t base_ = 0;
   size_t size_ = 0;
   uint64_t entries_at_ = 0;
+  uint64_t sources_ = 0;
+  uint64_t texts_ = 0;
   bool has_names_ = false;
-  std::vector<uint32_t> page_starts_;  // of every kPage-th entry
-  // The names, then at entries_at_ the entries: by start; of equal starts, the smallest last; those
-  // that differ in their names only, together.
+  std::vector<uint32_t> page_starts_;    // of every kPage-th entry
+  std::vector<uint32_t> source_starts_;  // of every kPage-th source
+  // The names and records, then at entries_at_ the entries: by start; of equal starts, the smallest
+  // last; those that differ in their names only, together. Then sources and texts.
   std::shared_ptr<const SpilledBytes> stored_;
 };
 

@@ -14,6 +14,10 @@ namespace {
 constexpr uint64_t kMaxFunctions = uint64_t{4} << 20;
 constexpr uint64_t kReach = std::numeric_limits<uint32_t>::max();
 constexpr size_t kBufferBytes = size_t{256} << 10;
+// What a table takes with its sources, but for their texts, and for these: together no more than
+// has room in memory, whatever else there is (SymbolTableOptions).
+constexpr uint64_t kMostWithSources = uint64_t{24} << 20;
+constexpr uint64_t kMostTextBytes = uint64_t{4} << 20;
 
 }  // namespace
 
@@ -140,6 +144,35 @@ uint32_t SymbolTableBuilder::Keep(uint32_t offset, std::string_view name, ReadNa
   return last.kept_at;
 }
 
+bool SymbolTableBuilder::AddSource(const CodeRange& range, const SourceRecord& record) {
+  const uint64_t start = range.begin.value() - base_;  // wraps below base_
+  const uint64_t size = std::min(range.end.value() - range.begin.value(), kReach);
+  const uint64_t at = put_ + buffer_.size();
+  const bool is_next = sources_.empty() || start > sources_.back().start;
+  if (range.end <= range.begin || start > kReach || !is_next) return true;
+  const std::vector<std::byte> bytes = Encode(record);
+  if (bytes.size() > kMostOfSourceRecord) return true;
+  const uint64_t entries = functions_.size() * sizeof(SymbolTable::Entry) +
+                           (sources_.size() + 1) * sizeof(SymbolTable::Source);
+  if (at + bytes.size() + entries > kMostWithSources) return false;
+  sources_.push_back({.start = static_cast<uint32_t>(start),
+                      .size = static_cast<uint32_t>(size),
+                      .record = static_cast<uint32_t>(at)});
+  Write(bytes);
+  return true;
+}
+
+void SymbolTableBuilder::PutText(uint32_t number, std::string_view text) {
+  if (texts_.size() <= number) texts_.resize(size_t{number} + 1, SymbolTable::kNone);
+  text = text.substr(0, SymbolTable::kMostText);
+  const uint64_t at = put_ + buffer_.size();
+  text_bytes_ += text.size() + 1 + sizeof(uint32_t);
+  if (at > kReach || text_bytes_ > kMostTextBytes) return;
+  texts_[number] = static_cast<uint32_t>(at);
+  Write(std::as_bytes(std::span(text)));
+  Write(std::as_bytes(std::span("", 1)));
+}
+
 void SymbolTableBuilder::Write(std::span<const std::byte> bytes) {
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   if (buffer_.size() >= kBufferBytes) Flush();
@@ -164,6 +197,8 @@ Result<SymbolTable> SymbolTableBuilder::Build() && {
   table.base_ = base_;
   table.size_ = functions_.size();
   WriteEntries(table);
+  WriteSources(table);
+  Flush();
   if (!has_room_) return no_room;
   table.stored_ = std::move(stored_);
   return table;
@@ -226,7 +261,16 @@ void SymbolTableBuilder::WriteEntries(SymbolTable& table) {
     Write(std::as_bytes(std::span(&entry, 1)));
     if (open.size() < SymbolTable::kMostNesting) open.push_back(i);
   }
-  Flush();
+}
+
+void SymbolTableBuilder::WriteSources(SymbolTable& table) {
+  for (size_t i = 0; i < sources_.size(); i += SymbolTable::kPage) {
+    table.source_starts_.push_back(sources_[i].start);
+  }
+  table.sources_ = sources_.size();
+  table.texts_ = texts_.size();
+  Write(std::as_bytes(std::span(sources_)));
+  Write(std::as_bytes(std::span(texts_)));
 }
 
 }  // namespace pyrometer

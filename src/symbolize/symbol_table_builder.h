@@ -13,6 +13,7 @@
 #include "base/spilled_bytes.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
+#include "symbolize/source_record.h"
 #include "symbolize/symbol_table.h"
 
 namespace pyrometer {
@@ -65,6 +66,13 @@ class SymbolTableBuilder {
   // Forgets the functions added since the last ReadNames().
   void ForgetUnnamed() { functions_.resize(named_); }
 
+  // What is known of the source of the function that lies in `range`. False: there is no room for
+  // more: what has room without sources has room with them. REQUIRES: they are ascending and
+  // disjoint, and come behind the names of all functions; PutText() for each text that a record
+  // names, behind all records. Of a text the first 512 bytes count, and 4 MiB of all.
+  bool AddSource(const CodeRange& range, const SourceRecord& record);
+  void PutText(uint32_t number, std::string_view text);
+
   bool empty() const { return functions_.empty(); }
 
   // REQUIRES: all names were read. Errors: kExhausted if there were too many functions, or no room.
@@ -99,12 +107,16 @@ class SymbolTableBuilder {
   void DropCoveredAndAliases();
   void MergeCode();
   void WriteEntries(SymbolTable& table);
+  void WriteSources(SymbolTable& table);
 
   const uint64_t base_;
   std::vector<Function> functions_;
   size_t named_ = 0;  // of these, the first
   std::vector<Function> code_;
-  SymbolByteSink* const sink_;  // null: stored_ gets all
+  std::vector<SymbolTable::Source> sources_;
+  uint64_t text_bytes_ = 0;
+  std::vector<uint32_t> texts_;  // where they are kept
+  SymbolByteSink* const sink_;   // null: stored_ gets all
   std::shared_ptr<SpilledBytes> stored_;
   uint64_t put_ = 0;               // bytes that these have got
   std::vector<std::byte> buffer_;  // what follows them

@@ -40,6 +40,7 @@ class Symbolizer {
     uint32_t keep_windows = 60;
     // Where to read the kernel's symbols again when modules have come or gone; nothing: never.
     std::optional<Procfs> kernel = std::nullopt;
+    bool inlines = true;  // locations have the functions that were inlined there
   };
 
   // The sources must outlive this. `kernel` is empty if the kernel hides its symbols. Apply()

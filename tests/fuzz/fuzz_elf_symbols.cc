@@ -39,6 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     for (uint64_t i = 0; i < 64; ++i) {
       const ElfAddress address(segment.address.value() + i * 61);
       const std::optional<Symbol> symbol = table->Find(address);
+      Require(table->LinesAt(address).size() <= 17);
       if (!symbol) continue;
       Require(symbol->start <= address);
       Require(address.value() - symbol->start.value() < symbol->size);

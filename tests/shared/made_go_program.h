@@ -39,6 +39,16 @@ struct MadeGoProgram {
   // GoPcValues, if there are as many, of how deep the stack is in each function. Go's are not
   // empty.
   std::vector<DwarfBytes> stack_depths = {};
+  // Of each function, if there are as many; then all records are whole.
+  struct Source {
+    DwarfBytes files = {};  // GoPcValues, as the next two
+    DwarfBytes lines = {};
+    DwarfBytes inlined = {};
+    uint32_t start_line = 0;
+    uint32_t calls = 0;  // where in `before` its inlined calls are
+  };
+  std::vector<Source> sources = {};
+  std::vector<std::string> files = {};
 
   uint64_t TextSize() const { return names.size() * kSize; }
   uint64_t TableAddress() const { return kData + before.size(); }
@@ -55,16 +65,19 @@ struct MadeGoProgram {
     const uint64_t base = has_addresses ? kText : 0;
     const uint64_t width = has_addresses ? 8 : 4;
     const uint64_t header = 8 + 8 * HeaderWords();
-    const uint64_t functions_size = (2 * names.size() + 1) * width;
+    const bool is_oldest = format == Format::kGo2;
+    const uint64_t functions_size = (2 * names.size() + 1) * width + (is_oldest ? 8 : 0);
     // In the oldest format everything is counted from the table's beginning.
     const uint64_t first_record = functions_size + (format == Format::kGo2 ? header : 0);
-    const uint64_t record_size = width + 16;
-    const bool is_oldest = format == Format::kGo2;
+    const uint64_t record_size = width + 16 + RestOfRecord({}, 0).size();
     const uint64_t behind_records = is_oldest ? first_record + names.size() * record_size : 0;
     const uint64_t first_value = behind_records;
     uint64_t first_name = behind_records;
     for (const DwarfBytes& depths : stack_depths) first_name += is_oldest ? depths.size() : 0;
+    for (const Source& source : sources) first_name += is_oldest ? SizeOf(source) : 0;
     if (is_oldest) ++first_name;
+    // What follows the functions.
+    const uint64_t files_at = first_name + NamesSize();
     for (size_t i = 0; i < names.size(); ++i) {
       number(functions, base + i * kSize);
       number(functions, first_record + records.size());
@@ -73,20 +86,47 @@ struct MadeGoProgram {
       const bool has_depths = i < stack_depths.size();
       records.U32(has_depths ? first_value + values.size() : 0);
       if (has_depths) values.Append(stack_depths[i]);
+      if (i < sources.size()) records.Append(RestOfRecord(sources[i], first_value + values.size()));
+      if (i < sources.size()) {
+        values.Append(sources[i].files).Append(sources[i].lines).Append(sources[i].inlined);
+      }
       name_bytes.String(names[i]);
     }
     number(functions, base + names.size() * kSize);
+    DwarfBytes units;
+    DwarfBytes file_bytes;
+    for (const std::string& file : files) {
+      units.U32((is_oldest ? files_at : 0) + file_bytes.size());
+      file_bytes.String(file);
+    }
+    if (is_oldest) functions.U32(files_at + file_bytes.size()).U32(0);
 
     DwarfBytes table;
     constexpr uint32_t kMagics[] = {0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1};
     table.U32(kMagics[static_cast<size_t>(format)]).U16(0).U8(machine == EM_X86_64 ? 1 : 4).U8(8);
     table.U64(names.size());
-    if (is_oldest) return table.Append(functions).Append(records).Append(values).Append(name_bytes);
-    table.U64(0);  // files
+    if (is_oldest) {
+      // Behind the functions is said where the array of files is.
+      return table.Append(functions)
+          .Append(records)
+          .Append(values)
+          .Append(name_bytes)
+          .Append(file_bytes)
+          .Append(units);
+    }
+    table.U64(files.size());
     if (!has_addresses) table.U64(text == Text::kWritten ? kText : 0);
-    const uint64_t values_at = header + name_bytes.size();
-    table.U64(header).U64(0).U64(0).U64(values_at).U64(values_at + values.size());
-    return table.Append(name_bytes).Append(values).Append(functions).Append(records);
+    const uint64_t units_at = header + name_bytes.size();
+    const uint64_t files_start = units_at + units.size();
+    const uint64_t values_at = files_start + file_bytes.size();
+    table.U64(header).U64(units_at).U64(files_start).U64(values_at);
+    table.U64(values_at + values.size());
+    return table.Append(name_bytes)
+        .Append(units)
+        .Append(file_bytes)
+        .Append(values)
+        .Append(functions)
+        .Append(records);
   }
 
   std::vector<std::byte> Image() const {
@@ -149,14 +189,46 @@ struct MadeGoProgram {
 
   bool HasModule() const { return text == Text::kInModule || text == Text::kInRelocatedModule; }
 
-  // As far as to where the text begins.
+  uint64_t NamesSize() const {
+    uint64_t size = 0;
+    for (const std::string& name : names) size += name.size() + 1;
+    return size;
+  }
+  static uint64_t SizeOf(const Source& source) {
+    return source.files.size() + source.lines.size() + source.inlined.size();
+  }
+
+  // What a record has behind the depths of the stack, if there are sources. `values` is where its
+  // own values are.
+  DwarfBytes RestOfRecord(const Source& source, uint64_t values) const {
+    DwarfBytes rest;
+    if (sources.empty()) return rest;
+    const bool has_addresses = format <= Format::kGo16;
+    const uint64_t lines = values + source.files.size();
+    rest.U32(source.files.size() > 0 ? values : 0).U32(source.lines.size() > 0 ? lines : 0).U32(3);
+    if (format != Format::kGo2) rest.U32(0);  // the unit's first file
+    if (format == Format::kGo20) rest.U32(source.start_line);
+    const uint8_t data_count = format == Format::kGo2 ? 5 : 4;
+    rest.U8(0).U8(0).U8(0).U8(data_count);
+    const bool has_calls = source.inlined.size() > 0;
+    rest.U32(0).U32(0).U32(has_calls ? lines + source.lines.size() : 0);
+    if (has_addresses && (8 + 16 + rest.size()) % 8 != 0) rest.U32(0);
+    for (int i = 1; i < data_count; ++i) has_addresses ? rest.U64(0) : rest.U32(~0U);
+    if (has_addresses) return rest.U64(has_calls ? kData + source.calls : 0);
+    return rest.U32(has_calls ? source.calls : ~0U);
+  }
+
+  // As far as to what data of functions are counted from: in all formats that say so.
   DwarfBytes Module() const {
     DwarfBytes module;
     if (!HasModule()) return module;
     const bool is_written = text == Text::kInModule;
     module.U64(is_written ? TableAddress() : 0);
     for (int i = 1; i < 22; ++i) module.U64(0x1111);
-    return module.U64(is_written ? kText : 0);
+    module.U64(is_written ? kText : 0);
+    for (int i = 23; i < 38; ++i) module.U64(0x1111);
+    for (int i = 38; i < 41; ++i) module.U64(is_written ? kData : 0);
+    return module;
   }
 
   DwarfBytes Relocations(uint64_t module) const {
@@ -169,6 +241,8 @@ struct MadeGoProgram {
     if (text == Text::kInRelocatedModule) {
       add(module, TableAddress());
       add(module + 22 * 8, kText);
+      add(module + 38 * 8, kData);
+      add(module + 40 * 8, kData);
     }
     return all;
   }

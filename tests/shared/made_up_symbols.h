@@ -24,6 +24,11 @@ class MadeUpSymbols {
 
   void AddCode(std::span<const SymbolTableBuilder::KnownCode> code) { builder_.AddCode(code); }
 
+  bool AddSource(const CodeRange& range, const SourceRecord& record) {
+    return builder_.AddSource(range, record);
+  }
+  void PutText(uint32_t number, std::string_view text) { builder_.PutText(number, text); }
+
   Result<SymbolTable> Build() {
     builder_.ReadNames([this](uint32_t offset) -> Result<std::string_view> {
       return std::string_view(names_.data() + offset);

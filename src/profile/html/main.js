@@ -70,7 +70,7 @@ class Tip {
     const texts = { process: 'process', cut: 'the frames towards the root are missing' };
     const kind = this.frames.kind(frame);
     const inlined = this.frames.inlined(frame) ? ', inlined' : '';
-    return texts[kind] ?? [this.frames.object(frame), `${kind}${inlined}`].filter(Boolean).join(' · ');
+    return texts[kind] ?? [this.frames.source(frame), this.frames.object(frame), `${kind}${inlined}`].filter(Boolean).join(' · ');
   }
 }
 

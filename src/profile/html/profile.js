@@ -14,18 +14,22 @@ async function inflate(base64) {
 
 // The distinct frames of the profile, by their index.
 class Frames {
-  constructor({ names, traits, objects }) {
+  constructor({ names, traits, objects, sources }) {
     this.names = names;
-    this.traits = traits;  // three for each frame: kind, inlined, index of its object
+    this.traits = traits;  // four for each frame: kind, inlined, index of its object, of its source
     this.objects = objects;
+    this.sources = sources;
     this.lowerNames = null;
   }
 
   get count() { return this.names.length; }
   name(frame) { return this.names[frame]; }
-  kind(frame) { return KINDS[this.traits[3 * frame]]; }
-  inlined(frame) { return this.traits[3 * frame + 1] === 1; }
-  object(frame) { return this.objects[this.traits[3 * frame + 2]]; }
+  kind(frame) { return KINDS[this.traits[4 * frame]]; }
+  inlined(frame) { return this.traits[4 * frame + 1] === 1; }
+  object(frame) { return this.objects[this.traits[4 * frame + 2]]; }
+  // Where the function begins, '' if that is not known; and whether it is of any.
+  source(frame) { return this.sources[this.traits[4 * frame + 3]]; }
+  get haveSources() { return this.sources.some((source) => source !== ''); }
 
   // For each frame whether `term` is in its name, in any case; /term/ is a regular expression.
   // Null if there is nothing to look for. Throws a SyntaxError.

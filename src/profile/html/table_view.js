@@ -98,7 +98,7 @@ function functionRows(frames, tree) {
   return [...groups.values()]
       .map(({ index, frame }) => ({ frame, self: self[index], total: total[index],
                                     kind: frames.kind(frame), name: frames.name(frame),
-                                    object: frames.object(frame) }))
+                                    object: frames.object(frame), source: frames.source(frame) }))
       .filter(({ kind }) => kind !== 'process' && kind !== 'cut');
 }
 
@@ -116,7 +116,8 @@ function functionTable(section, { frames, tree }, onPick) {
   };
   return new TableView(section, {
     columns: [...share('self'), ...share('total'), { title: 'Function', key: 'name', cell: name },
-              { title: 'Object', key: 'object' }],
+              { title: 'Object', key: 'object' },
+              ...(frames.haveSources ? [{ title: 'Source', key: 'source' }] : [])],
     rows: functionRows(frames, tree), what: 'functions' });
 }
 

@@ -73,13 +73,17 @@ class ProfileMaker {
     location->object = std::move(object);
     location->address = 0x1000 + 16 * locations_.size();
     if (locations_.size() % 7 == 3) {
-      location->lines.push_back(
-          {.function = name + "::inlined", .system_name = {}, .file = "inline.h", .line = 3});
+      location->lines.push_back({.function = name + "::inlined",
+                                 .system_name = {},
+                                 .file = "inline.h",
+                                 .line = 3,
+                                 .start_line = 2});
     }
     location->lines.push_back({.function = std::move(name),
                                .system_name = {},
                                .file = "source.cc",
-                               .line = static_cast<int64_t>(locations_.size())});
+                               .line = static_cast<int64_t>(locations_.size()),
+                               .start_line = 1});
     locations_.push_back(std::move(location));
   }
 

@@ -108,6 +108,22 @@ class PageTest(unittest.TestCase):
             "['shopd-0', 'shopd-1', '<b>evil</b>'].map((name) => width(name) / width('all')); })()")
         self.assertAlmostEqual(sum(shares), 1, places=3)
 
+    def test_tells_where_functions_are_in_the_source(self):
+        self.open(state="view=functions")
+        heads = self.evaluate("[...document.querySelectorAll('#functions th')].map((th) => th.innerText.trim())")
+        self.assertRegex(heads[-1], "(?i)source")
+        last_cells = self.evaluate("[...document.querySelectorAll('#functions tbody tr')].map((tr) => "
+                                   "[tr.innerText.includes('::inlined'), tr.lastElementChild.innerText])")
+        self.assertEqual({(inlined, source) for inlined, source in last_cells},
+                         {(True, "inline.h:2"), (False, "source.cc:1")})
+        self.click_view("flame")
+        tip = self.evaluate(
+            f"(() => {{ const frame = {FRAMES}.find((g) => g.textContent.includes('::inlined'));"
+            "const box = frame.querySelector('rect').getBoundingClientRect();"
+            "frame.dispatchEvent(new MouseEvent('mouseover', {bubbles: true, clientX: box.x + 1, clientY: box.y + 1}));"
+            "return document.getElementById('tip').innerText; })()")
+        self.assertRegex(tip, r"inline\.h:2 · .* · user, inlined")
+
     def test_makes_no_request_but_for_itself(self):
         self.open(state="view=bottom-up")
         for view in ("flame", "functions", "processes"):

@@ -137,6 +137,27 @@ TEST(OtlpSink, SaysWhatMappingsAndFramesAre) {
                                                         "profile.frame.type=kernel"));
 }
 
+TEST(OtlpSink, TellsLinesAndWhereFunctionsBegin) {
+  Location location;
+  location.origin = CodeOrigin::kUser;
+  location.lines = {
+      {.function = "inner", .system_name = {}, .file = "a.h", .line = 5, .start_line = 3},
+      {.function = "outer", .system_name = {}, .file = "a.cc", .line = 9}};
+  MadeProfile made;
+  made.Add({std::make_shared<const Location>(location)}, 1);
+  const auto sink = MakeSink({.endpoint = "http://127.0.0.1:1"});
+  const auto request = RequestOf(sink->Pack(made.profile()).parcels.at(0));
+  const otlp::ProfilesDictionary& dictionary = request.dictionary();
+  std::vector<std::string> lines;
+  for (const otlp::Line& line : dictionary.location_table(1).lines()) {
+    const otlp::Function& function = dictionary.function_table(line.function_index());
+    lines.push_back(fmt::format(
+        "{} {}:{} from {}", dictionary.string_table(function.name_strindex()),
+        dictionary.string_table(function.filename_strindex()), line.line(), function.start_line()));
+  }
+  EXPECT_THAT(lines, ElementsAre("inner a.h:5 from 3", "outer a.cc:9 from 0"));
+}
+
 TEST(OtlpSink, SplitsBelowTheLimitsOfGrpc) {
   MadeProfile made;
   Profile profile = made.profile();

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,12 +45,13 @@ class GoAgreement : public testing::Test {
     if (!directory_.empty()) std::filesystem::remove_all(directory_);
   }
 
-  std::string Built(const std::string& name, const std::string& flags) const {
+  std::string Built(const std::string& name, const std::string& flags,
+                    const std::string& source = "tests/programs/go_threads.go") const {
     const std::string path = directory_ + "/" + name;
     const std::string command = fmt::format(
         "HOME=${{HOME:-/root}} GOTOOLCHAIN=local GOFLAGS= CGO_ENABLED=0 go build -ldflags='{}' "
         "-o {} {}",
-        flags, path, SourcePath("tests/programs/go_threads.go"));
+        flags, path, SourcePath(source));
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     return path;
   }
@@ -125,6 +127,110 @@ TEST_F(GoAgreement, StrippedFunctionsHaveTheNamesOfTheirSymbols) {
       wrong.push_back(*function.names.begin() + " is " + (found ? found->name : "nothing"));
   }
   EXPECT_TRUE(wrong.empty()) << wrong.size() << ", of which the first: " << wrong[0];
+}
+
+struct RuntimeFrame {
+  std::string function;
+  std::string file;
+  uint32_t line = 0;
+};
+
+// What the program at `path` says of itself: for each of `addresses` its frames, innermost first.
+std::vector<std::vector<RuntimeFrame>> FramesSaidBy(const std::string& path,
+                                                    const std::vector<uint64_t>& addresses) {
+  std::ofstream in(path + ".in");
+  for (const uint64_t address : addresses) in << fmt::format("{:x}\n", address);
+  in.close();
+  EXPECT_EQ(std::system(fmt::format("{0} <{0}.in >{0}.out", path).c_str()), 0);
+  std::vector<std::vector<RuntimeFrame>> all(1);
+  std::ifstream out(path + ".out");
+  for (std::string line; std::getline(out, line);) {
+    if (line.empty()) {
+      all.emplace_back();
+      continue;
+    }
+    std::istringstream fields(line);
+    RuntimeFrame& frame = all.back().emplace_back();
+    std::getline(fields, frame.function, '\t');
+    std::getline(fields, frame.file, '\t');
+    fields >> frame.line;
+  }
+  all.pop_back();
+  return all;
+}
+
+// As the runtime prints generic functions.
+std::string WithoutTypes(std::string_view name) {
+  const size_t begin = name.find('[');
+  const size_t end = name.rfind(']');
+  if (begin == std::string_view::npos || end < begin) return std::string(name);
+  return fmt::format("{}[...]{}", name.substr(0, begin), name.substr(end + 1));
+}
+
+// The runtime takes an offset of 0 for no name, though the first name has it.
+bool IsSame(const SourceLine& line, std::string_view own, const RuntimeFrame& frame) {
+  constexpr std::string_view kAssembly = ".abi0";
+  if (own.ends_with(kAssembly)) own.remove_suffix(kAssembly.size());
+  const std::string_view name = line.function.empty() ? own : line.function;
+  const bool is_named = frame.function.empty() || IsSame(name, frame.function) ||
+                        WithoutTypes(name) == frame.function;
+  return is_named && line.file == frame.file && line.line == frame.line;
+}
+
+// Of padding it says "?"; before Go 1.23 it tells only the first of several.
+bool AreSame(const std::vector<SourceLine>& lines, std::string_view own,
+             const std::vector<RuntimeFrame>& frames) {
+  if (lines.empty()) return frames.size() == 1 && frames[0].file == "?";
+  if (frames.empty() || frames.size() > lines.size()) return false;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (!IsSame(lines[i], own, frames[i])) return false;
+  }
+  return true;
+}
+
+std::vector<uint64_t> PlacesIn(const ElfFile& elf, const SymbolTable& table) {
+  constexpr uint64_t kPlaces = 10'000;
+  std::vector<uint64_t> places;
+  const Result<SectionTable> sections = SectionTable::Read(elf);
+  const Section* const text = sections ? sections->Find(".text") : nullptr;
+  for (uint64_t i = 0; text != nullptr && i < kPlaces; ++i) {
+    const uint64_t place = text->header.sh_addr + text->header.sh_size / kPlaces * i + i % 7;
+    const std::optional<Symbol> symbol = table.Find(ElfAddress(place));
+    if (!symbol) continue;
+    // What the runtime is asked of is the next byte, and that may be another function's.
+    const std::optional<Symbol> next = table.Find(ElfAddress(place + 1));
+    if (next && next->start == symbol->start) places.push_back(place);
+  }
+  return places;
+}
+
+class LinesOfGo : public GoAgreement, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Flags, LinesOfGo, testing::Values("-s -w", ""));
+
+TEST_P(LinesOfGo, AndInlinedFunctionsAreThoseThatTheRuntimeTells) {
+  const std::string path = Built("program", GetParam(), "tests/programs/go_frames.go");
+  const Result<UniqueFd> file = Open(path, O_RDONLY);
+  ASSERT_TRUE(file);
+  const auto table = InProcessIndexer().Symbols({.own = file->get()}, {});
+  ASSERT_TRUE(table) << table.error().message();
+  const std::vector<uint64_t> places = PlacesIn(*ElfFile::Open(file->get()), table->value);
+  EXPECT_GT(places.size(), 9'000U);
+  const auto said = FramesSaidBy(path, places);
+  ASSERT_EQ(said.size(), places.size());
+  size_t inlined = 0;
+  size_t whole = 0;
+  std::vector<uint64_t> wrong;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const ElfAddress place(places[i]);
+    const std::vector<SourceLine> lines = table->value.LinesAt(place);
+    inlined += lines.size() > 1 ? 1U : 0U;
+    whole += lines.size() == said[i].size() ? 1U : 0U;
+    if (!AreSame(lines, table->value.Find(place)->name, said[i])) wrong.push_back(places[i]);
+  }
+  fmt::print("{} places, {} in inlined functions; of {} the runtime tells all functions\n",
+             places.size(), inlined, whole);
+  EXPECT_GT(inlined, places.size() / 20);
+  EXPECT_TRUE(wrong.empty()) << wrong.size() << fmt::format(", the first at {:#x}", wrong[0]);
 }
 
 // The same file without its table of functions of Go.

@@ -54,6 +54,21 @@ Decoded DecodePayload(const std::string& page) {
   return {plain.substr(4, size), plain.substr(4 + size)};
 }
 
+TEST(EncodeHtml, TellsWhatIsInlinedAndWhereFunctionsAreInTheSource) {
+  Location location;
+  location.origin = CodeOrigin::kUser;
+  location.object = MakeObject("/bin/x");
+  location.lines = {
+      {.function = "inner", .system_name = {}, .file = "/src/a.h", .line = 7, .start_line = 5},
+      {.function = "outer", .system_name = {}, .file = "b.c"}};
+  MadeProfile made;
+  made.Add({std::make_shared<const Location>(location)}, 1);
+  const std::string facts = DecodePayload(EncodeHtml(made.profile())).facts;
+  EXPECT_THAT(facts, HasSubstr(R"("names":["app","outer","inner"])"));
+  EXPECT_THAT(facts, HasSubstr(R"("sources":["","/src/a.h:5","b.c"])"));
+  EXPECT_THAT(facts, HasSubstr(R"("traits":[0,0,0,0,2,0,1,2,2,1,1,1])"));
+}
+
 TEST(EncodeHtml, SendsStacksAsDifferencesToTheOneBefore) {
   const LocationRef main = MakeLocation("main");
   MadeProfile made;

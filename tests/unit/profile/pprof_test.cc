@@ -151,8 +151,9 @@ TEST(EncodePprof, LabelsEverySample) {
 
 TEST(EncodePprof, WritesStacksLeafFirstAndInlinesInnermostFirst) {
   Location location;
-  location.lines = {{.function = "inner", .system_name = "_Zinner", .file = "a.h", .line = 5},
-                    {.function = "outer", .system_name = {}, .file = "a.cc", .line = 9}};
+  location.lines = {
+      {.function = "inner", .system_name = "_Zinner", .file = "a.h", .line = 5, .start_line = 3},
+      {.function = "outer", .system_name = {}, .file = "a.cc", .line = 9}};
   MadeProfile made;
   made.Add({MakeLocation("main"), std::make_shared<const Location>(location)}, 1);
   const pprof::Profile p = Decode(made.profile());
@@ -162,6 +163,8 @@ TEST(EncodePprof, WritesStacksLeafFirstAndInlinesInnermostFirst) {
   EXPECT_EQ(leaf.line(1).line(), 9);
   EXPECT_EQ(Text(p, p.function(0).system_name()), "_Zinner");
   EXPECT_EQ(Text(p, p.function(0).filename()), "a.h");
+  EXPECT_EQ(p.function(0).start_line(), 3);
+  EXPECT_EQ(p.function(1).start_line(), 0);
   EXPECT_EQ(Text(p, p.function(1).system_name()), "outer");
 }
 

@@ -61,6 +61,37 @@ TEST(EncodeTop, JoinsInlinedAndOtherCallsOfAFunction) {
             " 100.0 %        2 100.0 %        2      hot");
 }
 
+TEST(EncodeTop, TellsWhereFunctionsAreInTheSourceWhereThereIsRoom) {
+  Location location;
+  location.origin = CodeOrigin::kUser;
+  location.object = MakeObject("/usr/bin/server");
+  location.lines = {{.function = "main.serve",
+                     .system_name = {},
+                     .file = "/src/server/main.go",
+                     .line = 15,
+                     .start_line = 12}};
+  MadeProfile made;
+  made.Add({std::make_shared<const Location>(location)}, 1).Add({MakeLocation("f")}, 1);
+  const std::string wide = EncodeTop(made.profile(), {.width = 132});
+  EXPECT_THAT(LineWith(wide, "FUNCTION"), testing::EndsWith("OBJECT                  SOURCE"));
+  EXPECT_THAT(LineWith(wide, "main.serve"),
+              testing::EndsWith("server                  main.go:12"));
+  EXPECT_THAT(LineWith(wide, "    f"), testing::EndsWith("    f"));
+  EXPECT_THAT(EncodeTop(made.profile(), {.width = 100}), Not(HasSubstr("main.go")));
+}
+
+TEST(EncodeTop, TakesAFunctionWithLinesOfSeveralFilesForOne) {
+  MadeProfile made;
+  for (const char* const file : {"", "/src/grammar.go", "/src/grammar.y"}) {
+    Location location;
+    location.origin = CodeOrigin::kUser;
+    location.lines = {{.function = "main.parse", .system_name = {}, .file = file}};
+    made.Add({std::make_shared<const Location>(location)}, 1);
+  }
+  EXPECT_THAT(LineWith(EncodeTop(made.profile(), {.width = 132}), "main.parse"),
+              testing::AllOf(testing::StartsWith(" 100.0 %        3"), HasSubstr("grammar.go")));
+}
+
 TEST(EncodeTop, MarksKernelAndJit) {
   MadeProfile made;
   made.Add({MakeLocation("jitted", CodeOrigin::kJit),

@@ -64,6 +64,119 @@ TEST(SymbolTable, GivesStartAndSizeWithTheName) {
   EXPECT_EQ(symbol->size, 0x20U);
 }
 
+std::string LinesAt(const SymbolTable& table, uint64_t address) {
+  std::string text;
+  for (const SourceLine& line : table.LinesAt(ElfAddress(address))) {
+    text += fmt::format("{}@{}:{} ", line.function, line.file, line.line);
+  }
+  return text;
+}
+
+// 1,000 functions of 16 bytes, each of a line of its own, and a large record.
+Result<SymbolTable> TableWithSources(const SymbolTableOptions& options = {}) {
+  MadeUpSymbols symbols(options);
+  for (uint32_t i = 0; i < 1000; ++i) {
+    const ElfAddress start(0x1000 + i * 16);
+    symbols.Add({.start = start, .size = 16, .limit = ElfAddress(0x10000)}, fmt::format("f{}", i));
+    SourceRecord record{.start_line = i, .calls = {}, .rows = {}};
+    record.calls = {{.name = 1, .within = {}, .from = {0, i}, .start_line = 3}};
+    record.rows = {{.size = 8, .call = {}, .place = {0, i + 1}},
+                   {.size = 4, .call = 0, .place = {2, i + 2}}};
+    if (i == 500)
+      record.rows.insert(record.rows.end(), 4, {.size = 1, .call = {}, .place = {2, 9}});
+    if (i == 501) record.calls.resize(1000, record.calls[0]);
+    symbols.AddSource({start, ElfAddress(start.value() + 16)}, record);
+  }
+  symbols.PutText(1, "inlined@somewhere");
+  symbols.PutText(0, "a@v1/f.c");
+  symbols.PutText(2, "f.h");
+  return symbols.Build();
+}
+
+TEST(SymbolTable, KnowsTheSourceOfCode) {
+  for (const bool is_spilled : {false, true}) {
+    SymbolTableOptions options;
+    if (is_spilled) options.spill = *SpillFile::Open({.directories = {}});
+    const SymbolTable table = *TableWithSources(options);
+    EXPECT_EQ(LinesAt(table, 0x1000), "@a@v1/f.c:1 ");
+    EXPECT_EQ(LinesAt(table, 0x1009), "inlined@somewhere@f.h:2 @a@v1/f.c:0 ");
+    EXPECT_EQ(LinesAt(table, 0x100c), "") << "of this part nothing is known";
+    EXPECT_EQ(LinesAt(table, 0x1000 + 500 * 16 + 15), "@f.h:9 ");
+    EXPECT_EQ(LinesAt(table, 0x1000 + 501 * 16), "@a@v1/f.c:502 ") << "a large record";
+    EXPECT_EQ(LinesAt(table, 0x1000 + 999 * 16), "@a@v1/f.c:1000 ");
+    EXPECT_EQ(LinesAt(table, 0x1000 + 1000 * 16), "");
+    EXPECT_EQ(LinesAt(table, 0xfff), "");
+  }
+}
+
+TEST(SymbolTable, HasTheSourcesForWhichNamesLeaveRoom) {
+  MadeUpSymbols symbols;
+  const std::vector<SourceRecord::Row> rows(1000, {.size = 1, .call = {}, .place = {0, 70'000}});
+  uint32_t added = 0;
+  for (uint32_t i = 0; i < 50'000; ++i) {
+    const ElfAddress start(i * 16);
+    symbols.Add({.start = start, .size = 16, .limit = ElfAddress(1 << 20)}, fmt::format("f{}", i));
+  }
+  while (added < 50'000) {
+    const ElfAddress start(added * 16);
+    const SourceRecord record{.start_line = 1, .calls = {}, .rows = rows};
+    if (!symbols.AddSource({start, ElfAddress(start.value() + 16)}, record)) break;
+    ++added;
+  }
+  EXPECT_GT(added, 1000U);
+  EXPECT_LT(added, 50'000U) << "they take 2 KB each";
+  const std::string longest(1000, 'x');
+  for (uint32_t i = 0; i < 20'000; ++i) symbols.PutText(i, longest);
+  const Result<SymbolTable> table = symbols.Build();
+  ASSERT_TRUE(table);
+  EXPECT_LT(table->bytes(), uint64_t{29} << 20);
+  EXPECT_EQ(NameAt(*table, 49'999 * 16), "f49999");
+  EXPECT_EQ(LinesAt(*table, 0), "@" + std::string(512, 'x') + ":70000 ");
+  EXPECT_EQ(LinesAt(*table, 49'999 * 16), "");
+}
+
+TEST(SymbolTable, HasNoTextForWhichThereIsNoRoom) {
+  MadeUpSymbols symbols;
+  symbols.Add({.start = ElfAddress(0), .size = 16, .limit = ElfAddress(16)}, "f");
+  const SourceRecord record{
+      .start_line = 1, .calls = {}, .rows = {{.size = 16, .call = {}, .place = {20'000, 3}}}};
+  EXPECT_TRUE(symbols.AddSource({ElfAddress(0), ElfAddress(16)}, record));
+  for (uint32_t i = 0; i <= 20'000; ++i) symbols.PutText(i, std::string(512, 'x'));
+  EXPECT_EQ(LinesAt(*symbols.Build(), 0), "@:3 ");
+}
+
+class Collected : public SymbolByteSink {
+ public:
+  bool Put(std::span<const std::byte> part) override {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+    return true;
+  }
+  std::vector<std::byte> bytes;
+};
+
+TEST(SymbolTable, IsMadeOfItsBytesAgainWithItsSources) {
+  Collected collected;
+  const Result<SymbolTable> made = TableWithSources({.bytes = &collected});
+  ASSERT_TRUE(made);
+  const auto again = [&](const SymbolTable::Layout& layout) {
+    const std::shared_ptr<SpilledBytes> bytes = SymbolTableOptions().Storage();
+    EXPECT_TRUE(bytes->Put(collected.bytes));
+    return SymbolTable::From(layout, bytes);
+  };
+  const Result<SymbolTable> same = again(made->layout());
+  ASSERT_TRUE(same);
+  EXPECT_EQ(NameAt(*same, 0x1009), "f0");
+  EXPECT_EQ(LinesAt(*same, 0x1009), "inlined@somewhere@f.h:2 @a@v1/f.c:0 ");
+  for (const int change : {-1, 1}) {
+    SymbolTable::Layout layout = made->layout();
+    layout.sources += static_cast<uint64_t>(change);
+    EXPECT_FALSE(again(layout)) << "other numbers than there are bytes for";
+    layout = made->layout();
+    layout.texts += static_cast<uint64_t>(change);
+    EXPECT_FALSE(again(layout));
+  }
+}
+
 TEST(SymbolTable, LeavesGapsBetweenFunctionsUnnamed) {
   const SymbolTable table = TableOf({{"b", 0x2000, 0x10}, {"a", 0x1000, 0x10}});
   EXPECT_EQ(NameAt(table, 0xfff), "-");

@@ -59,6 +59,15 @@ class FakeObjects : public ObjectSource {
     const SymbolTableBuilder::KnownCode unnamed[] = {
         {.range = {ElfAddress(0x1300), ElfAddress(0x1340)}}};
     symbols.AddCode(unnamed);
+    // [0x1080, 0x1090) is of inlined().
+    symbols.PutText(0, "_ZN3foo7inlinedEv");
+    symbols.PutText(1, "foo.cc");
+    symbols.PutText(2, "foo.h");
+    symbols.AddSource({ElfAddress(0x1000), ElfAddress(0x1100)},
+                      {.start_line = 5,
+                       .calls = {{.name = 0, .within = {}, .from = {1, 9}, .start_line = 70}},
+                       .rows = {{.size = 0x80, .call = {}, .place = {1, 6}},
+                                {.size = 0x10, .call = 0, .place = {2, 71}}}});
     return {.table = std::make_shared<const SymbolTable>(*symbols.Build())};
   }
   int reads = 0;

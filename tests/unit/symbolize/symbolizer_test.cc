@@ -60,6 +60,33 @@ TEST_F(SymbolizerTest, NamesEachKindOfFrame) {
   }
 }
 
+std::string LinesOf(const LocationRef& location) {
+  std::string text;
+  for (const Line& line : location->lines) {
+    text += fmt::format("{} ({}) {}:{} from {}; ", line.function, line.system_name, line.file,
+                        line.line, line.start_line);
+  }
+  return text;
+}
+
+TEST_F(SymbolizerTest, TellsWhatWasInlinedAndWhereThatIsInTheSource) {
+  Symbolizer symbolizer = Make();
+  const NamedWindow named =
+      symbolizer.Name(WindowOf({InLibrary(0x1010), InLibrary(0x1085), InLibrary(0x10a0)}));
+  EXPECT_EQ(LinesOf(named.locations[0]), "foo::bar (_ZN3foo3barEi) foo.cc:6 from 5; ");
+  EXPECT_EQ(LinesOf(named.locations[1]),
+            "foo::inlined (_ZN3foo7inlinedEv) foo.h:71 from 70; "
+            "foo::bar (_ZN3foo3barEi) foo.cc:9 from 5; ");
+  EXPECT_EQ(LinesOf(named.locations[2]), "foo::bar (_ZN3foo3barEi) :0 from 0; ")
+      << "nothing is known of these lines";
+}
+
+TEST_F(SymbolizerTest, LeavesOutWhatWasInlinedIfSoAsked) {
+  Symbolizer symbolizer = Make({.inlines = false});
+  const NamedWindow named = symbolizer.Name(WindowOf({InLibrary(0x1085)}));
+  EXPECT_EQ(LinesOf(named.locations[0]), "foo::bar (_ZN3foo3barEi) foo.cc:9 from 5; ");
+}
+
 TEST_F(SymbolizerTest, SaysWhichNamesAreMadeUp) {
   perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
   const std::vector<Frame> named_by_symbols = {
