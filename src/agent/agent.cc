@@ -180,6 +180,7 @@ Result<void> Agent::OpenProfiler() {
                                               .frequency = config_.frequency,
                                               .kernel_stacks = config_.kernel_stacks,
                                               .inlines = config_.inlines,
+                                              .dwarf = config_.dwarf,
                                               .filter = targets_.filter,
                                               .longest_window = config_.window,
                                               .observer = labels_.get(),
@@ -411,6 +412,9 @@ Result<void> Agent::TakeOver(AgentConfig next) {
   }
   if (next.inlines != config_.inlines) {
     return Fail(ErrorCode::kUnsupported, "inlines cannot change while the agent runs");
+  }
+  if (next.dwarf != config_.dwarf) {
+    return Fail(ErrorCode::kUnsupported, "symbols.dwarf cannot change while the agent runs");
   }
   if (next.sandbox != config_.sandbox) {
     return Fail(ErrorCode::kUnsupported, "sandbox cannot change while the agent runs");

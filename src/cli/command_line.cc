@@ -135,6 +135,8 @@ void Grammar::AddRecord() {
   record_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames");
   record_->add_flag("--no-inlines", to.no_inlines,
                     "Leave out functions that were inlined into others");
+  record_->add_flag("--no-dwarf", to.no_dwarf,
+                    "Read no debug information: names of functions only");
   record_->add_flag("--no-sandbox", to.no_sandbox,
                     "Read files of profiled programs in this process, without a sandbox");
   record_->add_flag("-q,--quiet", to.quiet, "Show no progress line");
@@ -215,6 +217,8 @@ void Grammar::AddAgent() {
   agent_->add_flag("--no-kernel", to.no_kernel, "Leave out kernel frames")->group(kOverrides);
   agent_
       ->add_flag("--no-inlines", to.no_inlines, "Leave out functions that were inlined into others")
+      ->group(kOverrides);
+  agent_->add_flag("--no-dwarf", to.no_dwarf, "Read no debug information: names of functions only")
       ->group(kOverrides);
   AddAgentFilter();
   AddAgentSinks();

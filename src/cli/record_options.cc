@@ -151,6 +151,7 @@ Result<RecordConfig> MakeRecordConfig(const RecordOptions& options) {
   ASSIGN_OR_RETURN(config.labels, ParseLabels(options.labels));
   config.kernel_stacks = !options.no_kernel;
   config.inlines = !options.no_inlines;
+  config.dwarf = !options.no_dwarf;
   config.sandbox = !options.no_sandbox;
   config.quiet = options.quiet;
   if (!options.stats.empty()) {

@@ -28,6 +28,7 @@ struct RecordOptions {
   std::vector<std::string> labels;
   bool no_kernel = false;
   bool no_inlines = false;
+  bool no_dwarf = false;
   bool no_sandbox = false;
   bool quiet = false;
   std::string stats;  // "": not asked for

@@ -167,6 +167,7 @@ struct AgentConfig {
   Hertz frequency{99};
   bool kernel_stacks = true;
   bool inlines = true;  // functions that were inlined into others are frames
+  bool dwarf = true;    // debug information is read
   bool sandbox = true;  // in which files of profiled programs are read
   std::chrono::nanoseconds window{std::chrono::seconds(10)};
   std::vector<std::pair<std::string, std::string>> labels;  // on every profile

@@ -85,6 +85,11 @@ void ReadSpool(ConfigSection section, SpoolConfig& spool) {
   section.RefuseOthers();
 }
 
+void ReadSymbols(ConfigSection section, AgentConfig& config) {
+  section.Read("dwarf", config.dwarf, Boolean());
+  section.RefuseOthers();
+}
+
 void ReadLimits(ConfigSection section, LimitsConfig& limits) {
   section.Read("cpu", limits.cpu, Percentage());
   section.Read("memory", limits.memory, ByteSize(64 * kMebibyte));
@@ -223,6 +228,7 @@ AgentConfig ReadAgentConfig(const ConfigNode& root, ConfigReading& reading) {
   section.Read("window", config.window, Duration({.least = 1s, .most = 10min}, "10s"));
   section.Read("kernel_stacks", config.kernel_stacks, Boolean());
   section.Read("inlines", config.inlines, Boolean());
+  ReadSymbols(section.Section("symbols"), config);
   section.Read("sandbox", config.sandbox, OneOf<bool>({{"on", true}, {"off", false}}));
   ReadLabels(section, config);
   ReadFilter(section.Section("filter"), config.filter);

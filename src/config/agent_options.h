@@ -23,6 +23,7 @@ struct AgentOptions {
   std::optional<std::string> window;
   bool no_kernel = false;
   bool no_inlines = false;
+  bool no_dwarf = false;
   std::vector<std::string> labels;  // "name=value": added to the file's
   // Each list replaces the file's.
   std::vector<std::string> comms;

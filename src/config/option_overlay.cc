@@ -125,6 +125,9 @@ std::vector<std::string> OverlayOptions(const AgentOptions& options, ConfigNode&
   SetScalar(&root, "window", options.window, "--window");
   if (options.no_kernel) Set(root, "kernel_stacks", Scalar("false", "--no-kernel"));
   if (options.no_inlines) Set(root, "inlines", Scalar("false", "--no-inlines"));
+  if (options.no_dwarf) {
+    SetScalar(MapBelow(root, "symbols", "--no-dwarf"), "dwarf", "false", "--no-dwarf");
+  }
   SetLabels(options, root, errors);
   SetFilter(options, root);
   if (options.listen) {

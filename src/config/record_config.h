@@ -47,6 +47,7 @@ struct RecordConfig {
   Hertz frequency{99};  // of a clock
   bool kernel_stacks = true;
   bool inlines = true;                  // functions that were inlined into others are frames
+  bool dwarf = true;                    // debug information is read
   std::optional<size_t> unwind_memory;  // kernel memory for unwind tables, in bytes
   bool sandbox = true;                  // in which files of profiled programs are read
   std::vector<OutputFile> outputs;      // none: the top functions on standard output

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -32,16 +33,21 @@ Result<UnwindTable> Compile(const FilesToRead& files, const UnwindTableOptions& 
   return CompileUnwindTable(elf, debug_file, options);
 }
 
-Result<SymbolTable> ReadSymbols(int fd, const SymbolTableOptions& options,
+Result<SymbolTable> ReadSymbols(const FilesToRead& files, const SymbolTableOptions& options,
                                 ReadingRecorder& recorder) {
-  ASSIGN_OR_RETURN(const ElfFile elf, Open(fd, recorder));
-  return ReadSymbolTable(elf, options, [&elf] {
+  ASSIGN_OR_RETURN(const ElfFile elf, Open(files.own, recorder));
+  std::optional<ElfFile> debug_file;
+  if (files.debug >= 0) {
+    ASSIGN_OR_RETURN(debug_file, Open(files.debug, recorder));
+  }
+  const auto unnamed_functions = [&elf] {
     const std::vector<FunctionBounds> bounds = ReadFunctionBounds(elf);
     UnnamedFunctions unnamed;
     unnamed.reserve(bounds.size());
     for (const auto& [begin, end] : bounds) unnamed.push_back({ElfAddress(begin), ElfAddress(end)});
     return unnamed;
-  });
+  };
+  return ReadSymbolTable(elf, options, unnamed_functions, debug_file ? &*debug_file : nullptr);
 }
 
 }  // namespace
@@ -57,7 +63,7 @@ Result<ObjectFacts> InProcessIndexer::Inspect(int fd) {
 Result<Made<SymbolTable>> InProcessIndexer::Symbols(const FilesToRead& files,
                                                     const SymbolTableOptions& options) {
   ReadingRecorder recorder(key_);
-  ASSIGN_OR_RETURN(SymbolTable symbols, ReadSymbols(files.own, options, recorder));
+  ASSIGN_OR_RETURN(SymbolTable symbols, ReadSymbols(files, options, recorder));
   return Made<SymbolTable>{.value = std::move(symbols), .reading = std::move(recorder).Finish()};
 }
 

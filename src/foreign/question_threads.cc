@@ -219,7 +219,7 @@ void QuestionThreads::Pool::Work() {
 
 void QuestionThreads::Pool::Finish(Tasks ended, QuestionEnd end) {
   Task& task = ended.front();
-  std::vector<Ended> told;
+  std::vector<Ended> told;  // destroyed without the lock
   {
     const absl::MutexLock lock(&mutex_);
     Count(task, -1);
@@ -240,6 +240,8 @@ void QuestionThreads::Pool::Finish(Tasks ended, QuestionEnd end) {
         RefuseWaiting(task.file_system, told);
         break;
     }
+    if (is_closed_) return;
+    ++telling_;
   }
   Tell(std::move(told));
 }
@@ -264,13 +266,8 @@ void QuestionThreads::Pool::RefuseWaiting(uint64_t file_system, std::vector<Ende
   }
 }
 
-// Calls what is to be told of ends.
+// Calls what is to be told of ends. REQUIRES: that is counted in telling_.
 void QuestionThreads::Pool::Tell(std::vector<Ended> ended) {
-  {
-    const absl::MutexLock lock(&mutex_);
-    if (is_closed_) return;
-    ++telling_;
-  }
   for (const Ended& end : ended) {
     if (end.on_end) end.on_end(end.end);
   }
@@ -293,6 +290,7 @@ QuestionCounters QuestionThreads::Pool::counters() const {
   const absl::MutexLock lock(&mutex_);
   QuestionCounters counters = counters_;
   counters.waiting = waiting_.size();
+  counters.telling = telling_;
   return counters;
 }
 

@@ -44,6 +44,7 @@ struct QuestionCounters {
   uint64_t late = 0;
   uint64_t refused = 0;
   uint64_t waiting = 0;  // now
+  uint64_t telling = 0;  // threads that tell of ends, which may lead to other questions, now
 };
 
 // Threads that ask openers (ForeignFiles) and readers (Indexer), and wait for them. These may

@@ -83,7 +83,10 @@ class Reader : private RowSink, private SymbolByteSink {
       LimitCpu(0);
       if (!goes_on) return;
       // A reader that waits costs little; to give back what the headers took would cost more.
-      if (task.what == ReaderTask::What::kSymbols || task.what == ReaderTask::What::kUnwind) {
+      const bool is_large = task.what == ReaderTask::What::kSymbols ||
+                            task.what == ReaderTask::What::kSources ||
+                            task.what == ReaderTask::What::kUnwind;
+      if (is_large) {
         ::malloc_trim(0);
       }
     }
@@ -133,8 +136,11 @@ class Reader : private RowSink, private SymbolByteSink {
         Write(facts, out);
         return {};
       }
-      case ReaderTask::What::kSymbols: {
-        ASSIGN_OR_RETURN(const Made<SymbolTable> made, indexer_.Symbols(files, {.bytes = this}));
+      case ReaderTask::What::kSymbols:
+      case ReaderTask::What::kSources: {
+        const SymbolTableOptions options{.with_debug_info = what == ReaderTask::What::kSources,
+                                         .bytes = this};
+        ASSIGN_OR_RETURN(const Made<SymbolTable> made, indexer_.Symbols(files, options));
         Write(made.value.layout(), out);
         Write(made.reading, out);
         return {};

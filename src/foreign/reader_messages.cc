@@ -229,6 +229,7 @@ void Write(const SymbolTable::Layout& layout, FlatWriter& out) {
   out.Put(layout.sources);
   out.Put(layout.texts);
   out.Put(uint8_t{layout.has_names});
+  out.Put(layout.unread_debug_info);
 }
 
 SymbolTable::Layout ReadLayout(FlatReader& in) {
@@ -239,6 +240,7 @@ SymbolTable::Layout ReadLayout(FlatReader& in) {
   layout.sources = in.Get<uint64_t>();
   layout.texts = in.Get<uint64_t>();
   layout.has_names = in.Get<uint8_t>() != 0;
+  layout.unread_debug_info = in.Get<uint64_t>();
   return layout;
 }
 

@@ -44,7 +44,7 @@ struct ReaderSetup {
 };
 
 struct ReaderTask {
-  enum class What : uint32_t { kInspect, kSymbols, kUnwind, kCode, kRepeats, kPerfMap };
+  enum class What : uint32_t { kInspect, kSymbols, kSources, kUnwind, kCode, kRepeats, kPerfMap };
   What what = What::kInspect;
   uint32_t has_debug_file = 0;
   uint64_t cpu_ms = 0;       // that it may take

@@ -48,6 +48,7 @@ Room RoomFor(ReaderTask::What what, const FilesToRead& files) {
     case ReaderTask::What::kRepeats:
       return Room::kSmall;
     case ReaderTask::What::kSymbols:
+    case ReaderTask::What::kSources:
     case ReaderTask::What::kUnwind:
       break;
   }
@@ -91,7 +92,9 @@ Result<ObjectFacts> SandboxedIndexer::Inspect(int fd) {
 
 Result<Made<SymbolTable>> SandboxedIndexer::Symbols(const FilesToRead& files,
                                                     const SymbolTableOptions& options) {
-  ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kSymbols, files, {}));
+  const auto what =
+      options.with_debug_info ? ReaderTask::What::kSources : ReaderTask::What::kSymbols;
+  ASSIGN_OR_RETURN(const auto task, Begin(what, files, {}));
   return Conclude(*task, ReceiveSymbols(*task, options));
 }
 

@@ -35,8 +35,10 @@ size_t BytesOf(const UnwindTable& table, size_t of_rows) {
 }
 
 // One table gets no more than a quarter of the file, so that none keeps others out.
-SymbolTableOptions OptionsFor(const std::shared_ptr<SpillFile>& spill) {
-  return {.spill = spill, .most_spilled = spill == nullptr ? 0 : spill->most() / 4};
+SymbolTableOptions OptionsFor(const std::shared_ptr<SpillFile>& spill, bool with_debug_info) {
+  return {.with_debug_info = with_debug_info,
+          .spill = spill,
+          .most_spilled = spill == nullptr ? 0 : spill->most() / 4};
 }
 
 // For one that looks whether a file has its content still, compares it with so many others, and
@@ -102,15 +104,19 @@ void ArtifactStore::AskSymbols(Source source, OnAnswer on_answer) {
   Ask(Kind::kSymbols, std::move(source), std::move(on_answer));
 }
 
+void ArtifactStore::AskSources(Source source, OnAnswer on_answer) {
+  Ask(Kind::kSources, std::move(source), std::move(on_answer));
+}
+
 void ArtifactStore::Ask(Kind kind, Source source, OnAnswer on_answer) {
-  const bool has_debug_file = kind == Kind::kTable && source.debug != nullptr;
+  const bool has_debug_file = kind != Kind::kSymbols && source.debug != nullptr;
   const SourceTrust trust = TrustOf(source.own->get(), has_debug_file ? source.debug->get() : -1);
   const Family family{
       .kind = kind,
       .with_debug_file = has_debug_file,
       .build_id = trust.owner == SourceTrust::kNameless ? BuildId() : source.build_id,
       .trust = trust};
-  const bool is_large = IsLarge(source.size);
+  const bool is_large = kind == Kind::kSources || IsLarge(source.size);
   Question question{.family = family,
                     .source = std::move(source),
                     .on_answer = std::move(on_answer),
@@ -197,7 +203,9 @@ Result<void> ArtifactStore::ReadContent(const Work& work, Outcome& outcome) {
     ASSIGN_OR_RETURN(outcome.table, MakeTable(work, outcome.reading));
     return {};
   }
-  ASSIGN_OR_RETURN(Made<SymbolTable> made, work.indexer->Symbols(files, OptionsFor(work.spill)));
+  ASSIGN_OR_RETURN(
+      Made<SymbolTable> made,
+      work.indexer->Symbols(files, OptionsFor(work.spill, work.kind == Kind::kSources)));
   outcome.symbols = std::move(made.value);
   outcome.reading = std::move(made.reading);
   return {};

@@ -92,6 +92,9 @@ class ArtifactStore {
 
   void AskUnwindTable(Source source, OnAnswer on_answer);
   void AskSymbols(Source source, OnAnswer on_answer);
+  // Symbols, and what debug information says of the source: in the file or in its debug file. Takes
+  // long, so whatever its size it waits among the large ones.
+  void AskSources(Source source, OnAnswer on_answer);
 
   // Null if it has been dropped: to be asked for again. REQUIRES: an answer to the question for it.
   std::shared_ptr<const UnwindTable> UnwindTableOf(const ContentRef& content);
@@ -114,7 +117,7 @@ class ArtifactStore {
   using Table = std::shared_ptr<const UnwindTable>;
   using Symbols = std::shared_ptr<const SymbolTable>;
   using Value = std::variant<std::monostate, Table, Symbols>;
-  enum class Kind : uint8_t { kTable, kSymbols };
+  enum class Kind : uint8_t { kTable, kSymbols, kSources };
   using Contents = std::list<ContentRef>;
 
   // Of what may be equal.

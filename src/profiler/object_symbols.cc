@@ -11,15 +11,12 @@
 #include "foreign/reading_budget.h"
 
 namespace pyrometer {
-namespace {
 
 // What the file itself says stays so.
-bool MayEndOtherwise(const Error& error) {
+bool ObjectSymbols::MayEndOtherwise(const Error& error) {
   return error.code() != ErrorCode::kMalformed && error.code() != ErrorCode::kUnsupported &&
          error.code() != ErrorCode::kInvalid;
 }
-
-}  // namespace
 
 void ObjectSymbols::ReadAhead(std::span<const SampledObject> objects) {
   {
@@ -119,16 +116,21 @@ void ObjectSymbols::Ask(const Question& question) {
   if (!identity) {
     return Answered(question.of.id, file_info, question.is_ahead, identity.error());
   }
-  store_.AskSymbols(
-      {.own = file,
-       .build_id = file_info->build_id,
-       .account = AccountOf(file->get()),
-       .size = identity->size,
-       .mapped = file_info->identity},
+  ArtifactStore::Source source{.own = file,
+                               .build_id = file_info->build_id,
+                               .account = AccountOf(file->get()),
+                               .size = identity->size,
+                               .mapped = file_info->identity};
+  ArtifactStore::OnAnswer answered =
       lifeline_.To([id = question.of.id, info = file_info, is_ahead = question.is_ahead](
                        ObjectSymbols& self, Result<ArtifactStore::ContentRef> answer) {
         self.Answered(id, info, is_ahead, std::move(answer));
-      }));
+      });
+  if (depth_ == Depth::kSymbols) {
+    store_.AskSymbols(std::move(source), std::move(answered));
+  } else {
+    store_.AskSources(std::move(source), std::move(answered));
+  }
 }
 
 void ObjectSymbols::Answered(ObjectId object, const Info& info, bool is_ahead,

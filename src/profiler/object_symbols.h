@@ -39,8 +39,15 @@ class ObjectSymbols {
   // So many may wait to be read ahead, each with a file held open. Beyond that the window asks.
   static constexpr size_t kMostWaiting = 256;
 
+  // With or without what debug information says of the source.
+  enum class Depth : uint8_t { kSymbols, kSources };
+
   // Both must outlive this.
-  ObjectSymbols(ArtifactStore& store, const Clock& clock) : store_(store), clock_(clock) {}
+  ObjectSymbols(ArtifactStore& store, const Clock& clock, Depth depth = Depth::kSymbols)
+      : store_(store), clock_(clock), depth_(depth) {}
+
+  // Whether reading may go well later, that ended with this error.
+  static bool MayEndOtherwise(const Error& error);
 
   // Has them read soon, if nothing is known of them yet.
   void ReadAhead(std::span<const SampledObject> objects);
@@ -93,6 +100,7 @@ class ObjectSymbols {
 
   ArtifactStore& store_;
   const Clock& clock_;
+  const Depth depth_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<ObjectId, Known> known_ ABSL_GUARDED_BY(mutex_);
   std::deque<SampledObject> for_window_ ABSL_GUARDED_BY(mutex_);

@@ -74,8 +74,12 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
              .out = taken_,
              .clock = machine_.clock,
              .log = machine_.log}),
-      namer_(store_, symbols_, machine_.indexer, std::move(symbols), NamingOptions(machine_),
-             machine_.clock) {
+      namer_({.store = store_,
+              .symbols = symbols_,
+              .indexer = machine_.indexer,
+              .clock = machine_.clock,
+              .dwarf = machine_.dwarf},
+             std::move(symbols), NamingOptions(machine_)) {
   loader_.LoadAll(kLoadingTimeAtStart);
   loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
   unwinding_thread_ = std::jthread([this](const std::stop_token& stop) { cold_.Run(stop); });

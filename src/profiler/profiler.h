@@ -61,6 +61,7 @@ class Profiler {
     Hertz frequency{99};  // of a clock
     bool kernel_stacks = true;
     bool inlines = true;  // functions that were inlined into others are frames
+    bool dwarf = true;    // debug information is read: files, lines and inlined functions
     SampleFilter filter{};
     // Kernel memory for rows of unwind tables, in bytes; nothing: see KernelMemory.
     std::optional<size_t> table_budget{};
@@ -88,6 +89,7 @@ class Profiler {
     std::optional<Procfs> kernel_symbols;   // where to read symbols of modules loaded later
     Procfs procfs{};                        // leads to the host's root
     bool inlines = true;                    // see Options
+    bool dwarf = true;                      // likewise
     std::shared_ptr<SpillFile> spill{};     // keeps what memory has no room for; null: nothing does
     std::shared_ptr<ReaderPool> readers{};  // what `indexer` has read files; null: it reads them
   };

@@ -23,11 +23,18 @@ namespace pyrometer {
 // because reading symbol tables can take a second for a large program on a busy machine.
 class WindowNamer {
  public:
-  // `store`, `symbols` and `clock` must outlive this. `indexer` reads perf maps; `kernel` is empty
-  // if the kernel hides its symbols.
-  WindowNamer(ArtifactStore& store, ObjectSymbols& symbols, std::shared_ptr<Indexer> indexer,
-              KernelSymbols kernel, const Symbolizer::Options& options, const Clock& clock)
-      : sources_(store, symbols, std::move(indexer), clock),
+  struct Parts {
+    ArtifactStore& store;
+    ObjectSymbols& symbols;
+    std::shared_ptr<Indexer> indexer;  // reads perf maps
+    const Clock& clock;
+    bool dwarf = true;  // whether debug information is read
+  };
+
+  // What `parts` refers to must outlive this. `kernel` is empty if the kernel hides its symbols.
+  WindowNamer(const Parts& parts, KernelSymbols kernel, const Symbolizer::Options& options)
+      : sources_(parts.store, parts.symbols, parts.indexer, parts.clock,
+                 {.with_debug_info = parts.dwarf}),
         symbolizer_(sources_, sources_, std::move(kernel), options) {}
 
   // REQUIRES: called on one thread, with windows in the order in which they were taken.

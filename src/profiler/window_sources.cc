@@ -33,11 +33,13 @@ void WindowSources::Use(ResolvedWindow& resolved) {
   perf_maps_ = std::move(resolved.perf_maps);
   ended_ = std::move(resolved.ended);
   waited_ = {};
+  waited_for_sources_ = {};
   in_perf_maps_ = {};
   std::vector<ObjectId> forgotten;
   std::ranges::copy_if(resolved.unused, std::back_inserter(forgotten),
                        [this](ObjectId object) { return !objects_.contains(object); });
   symbols_.Forget(forgotten);
+  debug_info_.Forget(forgotten);
   std::vector<SampledObject> needed;
   for (const auto& [object, reference] : objects_) {
     if (reference.file != nullptr) needed.push_back({object, reference});
@@ -54,6 +56,7 @@ void WindowSources::Clear() {
 
 void WindowSources::GiveUpAt(MonotonicTime when) {
   symbols_.GiveUpAt(when);
+  debug_info_.GiveUpAt(when);
   const absl::MutexLock lock(&mutex_);
   give_up_at_ = when;
 }
@@ -82,8 +85,8 @@ SymbolAnswer WindowSources::Symbols(ObjectId object) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     const ObjectSymbols::Answer answer = Await({object, ref});
     if (!answer) break;
-    std::shared_ptr<const SymbolTable> table = *answer ? store_.SymbolsOf(**answer) : nullptr;
-    if (table != nullptr) return {.table = std::move(table)};
+    std::shared_ptr<const SymbolTable> table = TableOf(answer);
+    if (table != nullptr) return WithSources({object, ref}, std::move(table));
     if (!*answer) return {.table = nullptr, .reason = ReasonOf((*answer).error().code())};
     symbols_.Forget(std::span(&object, 1));  // to be asked for again
   }
@@ -94,16 +97,49 @@ SymbolAnswer WindowSources::Symbols(ObjectId object) {
 // have been written to since, and only the held file would tell.
 SymbolAnswer WindowSources::WithoutFile(const SampledObject& object) {
   const bool has_build_id = !object.object.info->build_id.empty();
-  const ObjectSymbols::Answer known =
-      has_build_id ? symbols_.Find(object) : ObjectSymbols::Answer();
-  auto table = known && *known ? store_.SymbolsOf(**known) : nullptr;
+  std::shared_ptr<const SymbolTable> table;
+  if (has_build_id) table = TableOf(debug_info_.Find(object));
+  if (has_build_id && table == nullptr) table = TableOf(symbols_.Find(object));
   return {.table = std::move(table), .reason = Unresolved::kFileGone};
+}
+
+// Null if they could not be read, or were dropped.
+std::shared_ptr<const SymbolTable> WindowSources::TableOf(const ObjectSymbols::Answer& answer) {
+  return answer && *answer ? store_.SymbolsOf(**answer) : nullptr;
+}
+
+// Those that are there now, if debug information that tells more is not.
+SymbolAnswer WindowSources::WithSources(const SampledObject& object,
+                                        std::shared_ptr<const SymbolTable> symbols) {
+  SymbolAnswer preliminary{.table = std::move(symbols)};
+  if (preliminary.table->unread_debug_info() == 0 || !options_.with_debug_info) return preliminary;
+  preliminary.better_after = 1;
+  const ObjectSymbols::Answer answer = AwaitSources(object);
+  if (!answer) return preliminary;
+  if (auto table = TableOf(answer)) return {.table = std::move(table)};
+  if (!*answer) {
+    // It takes too much room now and then.
+    const Error& error = (*answer).error();
+    const bool is_final =
+        error.code() == ErrorCode::kExhausted || !ObjectSymbols::MayEndOtherwise(error);
+    preliminary.better_after = is_final ? 0 : kRetryWindows;
+  }
+  if (preliminary.better_after > 0) debug_info_.Forget(std::span(&object.id, 1));
+  return preliminary;
+}
+
+ObjectSymbols::Answer WindowSources::AwaitSources(const SampledObject& object) {
+  const MonotonicTime begin = clock_.Now();
+  const auto left = std::max(options_.most_waiting_for_sources - waited_for_sources_, kNothingLeft);
+  ObjectSymbols::Answer answer = debug_info_.Await(object, After(begin, left));
+  waited_for_sources_ += Between(begin, clock_.Now());
+  return answer;
 }
 
 // Nothing, if there is no answer in the time that this window has left.
 ObjectSymbols::Answer WindowSources::Await(const SampledObject& object) {
   const MonotonicTime begin = clock_.Now();
-  const auto left = std::max(most_waiting_ - waited_, kNothingLeft);
+  const auto left = std::max(options_.most_waiting - waited_, kNothingLeft);
   ObjectSymbols::Answer answer = symbols_.Await(object, After(begin, left));
   waited_ += Between(begin, clock_.Now());
   return answer;

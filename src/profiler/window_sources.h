@@ -33,14 +33,27 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   static constexpr std::chrono::seconds kMostOfPerfMaps{5};
   static constexpr std::chrono::seconds kMostOfPerfMap{2};
 
+  // For debug information it waits shorter: there are names without it, and a later window has it.
+  static constexpr std::chrono::seconds kMostWaitingForSources{2};
+  // What could not be read of that, but may be another time, is asked for again after so many
+  // windows.
+  static constexpr uint32_t kRetryWindows = 60;
+
+  struct Options {
+    bool with_debug_info = true;
+    std::chrono::nanoseconds most_waiting = kMostWaiting;
+    std::chrono::nanoseconds most_waiting_for_sources = kMostWaitingForSources;
+  };
+
   // `store`, `symbols` and `clock` must outlive this. `indexer` reads perf maps.
   WindowSources(ArtifactStore& store, ObjectSymbols& symbols, std::shared_ptr<Indexer> indexer,
-                const Clock& clock, std::chrono::nanoseconds most_waiting = kMostWaiting)
+                const Clock& clock, const Options& options)
       : store_(store),
         symbols_(symbols),
+        debug_info_(store, clock, ObjectSymbols::Depth::kSources),
         indexer_(std::move(indexer)),
         clock_(clock),
-        most_waiting_(most_waiting) {}
+        options_(options) {}
 
   // Takes over what `resolved` carries, except its samples.
   void Use(ResolvedWindow& resolved);
@@ -60,16 +73,21 @@ class WindowSources : public ObjectSource, public PerfMapSource {
 
  private:
   SymbolAnswer WithoutFile(const SampledObject& object);
+  SymbolAnswer WithSources(const SampledObject& object, std::shared_ptr<const SymbolTable> symbols);
   ObjectSymbols::Answer Await(const SampledObject& object);
+  ObjectSymbols::Answer AwaitSources(const SampledObject& object);
+  std::shared_ptr<const SymbolTable> TableOf(const ObjectSymbols::Answer& answer);
   bool IsTooLate() const;
 
   ArtifactStore& store_;
   ObjectSymbols& symbols_;
+  ObjectSymbols debug_info_;
   const std::shared_ptr<Indexer> indexer_;
   const Clock& clock_;
-  const std::chrono::nanoseconds most_waiting_;
-  std::chrono::nanoseconds waited_{};        // for this window's symbols
-  std::chrono::nanoseconds in_perf_maps_{};  // for this window's perf maps
+  const Options options_;
+  std::chrono::nanoseconds waited_{};              // for this window's symbols
+  std::chrono::nanoseconds waited_for_sources_{};  // for its debug information
+  std::chrono::nanoseconds in_perf_maps_{};        // for this window's perf maps
   decltype(ResolvedWindow::objects) objects_;
   decltype(ResolvedWindow::perf_maps) perf_maps_;
   decltype(ResolvedWindow::ended) ended_;

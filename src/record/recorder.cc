@@ -135,6 +135,7 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
                                                          .frequency = config.frequency,
                                                          .kernel_stacks = config.kernel_stacks,
                                                          .inlines = config.inlines,
+                                                         .dwarf = config.dwarf,
                                                          .filter = std::move(filter),
                                                          .table_budget = config.unwind_memory,
                                                          .longest_window = kWindow,

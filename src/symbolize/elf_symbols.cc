@@ -13,6 +13,7 @@
 #include "binary/sections.h"
 #include "binary/segments.h"
 #include "binary/symbols.h"
+#include "symbolize/dwarf_sources.h"
 #include "symbolize/go_sources.h"
 #include "symbolize/symbol_table_builder.h"
 
@@ -22,6 +23,13 @@ namespace {
 // Where a function without a size ends is only known where the next one is sure to have a symbol:
 // .dynsym alone lacks the functions that are not exported.
 enum class Unsized { kKeep, kDrop };
+
+constexpr const char* kDebugInfo = ".debug_info";
+
+bool HasDebugInfo(const SectionTable& sections) {
+  const Section* const section = sections.Find(kDebugInfo);
+  return section != nullptr && section->header.sh_type != SHT_NOBITS;
+}
 
 DeclaredFunction::Binding BindingOf(const Elf64_Sym& symbol) {
   switch (ELF64_ST_BIND(symbol.st_info)) {
@@ -86,6 +94,14 @@ class FunctionCollector {
     if (!table) return;
     if (and_names) AddFunctions(*table);
     if (!builder_.empty()) AddGoSources(elf_, sections, *table, builder_);
+  }
+
+  // Adds what debug information in `file` tells of their source, or counts it. Not if it is known.
+  Result<void> AddDebugInfo(const ElfFile& file, const SectionTable& sections, bool is_read) {
+    if (!HasDebugInfo(sections) || builder_.empty() || builder_.has_sources()) return {};
+    if (is_read) return AddDwarfSources(elf_, file, sections, builder_);
+    builder_.NoteUnread(sections.Find(kDebugInfo)->header.sh_size);
+    return {};
   }
 
   void AddCode(std::span<const SymbolTableBuilder::KnownCode> code) { builder_.AddCode(code); }
@@ -253,16 +269,23 @@ std::vector<KnownCode> KnownCodeOf(const ElfFile& elf, const SectionTable& secti
 }  // namespace
 
 Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options,
-                                    const std::function<UnnamedFunctions()>& unnamed) {
+                                    const std::function<UnnamedFunctions()>& unnamed,
+                                    const ElfFile* debug_file) {
   Attempts attempts;
-  SectionTable sections;
-  if (Result<SectionTable> read = SectionTable::Read(elf)) {
-    sections = *std::move(read);
-  } else {
-    attempts.Note(std::move(read).error());
-  }
+  const auto sections_of = [&attempts](const ElfFile& file) {
+    Result<SectionTable> read = SectionTable::Read(file);
+    if (!read) attempts.Note(std::move(read).error());
+    return read ? *std::move(read) : SectionTable();
+  };
+  const SectionTable sections = sections_of(elf);
+  const SectionTable debug_sections =
+      debug_file == nullptr ? SectionTable() : sections_of(*debug_file);
   FunctionCollector functions(elf, options);
   attempts.Note(AddStatic(elf, sections, functions));
+  const bool has_own = !functions.empty();
+  if (!has_own && debug_file != nullptr) {
+    attempts.Note(AddStatic(*debug_file, debug_sections, functions));
+  }
   const bool is_stripped = functions.empty();
   if (is_stripped) {
     attempts.Note(AddDebugData(elf, sections, functions));
@@ -271,6 +294,10 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
   }
   functions.AddGo(sections, is_stripped);
   if (functions.empty() && attempts.failure()) return *attempts.failure();
+  const bool is_in_own = HasDebugInfo(sections) || debug_file == nullptr;
+  RETURN_IF_ERROR(functions.AddDebugInfo(is_in_own ? elf : *debug_file,
+                                         is_in_own ? sections : debug_sections,
+                                         options.with_debug_info));
   if (is_stripped) {
     functions.AddCode(KnownCodeOf(elf, sections, unnamed ? unnamed() : UnnamedFunctions()));
   }

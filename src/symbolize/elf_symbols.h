@@ -20,9 +20,13 @@ using UnnamedFunctions = std::vector<CodeRange>;
 // Without .symtab the code of .plt, .init and .fini and of an executable's entry point is what it
 // is by its section and by the file's header, where no symbol covers it.
 // An empty table is not an error: a file may have no symbols at all.
+// Of the source of functions a Go program's own table tells, else debug information: if
+// `options` say so it is read, in `elf` or in `debug_file`, which may be null, and else counted.
+// `debug_file` also has the symbols of a stripped `elf`.
 // Errors: kMalformed, kUnsupported, kExhausted, kIo if there are symbols, but none can be read;
-// kExhausted if there is no room for them.
+// kExhausted if there is no room for them; those of debug information that is to be read.
 Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options = {},
-                                    const std::function<UnnamedFunctions()>& unnamed = {});
+                                    const std::function<UnnamedFunctions()>& unnamed = {},
+                                    const ElfFile* debug_file = nullptr);
 
 }  // namespace pyrometer

@@ -82,7 +82,12 @@ ObjectNamer::ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget, 
 std::vector<FrameRange> ObjectNamer::BeginWindow(uint32_t window) {
   window_ = window;
   std::vector<FrameRange> again;
-  for (const ObjectId object : tables_.BeginWindow(window)) {
+  const SymbolTableCache::Changed changed = tables_.BeginWindow(window);
+  for (const ObjectId object : changed.better) {
+    again.push_back({Frame::Object(object, ElfAddress(0)),
+                     Frame::Object(object, ElfAddress(PYRO_FRAME_OFFSET_MASK))});
+  }
+  for (const ObjectId object : changed.failed) {
     if (const auto node = unnamed_.extract(object)) {
       unnamed_count_ -= node.mapped().size();
       std::ranges::copy(node.mapped(), std::back_inserter(again));

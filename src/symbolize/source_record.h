@@ -53,7 +53,7 @@ struct SourceRecord {
 // Larger records are not kept, and not believed.
 inline constexpr size_t kMostOfSourceRecord = size_t{128} << 10;
 // Beyond so many calls within each other, those of the outer ones are left out.
-inline constexpr size_t kMostInlined = 16;
+inline constexpr size_t kMostInlined = 64;
 // So much says how large a record is.
 inline constexpr size_t kHeadOfSourceRecord = 10;
 

@@ -2,6 +2,7 @@
 // What the symbolizer needs from others; src/profiler implements it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ struct SymbolAnswer {
   // Then: kFileGone; kNoRoom; kNotReady: asked again in the next window; kUnreadable: for good,
   // probably.
   Unresolved reason = Unresolved::kUnreadable;
+  // After so many windows there may be a better one; 0: this is the best.
+  uint32_t better_after = 0;
 };
 
 // Describes objects and reads their symbols.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "symbolize/better_name.h"
 #include "symbolize/source_record.h"
@@ -44,6 +45,7 @@ Result<SymbolTable> SymbolTable::From(const Layout& layout,
   table.base_ = layout.base;
   table.size_ = layout.size;
   table.has_names_ = layout.has_names;
+  table.unread_debug_info_ = layout.unread_debug_info;
   if (layout.size == 0) return table;
   table.entries_at_ = layout.entries_at;
   table.sources_ = layout.sources;
@@ -154,7 +156,9 @@ std::vector<SourceLine> SymbolTable::LinesAt(ElfAddress address) const {
   if (!source) return {};
   std::vector<SourceLine> lines;
   for (const SourcePlace& place : PlacesAt(RecordOf(*source), offset - source->start)) {
-    lines.push_back({.function = place.name ? Text(*place.name) : "",
+    std::string function = place.name ? Text(*place.name) : "";
+    if (place.name && function.empty()) function = "[unknown]";
+    lines.push_back({.function = std::move(function),
                      .file = place.place.file ? Text(*place.place.file) : "",
                      .line = place.place.line,
                      .start_line = place.start_line});

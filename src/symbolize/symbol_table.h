@@ -48,8 +48,11 @@ class SymbolByteSink {
   virtual bool Put(std::span<const std::byte> bytes) = 0;
 };
 
-// Where a table is kept: what has more than 64 KiB in the spill file, as far as that has room.
+// What a table has, and where it is kept: what has more than 64 KiB in the spill file, as far as
+// that has room.
 struct SymbolTableOptions {
+  // Whether debug information is read. It may be a thousand times as large as the symbols.
+  bool with_debug_info = false;
   std::shared_ptr<SpillFile> spill{};           // null: has no room
   uint64_t most_spilled = uint64_t{256} << 20;  // bytes
   size_t most_in_memory = size_t{32} << 20;     // bytes; without room in the spill file
@@ -77,6 +80,7 @@ class SymbolTable {
     uint64_t sources = 0;     // functions whose source is known
     uint64_t texts = 0;       // that these name by number
     bool has_names = false;
+    uint64_t unread_debug_info = 0;
   };
 
   SymbolTable() = default;
@@ -91,7 +95,8 @@ class SymbolTable {
             .entries_at = entries_at_,
             .sources = sources_,
             .texts = texts_,
-            .has_names = has_names_};
+            .has_names = has_names_,
+            .unread_debug_info = unread_debug_info_};
   }
 
   // The function that `address` lies in, the innermost if there are several. Sizes are honoured:
@@ -101,14 +106,17 @@ class SymbolTable {
   std::optional<Symbol> Find(ElfAddress address) const;
 
   // The functions that the code at `address` is of, innermost first: all but the last one are
-  // inlined. At most 17, with texts of at most 512 bytes. Empty if that is not known. Costs a read
+  // inlined. At most 65, with texts of at most 4096 bytes. Empty if that is not known. Costs a read
   // of the spill file for the index, one or two for the record, which is read as far as to the
-  // address, and up to three for each text: 1 to 10 µs.
+  // address, and up to three for each text: 1 to 10 µs. A function whose name is not kept is
+  // "[unknown]".
   std::vector<SourceLine> LinesAt(ElfAddress address) const;
 
   bool empty() const { return size_ == 0; }
   // Whether any of its functions has a name of its own.
   bool has_names() const { return has_names_; }
+  // Bytes of debug information that would tell more of the source.
+  uint64_t unread_debug_info() const { return unread_debug_info_; }
   // Entries: functions, and further names of these.
   size_t size() const { return size_; }
 
@@ -150,7 +158,7 @@ class SymbolTable {
   };
 
   static constexpr uint64_t kMostSources = uint64_t{4} << 20;
-  static constexpr size_t kMostText = 512;  // bytes; longer ones are cut
+  static constexpr size_t kMostText = 4096;  // bytes; longer ones are cut
 
   uint64_t sources_at() const { return entries_at_ + size_ * sizeof(Entry); }
   uint64_t texts_at() const { return sources_at() + sources_ * sizeof(Source); }
@@ -171,6 +179,7 @@ class SymbolTable {
   uint64_t sources_ = 0;
   uint64_t texts_ = 0;
   bool has_names_ = false;
+  uint64_t unread_debug_info_ = 0;
   std::vector<uint32_t> page_starts_;    // of every kPage-th entry
   std::vector<uint32_t> source_starts_;  // of every kPage-th source
   // The names and records, then at entries_at_ the entries: by start; of equal starts, the smallest

@@ -18,11 +18,18 @@ constexpr size_t kBufferBytes = size_t{256} << 10;
 // has room in memory, whatever else there is (SymbolTableOptions).
 constexpr uint64_t kMostWithSources = uint64_t{24} << 20;
 constexpr uint64_t kMostTextBytes = uint64_t{4} << 20;
+// With debug information, which is read in the place of a table that is there.
+constexpr uint64_t kMostWithDebugInfo = uint64_t{192} << 20;
+constexpr uint64_t kMostTextOfDebugInfo = uint64_t{64} << 20;
 
 }  // namespace
 
 SymbolTableBuilder::SymbolTableBuilder(ElfAddress base, const SymbolTableOptions& options)
-    : base_(base.value()), sink_(options.bytes), stored_(options.Storage()) {}
+    : base_(base.value()),
+      most_with_sources_(options.with_debug_info ? kMostWithDebugInfo : kMostWithSources),
+      most_text_bytes_(options.with_debug_info ? kMostTextOfDebugInfo : kMostTextBytes),
+      sink_(options.bytes),
+      stored_(options.Storage()) {}
 
 void SymbolTableBuilder::Reserve(uint64_t functions) {
   functions_.reserve(std::min(functions, kMaxFunctions));
@@ -148,13 +155,12 @@ bool SymbolTableBuilder::AddSource(const CodeRange& range, const SourceRecord& r
   const uint64_t start = range.begin.value() - base_;  // wraps below base_
   const uint64_t size = std::min(range.end.value() - range.begin.value(), kReach);
   const uint64_t at = put_ + buffer_.size();
-  const bool is_next = sources_.empty() || start > sources_.back().start;
-  if (range.end <= range.begin || start > kReach || !is_next) return true;
+  if (range.end <= range.begin || start > kReach) return true;
   const std::vector<std::byte> bytes = Encode(record);
   if (bytes.size() > kMostOfSourceRecord) return true;
   const uint64_t entries = functions_.size() * sizeof(SymbolTable::Entry) +
                            (sources_.size() + 1) * sizeof(SymbolTable::Source);
-  if (at + bytes.size() + entries > kMostWithSources) return false;
+  if (at + bytes.size() + entries > most_with_sources_) return false;
   sources_.push_back({.start = static_cast<uint32_t>(start),
                       .size = static_cast<uint32_t>(size),
                       .record = static_cast<uint32_t>(at)});
@@ -167,7 +173,7 @@ void SymbolTableBuilder::PutText(uint32_t number, std::string_view text) {
   text = text.substr(0, SymbolTable::kMostText);
   const uint64_t at = put_ + buffer_.size();
   text_bytes_ += text.size() + 1 + sizeof(uint32_t);
-  if (at > kReach || text_bytes_ > kMostTextBytes) return;
+  if (at > kReach || text_bytes_ > most_text_bytes_) return;
   texts_[number] = static_cast<uint32_t>(at);
   Write(std::as_bytes(std::span(text)));
   Write(std::as_bytes(std::span("", 1)));
@@ -194,6 +200,7 @@ Result<SymbolTable> SymbolTableBuilder::Build() && {
   DropCoveredAndAliases();
   MergeCode();
   if (functions_.empty()) return table;
+  table.unread_debug_info_ = unread_debug_info_;
   table.base_ = base_;
   table.size_ = functions_.size();
   WriteEntries(table);
@@ -263,7 +270,15 @@ void SymbolTableBuilder::WriteEntries(SymbolTable& table) {
   }
 }
 
+void SymbolTableBuilder::SortSources() {
+  std::ranges::stable_sort(sources_, {}, &SymbolTable::Source::start);
+  // Not std::ranges::unique: clang 14, which checks and fuzzes this code, cannot compile subranges.
+  const auto is_same = [](const auto& a, const auto& b) { return a.start == b.start; };
+  sources_.erase(std::unique(sources_.begin(), sources_.end(), is_same), sources_.end());
+}
+
 void SymbolTableBuilder::WriteSources(SymbolTable& table) {
+  SortSources();
   for (size_t i = 0; i < sources_.size(); i += SymbolTable::kPage) {
     table.source_starts_.push_back(sources_[i].start);
   }

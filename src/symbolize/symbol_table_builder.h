@@ -67,13 +67,18 @@ class SymbolTableBuilder {
   void ForgetUnnamed() { functions_.resize(named_); }
 
   // What is known of the source of the function that lies in `range`. False: there is no room for
-  // more: what has room without sources has room with them. REQUIRES: they are ascending and
-  // disjoint, and come behind the names of all functions; PutText() for each text that a record
-  // names, behind all records. Of a text the first 512 bytes count, and 4 MiB of all.
+  // more. In a table without debug information what has room without sources has room with them,
+  // and of texts the first 4 MiB count; with it, 64. Of several that begin at one place the first
+  // counts. REQUIRES: they come behind the names of all functions; PutText() for each text that a
+  // record names. Of a text the first 4096 bytes count.
   bool AddSource(const CodeRange& range, const SourceRecord& record);
   void PutText(uint32_t number, std::string_view text);
 
   bool empty() const { return functions_.empty(); }
+  bool has_sources() const { return !sources_.empty(); }
+
+  // That so many bytes of debug information were left out.
+  void NoteUnread(uint64_t bytes) { unread_debug_info_ = bytes; }
 
   // REQUIRES: all names were read. Errors: kExhausted if there were too many functions, or no room.
   Result<SymbolTable> Build() &&;
@@ -107,13 +112,17 @@ class SymbolTableBuilder {
   void DropCoveredAndAliases();
   void MergeCode();
   void WriteEntries(SymbolTable& table);
+  void SortSources();
   void WriteSources(SymbolTable& table);
 
   const uint64_t base_;
+  const uint64_t most_with_sources_;
+  const uint64_t most_text_bytes_;
   std::vector<Function> functions_;
   size_t named_ = 0;  // of these, the first
   std::vector<Function> code_;
   std::vector<SymbolTable::Source> sources_;
+  uint64_t unread_debug_info_ = 0;
   uint64_t text_bytes_ = 0;
   std::vector<uint32_t> texts_;  // where they are kept
   SymbolByteSink* const sink_;   // null: stored_ gets all

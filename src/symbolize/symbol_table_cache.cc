@@ -24,18 +24,26 @@ uint32_t PauseOf(Unresolved reason) {
 
 }  // namespace
 
-std::vector<ObjectId> SymbolTableCache::BeginWindow(uint32_t window) {
-  std::vector<ObjectId> again = std::exchange(expired_, {});
+SymbolTableCache::Changed SymbolTableCache::BeginWindow(uint32_t window) {
+  Changed changed{.failed = std::exchange(expired_, {}), .better = {}};
   absl::erase_if(failures_, [&](const auto& entry) {
     const Failure& failure = entry.second;
     if (failure.reason == Unresolved::kUnreadable ||
         window - failure.window < PauseOf(failure.reason)) {
       return false;
     }
-    again.push_back(entry.first);
+    changed.failed.push_back(entry.first);
     return true;
   });
-  return again;
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (entry->better_from && *entry->better_from <= window) {
+      changed.better.push_back(entry->object);
+      Drop(entry);
+    }
+    entry = next;
+  }
+  return changed;
 }
 
 SymbolTableCache::Answer SymbolTableCache::Get(ObjectId object,
@@ -58,6 +66,7 @@ SymbolTableCache::Answer SymbolTableCache::Get(ObjectId object,
   }
   ++tables_read_;
   Entry entry{.object = object, .table = std::move(answer.table), .last_used = window};
+  if (answer.better_after > 0) entry.better_from = window + answer.better_after;
   if (Exceeds(entry.table->bytes(), entry.table->spilled_bytes())) {
     too_large_ = std::move(entry);
     return {.table = too_large_->table.get()};
@@ -107,15 +116,15 @@ void SymbolTableCache::NoteNoRoom(ObjectId object, uint32_t window) {
   ++dropped_in_use_;
 }
 
-void SymbolTableCache::DropLast() {
-  const auto shared = sharers_.find(entries_.back().table.get());
+void SymbolTableCache::Drop(std::list<Entry>::iterator entry) {
+  const auto shared = sharers_.find(entry->table.get());
   if (--shared->second == 0) {
     bytes_ -= shared->first->bytes();
     spilled_ -= shared->first->spilled_bytes();
     sharers_.erase(shared);
   }
-  by_object_.erase(entries_.back().object);
-  entries_.pop_back();
+  by_object_.erase(entry->object);
+  entries_.erase(entry);
 }
 
 }  // namespace pyrometer

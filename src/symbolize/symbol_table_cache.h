@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <list>
 #include <memory>
 #include <optional>
@@ -43,10 +44,15 @@ class SymbolTableCache {
   // `source` must outlive this.
   SymbolTableCache(ObjectSource& source, Budget budget) : source_(source), budget_(budget) {}
 
-  // The objects whose tables may now be read again: those that were not ready in an earlier window;
-  // kUseWindows after they had no room or their file was gone, which may have been out of reach for
-  // a time only; and see EndWindow().
-  std::vector<ObjectId> BeginWindow(uint32_t window);
+  struct Changed {
+    // Whose tables may now be read again: those that were not ready in an earlier window;
+    // kUseWindows after they had no room or their file was gone, which may have been out of reach
+    // for a time only; and see EndWindow().
+    std::vector<ObjectId> failed;
+    // Whose tables may be better by now.
+    std::vector<ObjectId> better;
+  };
+  Changed BeginWindow(uint32_t window);
 
   // Why there is no table is remembered as of `window`. kNoRoom: see above.
   Answer Get(ObjectId object, const ObjectDescription& description, uint32_t window);
@@ -66,7 +72,8 @@ class SymbolTableCache {
   struct Entry {
     ObjectId object;
     std::shared_ptr<const SymbolTable> table;
-    uint32_t last_used = 0;  // window
+    uint32_t last_used = 0;                 // window
+    std::optional<uint32_t> better_from{};  // the window from which on a better one is asked for
   };
   struct Failure {
     Unresolved reason = Unresolved::kUnreadable;
@@ -80,7 +87,8 @@ class SymbolTableCache {
   void DropTooLarge(uint32_t window);
   void NoteNoRoom(ObjectId object, uint32_t window);
   void Keep(Entry entry);
-  void DropLast();
+  void Drop(std::list<Entry>::iterator entry);
+  void DropLast() { Drop(std::prev(entries_.end())); }
   bool IsInUse(const Entry& entry, uint32_t window) const {
     return window - entry.last_used < kUseWindows;
   }

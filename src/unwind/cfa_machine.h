@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "binary/dwarf_cursor.h"
 #include "unwind/call_frame_info.h"
-#include "unwind/dwarf_cursor.h"
 #include "unwind/frame_rules.h"
 
 namespace pyrometer {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "binary/dwarf_cursor.h"
 #include "unwind/cfa_machine.h"
-#include "unwind/dwarf_cursor.h"
 #include "unwind/encoded_pointer.h"
 
 namespace pyrometer {

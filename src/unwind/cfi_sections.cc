@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "binary/byte_source.h"
+#include "binary/dwarf_cursor.h"
 #include "binary/segments.h"
-#include "unwind/dwarf_cursor.h"
 #include "unwind/encoded_pointer.h"
 
 namespace pyrometer {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "unwind/dwarf_cursor.h"
+#include "binary/dwarf_cursor.h"
 
 namespace pyrometer {
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "unwind/dwarf_cursor.h"
+#include "binary/dwarf_cursor.h"
 
 namespace pyrometer {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "unwind/dwarf_cursor.h"
+#include "binary/dwarf_cursor.h"
 #include "unwind/registers.h"
 
 namespace pyrometer {

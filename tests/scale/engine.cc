@@ -115,8 +115,8 @@ Engine::Engine(const Procfs& procfs, SimulatedClock& clock, uint32_t processes)
               [this] { kernel_.Wake(); }),
       loader_(kernel_, tables_, clock_),
       symbols_(store_, clock_),
-      namer_(store_, symbols_, indexer_, KernelSymbols(),
-             {.symbol_tables = {.idle_bytes = kSymbolBytes}}, clock_) {}
+      namer_({.store = store_, .symbols = symbols_, .indexer = indexer_, .clock = clock_},
+             KernelSymbols(), {.symbol_tables = {.idle_bytes = kSymbolBytes}}) {}
 
 void Engine::Scan(std::span<const TaskRecord> tasks) {
   if (!history_.Scan(tasks)) throw std::runtime_error("/proc cannot be listed");
@@ -146,7 +146,7 @@ std::shared_ptr<const NamedWindow> Engine::Name(Window window) {
 void Engine::AwaitFiles() const {
   const auto rest = [this] {
     const QuestionCounters jobs = workers_.counters();
-    return jobs.done + jobs.late + jobs.refused == jobs.posted;
+    return jobs.done + jobs.late + jobs.refused == jobs.posted && jobs.telling == 0;
   };
   if (!Eventually(rest)) throw std::runtime_error("files are being read without end");
 }

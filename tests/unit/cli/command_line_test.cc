@@ -42,16 +42,18 @@ TEST(ParseCommandLine, RecordsTheWholeMachineUnlessTold) {
   EXPECT_EQ(config.frequency.value, 99U);
   EXPECT_TRUE(config.kernel_stacks);
   EXPECT_TRUE(config.inlines);
+  EXPECT_TRUE(config.dwarf);
   EXPECT_TRUE(config.sandbox);
   EXPECT_FALSE(config.quiet);
 }
 
 TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
-  const RecordConfig config = ParseRecord(
-      {"--comm",   "nginx",     "--cgroup",    "/a",           "--container",  "0123456789ab",
-       "--pid",    "7",         "--duration",  "1m30s",        "--frequency",  "499",
-       "--output", "a.html",    "--format",    "pprof",        "--output",     "b",
-       "--label",  "service=x", "--no-kernel", "--no-inlines", "--no-sandbox", "--quiet"});
+  const RecordConfig config =
+      ParseRecord({"--comm",       "nginx",        "--cgroup",   "/a",           "--container",
+                   "0123456789ab", "--pid",        "7",          "--duration",   "1m30s",
+                   "--frequency",  "499",          "--output",   "a.html",       "--format",
+                   "pprof",        "--output",     "b",          "--label",      "service=x",
+                   "--no-kernel",  "--no-inlines", "--no-dwarf", "--no-sandbox", "--quiet"});
   EXPECT_THAT(config.comms, ElementsAre("nginx"));
   EXPECT_THAT(config.cgroups, ElementsAre("/a"));
   EXPECT_THAT(config.containers, ElementsAre("0123456789ab"));
@@ -65,6 +67,7 @@ TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
   EXPECT_THAT(config.labels, ElementsAre(std::pair<std::string, std::string>("service", "x")));
   EXPECT_FALSE(config.kernel_stacks);
   EXPECT_FALSE(config.inlines);
+  EXPECT_FALSE(config.dwarf);
   EXPECT_FALSE(config.sandbox);
   EXPECT_TRUE(config.quiet);
 }
@@ -274,6 +277,7 @@ TEST(ParseCommandLine, ReadsEveryOptionOfTheAgent) {
                                               "",
                                               "--no-kernel",
                                               "--no-inlines",
+                                              "--no-dwarf",
                                               "--comm",
                                               "nginx",
                                               "--cgroup",
@@ -301,6 +305,7 @@ TEST(ParseCommandLine, ReadsEveryOptionOfTheAgent) {
   EXPECT_EQ(options.listen, "");
   EXPECT_TRUE(options.no_kernel);
   EXPECT_TRUE(options.no_inlines);
+  EXPECT_TRUE(options.no_dwarf);
   EXPECT_THAT(options.comms, ElementsAre("nginx"));
   EXPECT_THAT(options.cgroups, ElementsAre("/a"));
   EXPECT_THAT(options.exclude_cgroups, ElementsAre("/b"));

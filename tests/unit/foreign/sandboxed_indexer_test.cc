@@ -96,6 +96,30 @@ TEST_F(SandboxedIndexerTest, MakesWhatThisProcessWouldMake) {
   }
 }
 
+TEST_F(SandboxedIndexerTest, ReadsDebugInformation) {
+  for (const char* fixture : {"lines_5.so", "lines_compressed.so"}) {
+    const UniqueFd fd = *Open(FixturePath(fixture), O_RDONLY);
+    const FilesToRead files{.own = fd.get()};
+    const Result<Made<SymbolTable>> without = sandboxed_.Symbols(files, {});
+    ASSERT_TRUE(without.has_value());
+    EXPECT_GT(without->value.unread_debug_info(), 0U);
+    const SymbolTableOptions options{.with_debug_info = true};
+    const Result<Made<SymbolTable>> symbols = sandboxed_.Symbols(files, options);
+    ASSERT_TRUE(symbols.has_value()) << symbols.error().message();
+    EXPECT_EQ(symbols->value.unread_debug_info(), 0U);
+    const SymbolTable expected = in_process_.Symbols(files, options)->value;
+    ExpectEqual(symbols->value, expected);
+    size_t lines = 0;
+    for (uint64_t address = 0; address < 0x2000; ++address) {
+      const std::vector<SourceLine> here = symbols->value.LinesAt(ElfAddress(address));
+      ASSERT_EQ(here, expected.LinesAt(ElfAddress(address)));
+      lines += here.size();
+    }
+    EXPECT_GT(lines, 0U);
+    EXPECT_TRUE(*sandboxed_.Repeats(files, symbols->reading));
+  }
+}
+
 TEST_F(SandboxedIndexerTest, AddsWhatTheDebugFileTells) {
   const UniqueFd fd = *Open(FixturePath("unwound_bare"), O_RDONLY);
   const UniqueFd debug_file = *Open(FixturePath("unwound_debug_frame"), O_RDONLY);

@@ -60,6 +60,9 @@ class SlowIndexer : public InProcessIndexer {
   Result<Made<SymbolTable>> Symbols(const FilesToRead& files,
                                     const SymbolTableOptions& options) override {
     if (before_reading) before_reading();
+    if (options.with_debug_info && before_debug_info) {
+      if (Result<void> failed = before_debug_info(); !failed) return failed.error();
+    }
     return InProcessIndexer::Symbols(files, options);
   }
   Result<std::optional<PerfMapFunction>> PerfMapLines(int, const PerfMapPart&,
@@ -69,6 +72,7 @@ class SlowIndexer : public InProcessIndexer {
     return std::nullopt;
   }
   std::function<void()> before_reading;
+  std::function<Result<void>()> before_debug_info;
   std::function<void(std::chrono::nanoseconds at_most)> on_perf_map;
 };
 
@@ -88,7 +92,7 @@ class WindowSourcesTest : public testing::Test {
   QuestionThreads workers_{clock_};
   ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
   ObjectSymbols symbols_{store_, clock_};
-  WindowSources sources_{store_, symbols_, indexer_, clock_};
+  WindowSources sources_{store_, symbols_, indexer_, clock_, {.with_debug_info = false}};
 };
 
 TEST_F(WindowSourcesTest, AnswerFromTheWindowAlone) {
@@ -122,7 +126,9 @@ TEST_F(WindowSourcesTest, GoOnWithoutSymbolsThatTakeLongerThanAWindowMayWait) {
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
   {
-    WindowSources impatient(store_, symbols_, indexer_, clock_, std::chrono::nanoseconds(0));
+    WindowSources impatient(
+        store_, symbols_, indexer_, clock_,
+        {.with_debug_info = false, .most_waiting = std::chrono::nanoseconds(0)});
     Use(impatient);
     EXPECT_EQ(impatient.Symbols(kSelf).reason, Unresolved::kNotReady);
   }
@@ -135,7 +141,8 @@ TEST_F(WindowSourcesTest, WaitForAllSymbolsOfAWindowTogether) {
   indexer_->before_reading = [&] { go_on.wait(); };
   constexpr std::chrono::milliseconds kMost(10);
   {
-    WindowSources patient(store_, symbols_, indexer_, clock_, kMost);
+    WindowSources patient(store_, symbols_, indexer_, clock_,
+                          {.with_debug_info = false, .most_waiting = kMost});
     Use(patient);
     std::future<Unresolved> first =
         std::async(std::launch::async, [&] { return patient.Symbols(kSelf).reason; });
@@ -155,7 +162,8 @@ TEST_F(WindowSourcesTest, WaitForNoSymbolsBeyondTheEndOfTheirTime) {
   ASSERT_EQ(::ftruncate(large.get(), off_t{4} << 30), 0);
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
-  WindowSources patient(store_, symbols_, indexer_, clock_, std::chrono::hours(1));
+  WindowSources patient(store_, symbols_, indexer_, clock_,
+                        {.with_debug_info = false, .most_waiting = std::chrono::hours(1)});
   ResolvedWindow window;
   window.objects[kSelf] =
       RefTo("/bin/large", ("/proc/self/fd/" + std::to_string(large.get())).c_str());
@@ -223,6 +231,73 @@ TEST_F(WindowSourcesTest, ReadPerfMapsForABoundedTime) {
   EXPECT_EQ(granted.back(), 1);
 }
 
+// The test's own program has debug information.
+class WindowDebugInfoTest : public WindowSourcesTest {
+ protected:
+  WindowSources Make(std::chrono::nanoseconds most_waiting = std::chrono::hours(1)) {
+    return {store_, symbols_, indexer_, clock_, {.most_waiting_for_sources = most_waiting}};
+  }
+  static void Use(WindowSources& sources) {
+    static const ObjectRef self = RefTo("/bin/self", "/proc/self/exe");
+    ResolvedWindow window;
+    window.objects[kSelf] = self;
+    sources.Use(window);
+  }
+  static bool HasSources(const SymbolAnswer& answer) {
+    return answer.table != nullptr && answer.table->layout().sources > 0;
+  }
+};
+
+TEST_F(WindowDebugInfoTest, IsReadWhereAProgramHasIt) {
+  WindowSources sources = Make();
+  Use(sources);
+  const SymbolAnswer answer = sources.Symbols(kSelf);
+  EXPECT_TRUE(HasSources(answer));
+  EXPECT_EQ(answer.better_after, 0U);
+}
+
+TEST_F(WindowDebugInfoTest, ComesInALaterWindowIfItTakesLong) {
+  std::latch go_on(1);
+  indexer_->before_debug_info = [&]() -> Result<void> {
+    go_on.wait();
+    return {};
+  };
+  WindowSources sources = Make(std::chrono::nanoseconds(0));
+  Use(sources);
+  const SymbolAnswer first = sources.Symbols(kSelf);
+  EXPECT_NE(first.table, nullptr);
+  EXPECT_FALSE(HasSources(first));
+  EXPECT_EQ(first.better_after, 1U);
+  go_on.count_down();
+  ASSERT_TRUE(Eventually([&] {
+    Use(sources);
+    return HasSources(sources.Symbols(kSelf));
+  }));
+  EXPECT_EQ(store_.counters().symbols_made, 2U);
+}
+
+TEST_F(WindowDebugInfoTest, IsAskedForAgainOnlyIfThatMayHelp) {
+  for (const auto& [code, later] :
+       {std::pair(ErrorCode::kIo, WindowSources::kRetryWindows),
+        std::pair(ErrorCode::kMalformed, 0U), std::pair(ErrorCode::kExhausted, 0U)}) {
+    indexer_->before_debug_info = [code = code]() -> Result<void> { return Fail(code, "not now"); };
+    WindowSources sources = Make();
+    Use(sources);
+    const SymbolAnswer answer = sources.Symbols(kSelf);
+    EXPECT_NE(answer.table, nullptr);
+    EXPECT_FALSE(HasSources(answer));
+    EXPECT_EQ(answer.better_after, later);
+  }
+}
+
+TEST_F(WindowDebugInfoTest, IsNotReadIfThatIsNotWanted) {
+  Use(sources_);
+  const SymbolAnswer answer = sources_.Symbols(kSelf);
+  EXPECT_GT(answer.table->unread_debug_info(), 0U);
+  EXPECT_EQ(answer.table->layout().sources, 0U);
+  EXPECT_EQ(answer.better_after, 0U);
+}
+
 TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {
   Use(sources_);
   EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
@@ -241,7 +316,7 @@ TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {
 TEST_F(WindowSourcesTest, ReadSymbolsAgainThatWereDropped) {
   ArtifactStore small({.indexer = indexer_, .workers = workers_}, 1);
   ObjectSymbols symbols(small, clock_);
-  WindowSources sources(small, symbols, indexer_, clock_);
+  WindowSources sources(small, symbols, indexer_, clock_, {.with_debug_info = false});
   ResolvedWindow window;
   constexpr ObjectId kOther{11};
   window.objects[kSelf] = RefTo("/bin/self", kProgram);

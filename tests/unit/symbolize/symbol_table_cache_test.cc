@@ -28,6 +28,7 @@ class CountingSource : public ObjectSource {
   std::optional<ObjectDescription> Describe(ObjectId) override { return ObjectDescription(); }
   SymbolAnswer Symbols(ObjectId object) override {
     ++asked[object.value()];
+    if (object == ObjectId(18)) return {.table = shared, .better_after = 3};
     if (object == ObjectId(13)) return {.table = nullptr, .reason = Unresolved::kFileGone};
     if (object == ObjectId(14)) return {.table = nullptr, .reason = Unresolved::kUnreadable};
     if (object == ObjectId(16)) return {.table = nullptr, .reason = Unresolved::kNoRoom};
@@ -82,12 +83,12 @@ TEST(SymbolTableCache, HoldsATableAboveItsMaximumForTheWindowOnly) {
   cache.EndWindow(1, 0);
   EXPECT_EQ(cache.bytes(), 0U);
   for (uint32_t window = 2; window < 1 + SymbolTableCache::kUseWindows; ++window) {
-    EXPECT_TRUE(cache.BeginWindow(window).empty());
+    EXPECT_TRUE(cache.BeginWindow(window).failed.empty());
     EXPECT_EQ(cache.Get(ObjectId(1), {}, window).reason, Unresolved::kNoRoom);
     cache.EndWindow(window, window);
   }
   EXPECT_EQ(source.asked[1], 1);
-  EXPECT_EQ(cache.BeginWindow(7), std::vector<ObjectId>{ObjectId(1)});
+  EXPECT_EQ(cache.BeginWindow(7).failed, std::vector<ObjectId>{ObjectId(1)});
   EXPECT_NE(cache.Get(ObjectId(1), {}, 7).table, nullptr);
   EXPECT_EQ(source.asked[1], 2);
 }
@@ -101,7 +102,7 @@ TEST(SymbolTableCache, HoldsATableAboveItsMaximumBesideAllOthers) {
   EXPECT_EQ(cache.Get(ObjectId(15), {}, 1).reason, Unresolved::kNoRoom) << "until another is asked";
   EXPECT_NE(cache.Get(ObjectId(1), {}, 1).table, nullptr);
   cache.EndWindow(1, 0);
-  EXPECT_EQ(cache.BeginWindow(1 + SymbolTableCache::kUseWindows),
+  EXPECT_EQ(cache.BeginWindow(1 + SymbolTableCache::kUseWindows).failed,
             std::vector<ObjectId>{ObjectId(15)});
   EXPECT_EQ(source.asked, (std::map<uint32_t, int>{{1, 1}, {2, 1}, {15, 1}}));
   EXPECT_EQ(cache.dropped_in_use(), 1U);
@@ -163,12 +164,28 @@ TEST(SymbolTableCache, SaysWhatMayBeTriedAgain) {
   cache.Get(ObjectId(13), {}, 1);
   cache.Get(ObjectId(14), {}, 1);
   cache.EndWindow(1, 0);
-  EXPECT_TRUE(cache.BeginWindow(SymbolTableCache::kUseWindows).empty());
-  EXPECT_EQ(cache.BeginWindow(1 + SymbolTableCache::kUseWindows),
+  EXPECT_TRUE(cache.BeginWindow(SymbolTableCache::kUseWindows).failed.empty());
+  EXPECT_EQ(cache.BeginWindow(1 + SymbolTableCache::kUseWindows).failed,
             std::vector<ObjectId>{ObjectId(13)})
       << "a file may be found again";
   cache.EndWindow(60, 2);
-  EXPECT_EQ(cache.BeginWindow(61), std::vector<ObjectId>{ObjectId(14)});
+  EXPECT_EQ(cache.BeginWindow(61).failed, std::vector<ObjectId>{ObjectId(14)});
+}
+
+TEST(SymbolTableCache, AsksAgainForATableThatMayBeBetterByThen) {
+  CountingSource source;
+  SymbolTableCache cache(source, {});
+  for (uint32_t window = 1; window <= 3; ++window) {
+    EXPECT_TRUE(cache.BeginWindow(window).better.empty());
+    EXPECT_NE(cache.Get(ObjectId(18), {}, window).table, nullptr);
+    cache.Get(ObjectId(1), {}, window);
+    cache.EndWindow(window, 0);
+  }
+  EXPECT_EQ(source.asked[18], 1);
+  EXPECT_EQ(cache.BeginWindow(4).better, std::vector<ObjectId>{ObjectId(18)});
+  EXPECT_NE(cache.Get(ObjectId(18), {}, 4).table, nullptr);
+  EXPECT_EQ(source.asked[18], 2);
+  EXPECT_EQ(source.asked[1], 1) << "the other stays";
 }
 
 TEST(SymbolTableCache, AsksInTheNextWindowForWhatWasNotReady) {
@@ -178,7 +195,7 @@ TEST(SymbolTableCache, AsksInTheNextWindowForWhatWasNotReady) {
   cache.Get(ObjectId(17), {}, 1);
   EXPECT_EQ(source.asked[17], 1);
   cache.EndWindow(1, 0);
-  EXPECT_EQ(cache.BeginWindow(2), std::vector<ObjectId>{ObjectId(17)});
+  EXPECT_EQ(cache.BeginWindow(2).failed, std::vector<ObjectId>{ObjectId(17)});
   cache.Get(ObjectId(17), {}, 2);
   EXPECT_EQ(source.asked[17], 2);
 }

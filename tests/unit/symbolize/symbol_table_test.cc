@@ -131,7 +131,7 @@ TEST(SymbolTable, HasTheSourcesForWhichNamesLeaveRoom) {
   ASSERT_TRUE(table);
   EXPECT_LT(table->bytes(), uint64_t{29} << 20);
   EXPECT_EQ(NameAt(*table, 49'999 * 16), "f49999");
-  EXPECT_EQ(LinesAt(*table, 0), "@" + std::string(512, 'x') + ":70000 ");
+  EXPECT_EQ(LinesAt(*table, 0), "@" + longest + ":70000 ");
   EXPECT_EQ(LinesAt(*table, 49'999 * 16), "");
 }
 
@@ -143,6 +143,34 @@ TEST(SymbolTable, HasNoTextForWhichThereIsNoRoom) {
   EXPECT_TRUE(symbols.AddSource({ElfAddress(0), ElfAddress(16)}, record));
   for (uint32_t i = 0; i <= 20'000; ++i) symbols.PutText(i, std::string(512, 'x'));
   EXPECT_EQ(LinesAt(*symbols.Build(), 0), "@:3 ");
+}
+
+// A name that is another function's would be worse.
+TEST(SymbolTable, SaysThatTheNameOfAnInlinedFunctionIsNotKnown) {
+  MadeUpSymbols symbols;
+  symbols.Add({.start = ElfAddress(0), .size = 16, .limit = ElfAddress(16)}, "f");
+  SourceRecord record;
+  record.calls = {{.name = 7, .within = {}, .from = {{}, 2}, .start_line = 3}};
+  record.rows = {{.size = 16, .call = 0, .place = {{}, 4}}};
+  EXPECT_TRUE(symbols.AddSource({ElfAddress(0), ElfAddress(16)}, record));
+  EXPECT_EQ(LinesAt(*symbols.Build(), 0), "[unknown]@:4 @:2 ");
+}
+
+TEST(SymbolTable, KnowsSourcesThatCameInAnyOrder) {
+  MadeUpSymbols symbols;
+  symbols.Add({.start = ElfAddress(0), .size = 4096, .limit = ElfAddress(4096)}, "f");
+  for (uint32_t i = 0; i < 512; ++i) {
+    const uint32_t place = i * 37 % 256;  // each twice
+    const SourceRecord record{
+        .start_line = 1, .calls = {}, .rows = {{.size = 8, .call = {}, .place = {{}, i}}}};
+    EXPECT_TRUE(symbols.AddSource({ElfAddress(place * 16), ElfAddress(place * 16 + 8)}, record));
+  }
+  const SymbolTable table = *symbols.Build();
+  for (uint32_t i = 0; i < 256; ++i) {
+    const uint32_t place = i * 37 % 256;
+    EXPECT_EQ(LinesAt(table, place * 16 + 3), fmt::format("@:{} ", i)) << "the first one counts";
+    EXPECT_EQ(LinesAt(table, place * 16 + 9), "");
+  }
 }
 
 class Collected : public SymbolByteSink {

@@ -52,6 +52,7 @@ class FakeObjects : public ObjectSource {
     if (late) return {.table = nullptr, .reason = Unresolved::kNotReady};
     if (missing || object == kGone) return {.table = nullptr, .reason = Unresolved::kFileGone};
     if (object == kDamaged) return {.table = nullptr, .reason = Unresolved::kUnreadable};
+    if (preliminary) return {.table = WithoutSources(), .better_after = 1};
     MadeUpSymbols symbols;
     const ElfAddress end(0x2000);
     symbols.Add({ElfAddress(0x1000), 0x100, end}, "_ZN3foo3barEi");
@@ -70,9 +71,15 @@ class FakeObjects : public ObjectSource {
                                 {.size = 0x10, .call = 0, .place = {2, 71}}}});
     return {.table = std::make_shared<const SymbolTable>(*symbols.Build())};
   }
+  static std::shared_ptr<const SymbolTable> WithoutSources() {
+    MadeUpSymbols symbols;
+    symbols.Add({ElfAddress(0x1000), 0x100, ElfAddress(0x2000)}, "_ZN3foo3barEi");
+    return std::make_shared<const SymbolTable>(*symbols.Build());
+  }
   int reads = 0;
-  bool missing = false;  // files of all objects
-  bool late = false;     // likewise: they do not answer in time
+  bool missing = false;      // files of all objects
+  bool late = false;         // likewise: they do not answer in time
+  bool preliminary = false;  // likewise: their debug information is not read yet
 };
 
 class FakePerfMaps : public PerfMapSource {

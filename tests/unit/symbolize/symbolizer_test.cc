@@ -87,6 +87,23 @@ TEST_F(SymbolizerTest, LeavesOutWhatWasInlinedIfSoAsked) {
   EXPECT_EQ(LinesOf(named.locations[0]), "foo::bar (_ZN3foo3barEi) foo.cc:9 from 5; ");
 }
 
+TEST_F(SymbolizerTest, NamesFramesAgainWhenTheirDebugInformationIsRead) {
+  Symbolizer symbolizer = Make();
+  objects_.preliminary = true;
+  const auto lines = [&] {
+    return LinesOf(symbolizer.Name(WindowOf({InLibrary(0x1085)})).locations[0]);
+  };
+  EXPECT_EQ(lines(), "foo::bar (_ZN3foo3barEi) :0 from 0; ");
+  EXPECT_EQ(lines(), "foo::bar (_ZN3foo3barEi) :0 from 0; ");
+  objects_.preliminary = false;
+  EXPECT_EQ(lines(),
+            "foo::inlined (_ZN3foo7inlinedEv) foo.h:71 from 70; "
+            "foo::bar (_ZN3foo3barEi) foo.cc:9 from 5; ");
+  const int reads = objects_.reads;
+  lines();
+  EXPECT_EQ(objects_.reads, reads) << "there is no better one";
+}
+
 TEST_F(SymbolizerTest, SaysWhichNamesAreMadeUp) {
   perf_maps_.texts[kAlice] = "7f0000000000 100 jitted\n";
   const std::vector<Frame> named_by_symbols = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "unwind/dwarf_cursor.h"
+#include "binary/dwarf_cursor.h"
 
 #include <gtest/gtest.h>
 

@@ -52,6 +52,14 @@ class DwarfCursor {
     return 0;
   }
 
+  // Of any length.
+  void SkipLeb() {
+    while (at_ != end_) {
+      if ((std::to_integer<unsigned>(*at_++) & 0x80) == 0) return;
+    }
+    Fail();
+  }
+
   int64_t Sleb() {
     uint64_t value = 0;
     for (unsigned shift = 0; at_ != end_ && shift <= kLastShift; shift += 7) {

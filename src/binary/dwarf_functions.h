@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What debug information in DWARF 2 to 5 says of the source of code: files, lines and inlined
+// calls. https://dwarfstd.org/doc/DWARF5.pdf
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "binary/elf_file.h"
+#include "binary/sections.h"
+#include "pyrometer/ids.h"
+#include "pyrometer/result.h"
+
+namespace pyrometer {
+
+class DwarfUnitReader;
+
+// Where the name of a function lies, for DwarfFunctions::NameAt.
+struct DwarfName {
+  enum class In : uint8_t { kNowhere, kInfo, kStrings, kLineStrings };
+  In in = In::kNowhere;
+  uint64_t offset = 0;
+
+  auto operator<=>(const DwarfName&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const DwarfName& name) {
+    return H::combine(std::move(h), name.in, name.offset);
+  }
+};
+
+// A place in the source. `file` is for DwarfFunctions::PathOf.
+struct DwarfPlace {
+  std::optional<uint32_t> file;
+  uint32_t line = 0;  // 0: not known
+
+  bool operator==(const DwarfPlace&) const = default;
+};
+
+// A call that was inlined.
+struct DwarfInlinedCall {
+  DwarfName name{};  // of what was called: mangled, if the compiler has such names
+  uint32_t start_line = 0;
+  DwarfPlace from{};                 // where it was called
+  std::optional<uint32_t> within{};  // another one, before this
+};
+
+// What is the same for a range of code.
+struct DwarfRow {
+  ElfAddress begin{0};
+  ElfAddress end{0};
+  DwarfPlace place{};
+  std::optional<uint32_t> inlined{};  // the innermost call
+
+  bool operator==(const DwarfRow&) const = default;
+};
+
+// A function's code without a gap: of one that is in several places, this comes several times.
+struct DwarfCode {
+  ElfAddress begin{0};
+  ElfAddress end{0};
+  bool is_function = true;  // else only lines are known
+  uint32_t start_line = 0;  // 0: not known
+  std::span<const DwarfInlinedCall> calls{};
+  std::vector<DwarfRow> rows{};  // ascending, without gaps
+};
+
+// Reads one unit of compilation after the other. Holds one of them, at most 64 MiB, and its lines,
+// at most 32, in memory; of the rest a few megabytes. One thread.
+class DwarfFunctions {
+ public:
+  struct Counts {
+    uint64_t units = 0;
+    uint64_t unreadable = 0;  // damaged, or of a version that nobody knows: some of it is missing
+    uint64_t split = 0;       // whose functions are in another file: only their lines are known
+  };
+  // False: no more is wanted.
+  using Visitor = std::function<bool(const DwarfCode&)>;
+
+  // `elf` has the debug information, and must outlive this; `is_code` says which addresses are
+  // code. Errors: kNotFound if there is none; kExhausted if more than `most_inflated` bytes of it
+  // are compressed; kUnsupported; those of reading.
+  static Result<DwarfFunctions> Open(const ElfFile& elf, const SectionTable& sections,
+                                     std::function<bool(ElfAddress)> is_code, size_t most_inflated);
+
+  DwarfFunctions(DwarfFunctions&&) noexcept;
+  DwarfFunctions& operator=(DwarfFunctions&&) noexcept;
+  ~DwarfFunctions();
+
+  // In no order. Damaged units are left out as far as they are. Errors: kExhausted: one of them is
+  // too large.
+  Result<void> ForEach(const Visitor& visit);
+
+  // Of the unit of what was visited last; `unit_number` tells whether that is another one.
+  uint64_t unit_number() const { return counts_.units; }
+  std::string PathOf(uint32_t file) const;
+
+  // Valid until the next call. In ascending order it costs least.
+  std::string_view NameAt(const DwarfName& name);
+
+  const Counts& counts() const { return counts_; }
+
+ private:
+  friend class DwarfUnitReader;
+  struct Parts;
+
+  explicit DwarfFunctions(std::unique_ptr<Parts> parts);
+
+  std::unique_ptr<Parts> parts_;
+  Counts counts_;
+};
+
+}  // namespace pyrometer
