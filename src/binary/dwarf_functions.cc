@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "binary/dwarf/entry.h"
 #include "binary/dwarf/inline_cover.h"
 #include "binary/dwarf/line_table.h"
@@ -21,10 +22,12 @@ namespace {
 
 using Attribute = DwarfAttribute;
 
-constexpr uint64_t kMostOfUnit = uint64_t{64} << 20;    // bytes
-constexpr size_t kMostDepth = 4096;                     // of entries in entries
-constexpr size_t kMostCalls = size_t{1} << 18;          // in a function
-constexpr size_t kMostInlinedRanges = size_t{1} << 20;  // likewise
+constexpr uint64_t kMostOfUnit = uint64_t{32} << 20;      // bytes
+constexpr size_t kMostScopes = size_t{1} << 20;           // of names, in a unit
+constexpr size_t kMostNameDepth = 32;                     // of these in each other
+constexpr size_t kMostEntryDepth = 4096;                  // of entries in entries
+constexpr size_t kMostCallsOfFunction = size_t{1} << 18;  // in a function
+constexpr size_t kMostInlinedRanges = size_t{1} << 20;    // likewise
 // Code of which only lines are known comes in pieces of so many rows.
 constexpr size_t kMostRowsWithoutFunction = 4096;
 
@@ -50,6 +53,12 @@ bool HasNoCode(uint64_t tag) {
   }
 }
 
+// Of the scope of `inner` that has no name.
+std::string NameOfNameless(bool is_namespace, std::string_view inner) {
+  if (is_namespace) return "(anonymous namespace)";
+  return inner.starts_with("operator()") ? "{lambda}" : "(anonymous class)";
+}
+
 }  // namespace
 
 struct DwarfFunctions::Parts {
@@ -61,6 +70,15 @@ struct DwarfFunctions::Parts {
   DwarfUnits units;
   std::vector<std::byte> bytes;  // of the unit that is read
   DwarfLineTable lines;          // likewise
+  // Likewise: where names of functions are that have no other.
+  struct Scope {
+    size_t around = 0;  // 0: none
+    DwarfName name{};   // kNowhere: it has none
+    bool is_namespace = false;
+  };
+  std::vector<Scope> scopes{1};
+  absl::flat_hash_map<uint64_t, size_t> scope_of;  // by entry
+  absl::flat_hash_map<uint64_t, DwarfName> plain;  // that of an entry, without scopes
 };
 
 // Reads the entries of one unit.
@@ -84,11 +102,11 @@ class DwarfUnitReader {
         continue;
       }
       Enter(entry, cursor);
-      if (scopes_.size() > kMostDepth) break;
+      if (scopes_.size() > kMostEntryDepth) break;
     }
-    is_whole = cursor.ok() && scopes_.size() <= kMostDepth;
+    is_whole = cursor.ok() && scopes_.size() <= kMostEntryDepth;
     while (!scopes_.empty()) Leave();
-    if (goes_on_) VisitRest();
+    if (goes_on_ && !context_.is_partial) VisitRest();
     return goes_on_;
   }
 
@@ -103,17 +121,23 @@ class DwarfUnitReader {
   struct Scope {
     bool is_function = false;
     std::optional<uint32_t> call{};  // of the function around it, the innermost
+    size_t names = 0;                // the innermost scope of names
   };
 
   void Enter(const DwarfEntry& entry, DwarfCursor& cursor) {
     Scope scope;
-    if (!scopes_.empty()) scope.call = scopes_.back().call;
+    if (!scopes_.empty()) {
+      scope.call = scopes_.back().call;
+      scope.names = scopes_.back().names;
+    }
+    if (context_.has_scopes && IsDwarfScope(entry.tag)) NoteScope(entry, scope.names);
     if (entry.tag == DW_TAG_subprogram) {
       scope.call = std::nullopt;
-      scope.is_function = BeginFunction(entry);
+      const bool is_declaration = entry.Get(Attribute::kIsDeclaration).number != 0;
+      scope.is_function = !is_declaration && BeginFunction(entry);
       if (scope.is_function && !entry.has_children) EndFunction();
       // Below one that has no code itself may be a lambda's that has.
-      if (entry.Get(Attribute::kIsDeclaration) && SkipChildren(entry, cursor)) return;
+      if (is_declaration && SkipChildren(entry, cursor)) return;
     } else if (entry.tag == DW_TAG_inlined_subroutine && !functions_.empty()) {
       scope.call = AddCall(entry, scope.call);
     } else if (HasNoCode(entry.tag) && SkipChildren(entry, cursor)) {
@@ -125,6 +149,30 @@ class DwarfUnitReader {
   void Leave() {
     if (scopes_.back().is_function) EndFunction();
     scopes_.pop_back();
+  }
+
+  // Of a function it notes in which scope it is, if it may have to be told; of all, where those
+  // below it are.
+  void NoteScope(const DwarfEntry& entry, size_t& names) {
+    if (parts_.scopes.size() >= kMostScopes) return;
+    const DwarfName name = parts_.units.NameOf(entry.Get(Attribute::kName), context_);
+    const bool is_function = entry.tag == DW_TAG_subprogram;
+    const bool is_told = !entry.Get(Attribute::kLinkageName) && name.in != DwarfName::In::kNowhere;
+    if (is_function && is_told && names != 0) parts_.scope_of[entry.offset] = names;
+    if (!entry.has_children || (is_function && !is_told)) return;
+    parts_.scopes.push_back(
+        {.around = names, .name = name, .is_namespace = entry.tag == DW_TAG_namespace});
+    names = parts_.scopes.size() - 1;
+  }
+
+  DwarfName NameOf(const DwarfOrigin& origin) {
+    const bool is_whole = origin.is_linkage_name || !context_.has_scopes ||
+                          origin.name.in == DwarfName::In::kNowhere ||
+                          origin.named_by < context_.unit.offset ||
+                          origin.named_by >= context_.unit.end;
+    if (is_whole) return origin.name;
+    parts_.plain[origin.named_by] = origin.name;
+    return {DwarfName::In::kUnit, origin.named_by};
   }
 
   // False if there is no telling where they end.
@@ -152,15 +200,15 @@ class DwarfUnitReader {
   std::optional<uint32_t> AddCall(const DwarfEntry& entry, std::optional<uint32_t> within) {
     Function& function = functions_.back();
     const std::vector<DwarfRange> ranges = parts_.units.RangesOf(entry, context_);
-    const bool has_room = function.calls.size() < kMostCalls &&
+    const bool has_room = function.calls.size() < kMostCallsOfFunction &&
                           function.inlined.size() + ranges.size() <= kMostInlinedRanges;
     if (!has_room) return within;
     const DwarfOrigin origin = parts_.units.OriginOf(entry, context_, parts_.bytes);
     const auto number = static_cast<uint32_t>(function.calls.size());
     DwarfInlinedCall& call = function.calls.emplace_back();
-    call.name = origin.name;
+    call.name = NameOf(origin);
     call.start_line = origin.start_line;
-    call.within = within;
+    if (within && *within < number) call.within = within;
     const DwarfValue file = entry.Get(Attribute::kCallFile);
     if (file) call.from.file = ToNumber(file);
     call.from.line = ToNumber(entry.Get(Attribute::kCallLine));
@@ -242,7 +290,7 @@ Result<DwarfFunctions> DwarfFunctions::Open(const ElfFile& elf, const SectionTab
   return DwarfFunctions(std::make_unique<Parts>(std::move(opened), std::move(is_code)));
 }
 
-Result<void> DwarfFunctions::ForEach(const Visitor& visit) {
+Result<void> DwarfFunctions::ForEach(const Visitor& visit, const std::function<void()>& end_unit) {
   Parts& parts = *parts_;
   RETURN_IF_ERROR(parts.units.Find());
   for (const uint64_t offset : parts.units.offsets()) {
@@ -253,12 +301,20 @@ Result<void> DwarfFunctions::ForEach(const Visitor& visit) {
       continue;
     }
     const uint64_t size = context->unit.end - offset;
-    if (size > kMostOfUnit) return Fail(ErrorCode::kExhausted, "a unit of {} bytes", size);
+    const bool is_type = context->unit.type == DW_UT_type || context->unit.type == DW_UT_split_type;
+    if (is_type) continue;
+    if (size > kMostOfUnit) {
+      ++counts_.unreadable;
+      continue;
+    }
     RETURN_IF_ERROR(parts.sections.info.Read(offset, size, parts.bytes));
     parts.units.ForgetOrigins();
     parts.lines = {};
+    parts.scopes.resize(1);
+    parts.scope_of.clear();
+    parts.plain.clear();
     bool is_whole = true;
-    if (context->lines) {
+    if (context->lines && !context->is_partial) {
       Result<DwarfLineTable> lines =
           DwarfLineTable::Read(parts.sections, *context->lines, context->directory, parts.is_code);
       is_whole = lines.has_value();
@@ -268,6 +324,7 @@ Result<void> DwarfFunctions::ForEach(const Visitor& visit) {
     const bool goes_on = DwarfUnitReader(parts, *context, visit).Read(are_entries_whole);
     counts_.split += context->is_split ? 1 : 0;
     counts_.unreadable += is_whole && are_entries_whole ? 0 : 1;
+    if (end_unit) end_unit();
     if (!goes_on) break;
   }
   return {};
@@ -277,19 +334,40 @@ std::string DwarfFunctions::PathOf(uint32_t file) const {
   return parts_->lines.PathOf(file);
 }
 
-std::string_view DwarfFunctions::NameAt(const DwarfName& name) {
+std::string DwarfFunctions::NameAt(const DwarfName& name) {
   DwarfSections& sections = parts_->sections;
   switch (name.in) {
     case DwarfName::In::kNowhere:
       return {};
     case DwarfName::In::kInfo:
-      return sections.info.TextAt(name.offset);
+      return std::string(sections.info.TextAt(name.offset));
     case DwarfName::In::kStrings:
-      return sections.strings.TextAt(name.offset);
+      return std::string(sections.strings.TextAt(name.offset));
     case DwarfName::In::kLineStrings:
-      return sections.line_strings.TextAt(name.offset);
+      return std::string(sections.line_strings.TextAt(name.offset));
+    case DwarfName::In::kUnit:
+      return QualifiedName(name.offset);
   }
   return {};
+}
+
+// "std::vector<int>::push_back"
+std::string DwarfFunctions::QualifiedName(uint64_t entry) {
+  const auto plain = parts_->plain.find(entry);
+  if (plain == parts_->plain.end()) return {};
+  std::string name = NameAt(plain->second);
+  const auto found = parts_->scope_of.find(entry);
+  size_t scope = found == parts_->scope_of.end() ? 0 : found->second;
+  for (size_t depth = 0; scope != 0 && depth < kMostNameDepth; ++depth) {
+    const Parts::Scope& around = parts_->scopes[scope];
+    std::string outer = NameAt(around.name);
+    if (outer.empty()) outer = NameOfNameless(around.is_namespace, name);
+    name = outer + "::" + name;
+    scope = around.around;
+    if (name.size() > DwarfSection::kMostAtOnce) break;
+  }
+  name.resize(std::min(name.size(), DwarfSection::kMostAtOnce));
+  return name;
 }
 
 }  // namespace pyrometer

@@ -25,7 +25,9 @@ class DwarfUnitReader;
 
 // Where the name of a function lies, for DwarfFunctions::NameAt.
 struct DwarfName {
-  enum class In : uint8_t { kNowhere, kInfo, kStrings, kLineStrings };
+  // kUnit: by the offset of its entry, and until the end of the unit only; the name is put together
+  // of that and the names of the scopes around it.
+  enum class In : uint8_t { kNowhere, kInfo, kStrings, kLineStrings, kUnit };
   In in = In::kNowhere;
   uint64_t offset = 0;
 
@@ -72,13 +74,14 @@ struct DwarfCode {
   std::vector<DwarfRow> rows{};  // ascending, without gaps
 };
 
-// Reads one unit of compilation after the other. Holds one of them, at most 64 MiB, and its lines,
-// at most 32, in memory; of the rest a few megabytes. One thread.
+// Reads one unit of compilation after the other. Holds one of them, at most 32 MiB, and its lines,
+// at most 16, in memory, twice as much while they are put together; of the rest some ten megabytes.
+// One thread.
 class DwarfFunctions {
  public:
   struct Counts {
     uint64_t units = 0;
-    uint64_t unreadable = 0;  // damaged, or of a version that nobody knows: some of it is missing
+    uint64_t unreadable = 0;  // damaged, too large or of another version: some of it is missing
     uint64_t split = 0;       // whose functions are in another file: only their lines are known
   };
   // False: no more is wanted.
@@ -94,16 +97,16 @@ class DwarfFunctions {
   DwarfFunctions& operator=(DwarfFunctions&&) noexcept;
   ~DwarfFunctions();
 
-  // In no order. Damaged units are left out as far as they are. Errors: kExhausted: one of them is
-  // too large.
-  Result<void> ForEach(const Visitor& visit);
+  // In no order. Damaged units are left out as far as they are. Calls `end_unit` behind the last of
+  // each unit. Errors: kExhausted: there are too many units.
+  Result<void> ForEach(const Visitor& visit, const std::function<void()>& end_unit = {});
 
   // Of the unit of what was visited last; `unit_number` tells whether that is another one.
   uint64_t unit_number() const { return counts_.units; }
   std::string PathOf(uint32_t file) const;
 
-  // Valid until the next call. In ascending order it costs least.
-  std::string_view NameAt(const DwarfName& name);
+  // At most 4096 bytes. In ascending order it costs least.
+  std::string NameAt(const DwarfName& name);
 
   const Counts& counts() const { return counts_; }
 
@@ -112,6 +115,8 @@ class DwarfFunctions {
   struct Parts;
 
   explicit DwarfFunctions(std::unique_ptr<Parts> parts);
+
+  std::string QualifiedName(uint64_t entry);
 
   std::unique_ptr<Parts> parts_;
   Counts counts_;

@@ -93,7 +93,8 @@ class ArtifactStore {
   void AskUnwindTable(Source source, OnAnswer on_answer);
   void AskSymbols(Source source, OnAnswer on_answer);
   // Symbols, and what debug information says of the source: in the file or in its debug file. Takes
-  // long, so whatever its size it waits among the large ones.
+  // long, so whatever its size it waits among the large ones. Of a file with thousands of units
+  // nothing is shared: more places are read of it than a Reading has.
   void AskSources(Source source, OnAnswer on_answer);
 
   // Null if it has been dropped: to be asked for again. REQUIRES: an answer to the question for it.

@@ -155,6 +155,12 @@ ObjectSymbols::Answer ObjectSymbols::FindLocked(const SampledObject& object) con
   return is_of_it ? known->second.answer : Answer();
 }
 
+bool ObjectSymbols::IsAsked(const SampledObject& object) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto known = known_.find(object.id);
+  return known != known_.end() && known->second.info == object.object.info;
+}
+
 ObjectSymbols::Answer ObjectSymbols::Find(const SampledObject& object) const {
   const absl::MutexLock lock(&mutex_);
   return FindLocked(object);

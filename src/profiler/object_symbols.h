@@ -63,6 +63,9 @@ class ObjectSymbols {
   // has. REQUIRES: it has a file.
   Answer Await(const SampledObject& object, MonotonicTime until);
 
+  // Whether they were asked for, answered or not.
+  bool IsAsked(const SampledObject& object) const;
+
   // What is known of them now.
   Answer Find(const SampledObject& object) const;
 

@@ -40,6 +40,7 @@ void WindowSources::Use(ResolvedWindow& resolved) {
                        [this](ObjectId object) { return !objects_.contains(object); });
   symbols_.Forget(forgotten);
   debug_info_.Forget(forgotten);
+  for (const ObjectId object : forgotten) retries_.erase(object);
   std::vector<SampledObject> needed;
   for (const auto& [object, reference] : objects_) {
     if (reference.file != nullptr) needed.push_back({object, reference});
@@ -76,7 +77,7 @@ std::optional<ObjectDescription> WindowSources::Describe(ObjectId object) {
                            .is_vdso = info.is_vdso};
 }
 
-SymbolAnswer WindowSources::Symbols(ObjectId object) {
+SymbolAnswer WindowSources::Symbols(ObjectId object, DebugInfo debug_info) {
   const auto reference = objects_.find(object);
   if (reference == objects_.end()) return {.table = nullptr, .reason = Unresolved::kFileGone};
   const ObjectRef& ref = reference->second;
@@ -86,6 +87,8 @@ SymbolAnswer WindowSources::Symbols(ObjectId object) {
     const ObjectSymbols::Answer answer = Await({object, ref});
     if (!answer) break;
     std::shared_ptr<const SymbolTable> table = TableOf(answer);
+    const bool is_all = !options_.with_debug_info || debug_info == DebugInfo::kLeftOut;
+    if (table != nullptr && is_all) return {.table = std::move(table)};
     if (table != nullptr) return WithSources({object, ref}, std::move(table));
     if (!*answer) return {.table = nullptr, .reason = ReasonOf((*answer).error().code())};
     symbols_.Forget(std::span(&object, 1));  // to be asked for again
@@ -112,23 +115,25 @@ std::shared_ptr<const SymbolTable> WindowSources::TableOf(const ObjectSymbols::A
 SymbolAnswer WindowSources::WithSources(const SampledObject& object,
                                         std::shared_ptr<const SymbolTable> symbols) {
   SymbolAnswer preliminary{.table = std::move(symbols)};
-  if (preliminary.table->unread_debug_info() == 0 || !options_.with_debug_info) return preliminary;
+  if (preliminary.table->unread_debug_info() == 0) return preliminary;
   preliminary.better_after = 1;
   const ObjectSymbols::Answer answer = AwaitSources(object);
   if (!answer) return preliminary;
-  if (auto table = TableOf(answer)) return {.table = std::move(table)};
-  if (!*answer) {
-    // It takes too much room now and then.
-    const Error& error = (*answer).error();
-    const bool is_final =
-        error.code() == ErrorCode::kExhausted || !ObjectSymbols::MayEndOtherwise(error);
-    preliminary.better_after = is_final ? 0 : kRetryWindows;
+  if (auto table = TableOf(answer)) return {.table = std::move(table), .has_debug_info = true};
+  // It was dropped before it was used, or could not be read.
+  const bool may_help = *answer || ObjectSymbols::MayEndOtherwise((*answer).error());
+  preliminary.better_after = 0;
+  if (may_help && retries_[object.id]++ < kMostRetries) {
+    preliminary.better_after = kRetryWindows;
+    debug_info_.Forget(std::span(&object.id, 1));
   }
-  if (preliminary.better_after > 0) debug_info_.Forget(std::span(&object.id, 1));
   return preliminary;
 }
 
+// A window waits for what it asks for first; later ones take what is there.
 ObjectSymbols::Answer WindowSources::AwaitSources(const SampledObject& object) {
+  const bool is_asked = debug_info_.IsAsked(object);
+  if (is_asked || debug_info_.pending() >= kMostPending) return debug_info_.Find(object);
   const MonotonicTime begin = clock_.Now();
   const auto left = std::max(options_.most_waiting_for_sources - waited_for_sources_, kNothingLeft);
   ObjectSymbols::Answer answer = debug_info_.Await(object, After(begin, left));

@@ -36,8 +36,11 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   // For debug information it waits shorter: there are names without it, and a later window has it.
   static constexpr std::chrono::seconds kMostWaitingForSources{2};
   // What could not be read of that, but may be another time, is asked for again after so many
-  // windows.
+  // windows, and so often.
   static constexpr uint32_t kRetryWindows = 60;
+  static constexpr uint32_t kMostRetries = 3;
+  // So many files are read for that at a time.
+  static constexpr size_t kMostPending = 2;
 
   struct Options {
     bool with_debug_info = true;
@@ -64,7 +67,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   void GiveUpAt(MonotonicTime when);
 
   std::optional<ObjectDescription> Describe(ObjectId object) override;
-  SymbolAnswer Symbols(ObjectId object) override;
+  SymbolAnswer Symbols(ObjectId object, DebugInfo debug_info) override;
   Result<UniqueFd> Open(ProcessKey process) override;
   // Errors: those of Indexer; kIo, too, if no time is left.
   Result<std::optional<PerfMapFunction>> Read(int fd, const PerfMapPart& part,
@@ -85,9 +88,10 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   const std::shared_ptr<Indexer> indexer_;
   const Clock& clock_;
   const Options options_;
-  std::chrono::nanoseconds waited_{};              // for this window's symbols
-  std::chrono::nanoseconds waited_for_sources_{};  // for its debug information
-  std::chrono::nanoseconds in_perf_maps_{};        // for this window's perf maps
+  std::chrono::nanoseconds waited_{};                // for this window's symbols
+  std::chrono::nanoseconds waited_for_sources_{};    // for its debug information
+  absl::flat_hash_map<ObjectId, uint32_t> retries_;  // to read debug information
+  std::chrono::nanoseconds in_perf_maps_{};          // for this window's perf maps
   decltype(ResolvedWindow::objects) objects_;
   decltype(ResolvedWindow::perf_maps) perf_maps_;
   decltype(ResolvedWindow::ended) ended_;

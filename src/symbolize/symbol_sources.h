@@ -32,6 +32,8 @@ struct SymbolAnswer {
   Unresolved reason = Unresolved::kUnreadable;
   // After so many windows there may be a better one; 0: this is the best.
   uint32_t better_after = 0;
+  // It was made with debug information, and a smaller one without is there, too.
+  bool has_debug_info = false;
 };
 
 // Describes objects and reads their symbols.
@@ -42,8 +44,10 @@ class ObjectSource {
   // Nothing if there is no such object.
   virtual std::optional<ObjectDescription> Describe(ObjectId object) = 0;
 
+  enum class DebugInfo : uint8_t { kIfThere, kLeftOut };
+
   // Never called for the vDSO. Objects of one content have one table. Waits for a bounded time.
-  virtual SymbolAnswer Symbols(ObjectId object) = 0;
+  virtual SymbolAnswer Symbols(ObjectId object, DebugInfo debug_info) = 0;
 };
 
 // Opens and reads the perf maps of processes' JIT compilers. Errors of reading beyond those of

@@ -160,7 +160,9 @@ bool SymbolTableBuilder::AddSource(const CodeRange& range, const SourceRecord& r
   if (bytes.size() > kMostOfSourceRecord) return true;
   const uint64_t entries = functions_.size() * sizeof(SymbolTable::Entry) +
                            (sources_.size() + 1) * sizeof(SymbolTable::Source);
-  if (at + bytes.size() + entries > most_with_sources_) return false;
+  const bool has_room = sources_.size() < SymbolTable::kMostSources &&
+                        at + bytes.size() + entries <= most_with_sources_;
+  if (!has_room) return false;
   sources_.push_back({.start = static_cast<uint32_t>(start),
                       .size = static_cast<uint32_t>(size),
                       .record = static_cast<uint32_t>(at)});
@@ -173,7 +175,10 @@ void SymbolTableBuilder::PutText(uint32_t number, std::string_view text) {
   text = text.substr(0, SymbolTable::kMostText);
   const uint64_t at = put_ + buffer_.size();
   text_bytes_ += text.size() + 1 + sizeof(uint32_t);
-  if (at > kReach || text_bytes_ > most_text_bytes_) return;
+  const bool has_room = at <= kReach && text_bytes_ <= most_text_bytes_;
+  // Then there is a table without, of which nothing is missing.
+  if (most_text_bytes_ == kMostTextOfDebugInfo) has_room_ &= has_room;
+  if (!has_room) return;
   texts_[number] = static_cast<uint32_t>(at);
   Write(std::as_bytes(std::span(text)));
   Write(std::as_bytes(std::span("", 1)));

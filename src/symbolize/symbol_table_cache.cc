@@ -35,14 +35,17 @@ SymbolTableCache::Changed SymbolTableCache::BeginWindow(uint32_t window) {
     changed.failed.push_back(entry.first);
     return true;
   });
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const auto next = std::next(entry);
-    if (entry->better_from && *entry->better_from <= window) {
-      changed.better.push_back(entry->object);
-      Drop(entry);
-    }
-    entry = next;
+  absl::erase_if(without_, [&](const auto& entry) {
+    if (window - entry.second < kWithoutWindows) return false;
+    const auto known = by_object_.find(entry.first);
+    if (known != by_object_.end()) known->second->better_from = window;
+    return true;
+  });
+  for (Entry& entry : entries_) {
+    if (!entry.better_from || *entry.better_from > window) continue;
+    if (Improve(entry, window)) changed.better.push_back(entry.object);
   }
+  HoldDebugInfo(window);
   return changed;
 }
 
@@ -59,28 +62,59 @@ SymbolTableCache::Answer SymbolTableCache::Get(ObjectId object,
   if (const auto failed = failures_.find(object); failed != failures_.end()) {
     return {.reason = failed->second.reason};
   }
-  SymbolAnswer answer = description.is_vdso ? VdsoSymbols() : source_.Symbols(object);
+  SymbolAnswer answer = Ask(object, description, window);
   if (answer.table == nullptr) {
     failures_[object] = {.reason = answer.reason, .window = window};
     return {.reason = answer.reason};
   }
   ++tables_read_;
-  Entry entry{.object = object, .table = std::move(answer.table), .last_used = window};
+  Entry entry{.object = object,
+              .table = std::move(answer.table),
+              .last_used = window,
+              .has_debug_info = answer.has_debug_info};
   if (answer.better_after > 0) entry.better_from = window + answer.better_after;
   if (Exceeds(entry.table->bytes(), entry.table->spilled_bytes())) {
     too_large_ = std::move(entry);
     return {.table = too_large_->table.get()};
   }
   Keep(std::move(entry));
+  HoldDebugInfo(window);
+  // It may have been the one that went.
+  if (!by_object_.contains(object)) return Get(object, description, window);
   HoldMaximum(window);
   return {.table = entries_.front().table.get()};
 }
 
+// A table with debug information that exceeds a maximum alone is none.
+SymbolAnswer SymbolTableCache::Ask(ObjectId object, const ObjectDescription& description,
+                                   uint32_t window) {
+  using DebugInfo = ObjectSource::DebugInfo;
+  if (description.is_vdso) return VdsoSymbols();
+  if (without_.contains(object)) return source_.Symbols(object, DebugInfo::kLeftOut);
+  SymbolAnswer answer = source_.Symbols(object, DebugInfo::kIfThere);
+  const bool is_too_large = answer.has_debug_info && answer.table != nullptr &&
+                            Exceeds(answer.table->bytes(), answer.table->spilled_bytes());
+  if (!is_too_large) return answer;
+  without_[object] = window;
+  return source_.Symbols(object, DebugInfo::kLeftOut);
+}
+
+void SymbolTableCache::Count(const SymbolTable& table) {
+  if (sharers_[&table]++ > 0) return;
+  bytes_ += table.bytes();
+  spilled_ += table.spilled_bytes();
+}
+
+void SymbolTableCache::Forget(const SymbolTable& table) {
+  const auto shared = sharers_.find(&table);
+  if (--shared->second > 0) return;
+  bytes_ -= table.bytes();
+  spilled_ -= table.spilled_bytes();
+  sharers_.erase(shared);
+}
+
 void SymbolTableCache::Keep(Entry entry) {
-  if (sharers_[entry.table.get()]++ == 0) {
-    bytes_ += entry.table->bytes();
-    spilled_ += entry.table->spilled_bytes();
-  }
+  Count(*entry.table);
   entries_.push_front(std::move(entry));
   by_object_[entries_.front().object] = entries_.begin();
 }
@@ -94,6 +128,31 @@ void SymbolTableCache::EndWindow(uint32_t window, uint32_t retry_before) {
     expired_.push_back(entry.first);
     return true;
   });
+}
+
+// Asks for a better table; the one that is there stays while there is none.
+bool SymbolTableCache::Improve(Entry& entry, uint32_t window) {
+  SymbolAnswer answer = Ask(entry.object, {}, window);
+  const bool is_better = answer.table != nullptr && answer.table != entry.table;
+  const uint32_t later = answer.table == nullptr ? 1 : answer.better_after;
+  entry.better_from = later > 0 ? std::optional(window + later) : std::nullopt;
+  if (!is_better) return false;
+  Forget(*entry.table);
+  entry.table = std::move(answer.table);
+  entry.has_debug_info = answer.has_debug_info;
+  Count(*entry.table);
+  return true;
+}
+
+// Drops tables with debug information, the least recently used first, until there is room.
+void SymbolTableCache::HoldDebugInfo(uint32_t window) {
+  for (auto entry = entries_.end(); Exceeds(bytes_, spilled_) && entry != entries_.begin();) {
+    const auto last = --entry;
+    if (!last->has_debug_info) continue;
+    without_[last->object] = window;
+    entry = std::next(last);
+    Drop(last);
+  }
 }
 
 // Drops tables, the least recently used first. The one used last has room alone.
@@ -117,12 +176,7 @@ void SymbolTableCache::NoteNoRoom(ObjectId object, uint32_t window) {
 }
 
 void SymbolTableCache::Drop(std::list<Entry>::iterator entry) {
-  const auto shared = sharers_.find(entry->table.get());
-  if (--shared->second == 0) {
-    bytes_ -= shared->first->bytes();
-    spilled_ -= shared->first->spilled_bytes();
-    sharers_.erase(shared);
-  }
+  Forget(*entry->table);
   by_object_.erase(entry->object);
   entries_.erase(entry);
 }

@@ -23,12 +23,15 @@ namespace pyrometer {
 // Reading costs about 4 ms per megabyte, so a table stays while it is in use: for kUseWindows after
 // it was last asked for. Tables not in use take at most `idle_bytes` of memory. All tables together
 // take at most `max_bytes`, and `max_spilled` of the spill file. A single one that takes more is
-// held beside them, until another is asked for or the window ends. A table dropped for that while
+// held beside them, until another is asked for or the window ends. Where that is too little, tables
+// made with debug information go first, and ones without take their place for kWithoutWindows. A
+// table dropped for that while
 // in use is not read again for kUseWindows. However many and large the tables are, each is read at
 // most once in that many windows.
 class SymbolTableCache {
  public:
   static constexpr uint32_t kUseWindows = 6;
+  static constexpr uint32_t kWithoutWindows = 60;
 
   struct Budget {
     size_t idle_bytes = size_t{24} << 20;
@@ -49,7 +52,7 @@ class SymbolTableCache {
     // kUseWindows after they had no room or their file was gone, which may have been out of reach
     // for a time only; and see EndWindow().
     std::vector<ObjectId> failed;
-    // Whose tables may be better by now.
+    // Who has a better table now.
     std::vector<ObjectId> better;
   };
   Changed BeginWindow(uint32_t window);
@@ -72,7 +75,8 @@ class SymbolTableCache {
   struct Entry {
     ObjectId object;
     std::shared_ptr<const SymbolTable> table;
-    uint32_t last_used = 0;                 // window
+    uint32_t last_used = 0;  // window
+    bool has_debug_info = false;
     std::optional<uint32_t> better_from{};  // the window from which on a better one is asked for
   };
   struct Failure {
@@ -83,9 +87,14 @@ class SymbolTableCache {
   bool Exceeds(size_t bytes, uint64_t spilled) const {
     return bytes > budget_.max_bytes || spilled > budget_.max_spilled;
   }
+  SymbolAnswer Ask(ObjectId object, const ObjectDescription& description, uint32_t window);
+  bool Improve(Entry& entry, uint32_t window);
+  void HoldDebugInfo(uint32_t window);
   void HoldMaximum(uint32_t window);
   void DropTooLarge(uint32_t window);
   void NoteNoRoom(ObjectId object, uint32_t window);
+  void Count(const SymbolTable& table);
+  void Forget(const SymbolTable& table);
   void Keep(Entry entry);
   void Drop(std::list<Entry>::iterator entry);
   void DropLast() { Drop(std::prev(entries_.end())); }
@@ -104,7 +113,8 @@ class SymbolTableCache {
   std::optional<Entry> too_large_;  // the last one asked for, if it exceeds a maximum alone
   absl::flat_hash_map<ObjectId, std::list<Entry>::iterator> by_object_;
   absl::flat_hash_map<ObjectId, Failure> failures_;
-  std::vector<ObjectId> expired_;  // failures, since the last BeginWindow()
+  absl::flat_hash_map<ObjectId, uint32_t> without_;  // debug information, since that window
+  std::vector<ObjectId> expired_;                    // failures, since the last BeginWindow()
 };
 
 }  // namespace pyrometer

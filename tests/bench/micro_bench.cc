@@ -31,7 +31,7 @@ class MadeUpObjects : public ObjectSource {
   std::optional<ObjectDescription> Describe(ObjectId) override {
     return ObjectDescription{.path = "/usr/lib/libshop.so", .build_id = {}, .segments = {}};
   }
-  SymbolAnswer Symbols(ObjectId object) override {
+  SymbolAnswer Symbols(ObjectId object, DebugInfo /*debug_info*/) override {
     return {.table = std::make_shared<const SymbolTable>(MakeSymbolTable(object))};
   }
 };

@@ -9,9 +9,8 @@
 namespace pyrometer {
 namespace {
 
-constexpr size_t kMostText = size_t{1} << 20;  // bytes of one in .debug_info
-constexpr uint64_t kMostSteps = uint64_t{1} << 20;
-constexpr uint64_t k64Bit = 0xffffffff;
+constexpr size_t kMostDwarfText = size_t{1} << 20;            // bytes of one in .debug_info
+constexpr uint64_t kMostOfAbbreviations = uint64_t{1} << 20;  // steps
 
 uint64_t Sized(DwarfCursor& cursor, unsigned size) {
   switch (size) {
@@ -154,7 +153,7 @@ DwarfValue TakeOther(DwarfCursor& cursor, uint64_t form, const DwarfUnit& unit, 
   switch (form) {
     case DW_FORM_string: {
       const uint64_t at = base + cursor.position();
-      cursor.String(kMostText);
+      cursor.String(kMostDwarfText);
       return {DwarfClass::kText, at};
     }
     case DW_FORM_block1:
@@ -206,16 +205,20 @@ DwarfAttribute AttributeOf(uint64_t tag, uint64_t attribute) {
       case DW_AT_str_offsets_base:
         return DwarfAttribute::kStringOffsets;
       case DW_AT_addr_base:
+      case DW_AT_GNU_addr_base:
         return DwarfAttribute::kAddresses;
       case DW_AT_rnglists_base:
         return DwarfAttribute::kRangeLists;
       case DW_AT_dwo_name:
       case DW_AT_GNU_dwo_name:
         return DwarfAttribute::kSplitName;
+      case DW_AT_language:
+        return DwarfAttribute::kLanguage;
       default:
         return DwarfAttribute::kCount;
     }
   }
+  if (attribute == DW_AT_name && IsDwarfScope(tag)) return DwarfAttribute::kName;
   if (!is_code) return DwarfAttribute::kCount;
   switch (attribute) {
     case DW_AT_name:
@@ -246,15 +249,34 @@ DwarfAttribute AttributeOf(uint64_t tag, uint64_t attribute) {
 
 }  // namespace
 
+bool IsDwarfScope(uint64_t tag) {
+  switch (tag) {
+    case DW_TAG_namespace:
+    case DW_TAG_class_type:
+    case DW_TAG_structure_type:
+    case DW_TAG_union_type:
+    case DW_TAG_interface_type:
+    case DW_TAG_module:
+    case DW_TAG_subprogram:
+      return true;
+    default:
+      return false;
+  }
+}
+
+uint64_t TakeDwarfLength(DwarfCursor& cursor, uint8_t& offset_size) {
+  constexpr uint64_t k64Bit = 0xffffffff;
+  const uint64_t length = cursor.Fixed<uint32_t>();
+  if (length != k64Bit) return length;
+  offset_size = 8;
+  return cursor.Fixed<uint64_t>();
+}
+
 std::optional<DwarfUnit> DwarfUnitAt(DwarfSection& info, uint64_t offset) {
   constexpr size_t kMostOfHead = 40;
   DwarfCursor cursor(info.At(offset, kMostOfHead));
   DwarfUnit unit{.offset = offset};
-  uint64_t size = cursor.Fixed<uint32_t>();
-  if (size == k64Bit) {
-    size = cursor.Fixed<uint64_t>();
-    unit.offset_size = 8;
-  }
+  const uint64_t size = TakeDwarfLength(cursor, unit.offset_size);
   const uint64_t begin = offset + cursor.position();
   unit.version = cursor.Fixed<uint16_t>();
   if (unit.version >= 5) {
@@ -330,7 +352,8 @@ Result<DwarfAbbreviations> DwarfAbbreviations::Read(const DwarfSection& section,
 Result<void> DwarfAbbreviations::Add(DwarfCursor& cursor, const DwarfUnit& unit) {
   const uint64_t code = cursor.Uleb();
   const uint64_t tag = cursor.Uleb();
-  Abbreviation added{.tag = static_cast<uint16_t>(tag),
+  const bool is_short = tag <= std::numeric_limits<uint16_t>::max();
+  Abbreviation added{.tag = is_short ? static_cast<uint16_t>(tag) : uint16_t{0},
                      .has_children = cursor.Fixed<uint8_t>() != 0,
                      .first = static_cast<uint32_t>(steps_.size())};
   while (cursor.ok()) {
@@ -340,7 +363,8 @@ Result<void> DwarfAbbreviations::Add(DwarfCursor& cursor, const DwarfUnit& unit)
       declared.constant = static_cast<uint64_t>(cursor.Sleb());
     }
     AddStep(added, declared, unit);
-    if (steps_.size() > kMostSteps) return Fail(ErrorCode::kExhausted, "too many abbreviations");
+    if (steps_.size() > kMostOfAbbreviations)
+      return Fail(ErrorCode::kExhausted, "too many abbreviations");
   }
   added.count = static_cast<uint32_t>(steps_.size() - added.first);
   if (code == by_code_.size() + 1) {
@@ -385,6 +409,7 @@ const DwarfAbbreviations::Abbreviation* DwarfAbbreviations::Find(uint64_t code) 
 bool DwarfAbbreviations::ReadEntry(DwarfCursor& cursor, const DwarfUnit& unit, uint64_t base,
                                    DwarfEntry& entry) const {
   entry.Clear();
+  entry.offset = base + cursor.position();
   const uint64_t code = cursor.Uleb();
   if (code == 0) return false;
   const Abbreviation* const found = Find(code);

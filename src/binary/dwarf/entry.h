@@ -29,6 +29,10 @@ struct DwarfUnit {
   uint8_t offset_size = 4;
 };
 
+// The number of bytes that follow, with which units and line programs begin; of one in the 64-bit
+// format `offset_size` becomes 8. DWARF 5, section 7.4.
+uint64_t TakeDwarfLength(DwarfCursor& cursor, uint8_t& offset_size);
+
 // The unit at `offset`. Nothing if there is none of a known version, or it does not lie within.
 std::optional<DwarfUnit> DwarfUnitAt(DwarfSection& info, uint64_t offset);
 
@@ -60,6 +64,9 @@ struct DwarfValue {
 // begin in their section. Of forms that nobody knows the cursor fails.
 DwarfValue TakeDwarfValue(DwarfCursor& cursor, uint64_t form, const DwarfUnit& unit, uint64_t base);
 
+// Whether other entries' names are within that of one with this tag, as members of a class.
+bool IsDwarfScope(uint64_t tag);
+
 // The attributes that tell the source of code.
 enum class DwarfAttribute : uint8_t {
   kSibling,
@@ -80,13 +87,15 @@ enum class DwarfAttribute : uint8_t {
   kAddresses,
   kRangeLists,
   kSplitName,
+  kLanguage,
   kCount
 };
 
 // What is read of an entry.
 class DwarfEntry {
  public:
-  uint64_t tag = 0;  // DW_TAG_*
+  uint64_t offset = 0;  // in .debug_info
+  uint64_t tag = 0;     // DW_TAG_*
   bool has_children = false;
 
   DwarfValue Get(DwarfAttribute attribute) const {

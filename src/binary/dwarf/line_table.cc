@@ -13,11 +13,10 @@
 namespace pyrometer {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{48} << 20;  // of one program
-constexpr size_t kMostRows = size_t{2} << 20;        // 32 MiB
-constexpr size_t kMostNames = size_t{1} << 18;       // of files, or of directories
-constexpr size_t kMostName = 4096;
-constexpr uint64_t k64Bit = 0xffffffff;
+constexpr uint64_t kMostOfLineProgram = uint64_t{16} << 20;  // of one program
+constexpr size_t kMostLineRows = size_t{1} << 20;            // 16 MiB
+constexpr size_t kMostLineNames = size_t{1} << 18;           // of files, or of directories
+constexpr size_t kMostPathPart = 4096;
 
 std::string Joined(std::string_view directory, std::string_view name) {
   if (directory.empty() || name.starts_with('/')) return std::string(name);
@@ -45,13 +44,10 @@ Result<DwarfLineTable::Head> DwarfLineTable::ReadHead(DwarfSections& sections, u
   constexpr size_t kMostOfSize = 12;
   DwarfCursor start(sections.lines.At(offset, kMostOfSize));
   Head head;
-  uint64_t size = start.Fixed<uint32_t>();
-  if (size == k64Bit) {
-    size = start.Fixed<uint64_t>();
-    head.unit.offset_size = 8;
-  }
+  const uint64_t size = TakeDwarfLength(start, head.unit.offset_size);
   if (!start.ok()) return Fail(ErrorCode::kMalformed, "no line program");
-  if (size > kMostBytes) return Fail(ErrorCode::kExhausted, "a line program of {} bytes", size);
+  if (size > kMostOfLineProgram)
+    return Fail(ErrorCode::kExhausted, "a line program of {} bytes", size);
   head.base = offset + start.position();
   RETURN_IF_ERROR(sections.lines.Read(head.base, size, head.bytes));
   DwarfCursor cursor(head.bytes);
@@ -88,21 +84,22 @@ Result<void> DwarfLineTable::ReadOldNames(DwarfSections& sections, DwarfCursor& 
                                           const Head& head) {
   const auto next = [&](std::string_view& text) {
     const Text at{&sections.lines, head.base + cursor.position()};
-    text = cursor.String(kMostName);
+    text = cursor.String(kMostPathPart);
     return at;
   };
   std::string_view text;
   directories_.push_back(directory_);
   for (Text at = next(text); !text.empty(); at = next(text)) {
     directories_.push_back(at);
-    if (directories_.size() > kMostNames) return Fail(ErrorCode::kExhausted, "many directories");
+    if (directories_.size() > kMostLineNames)
+      return Fail(ErrorCode::kExhausted, "many directories");
   }
   files_.emplace_back();  // they are counted from 1
   for (Text at = next(text); !text.empty(); at = next(text)) {
     files_.push_back({.name = at, .directory = cursor.Uleb()});
     cursor.SkipLeb();  // when it was changed
     cursor.SkipLeb();  // its size
-    if (files_.size() > kMostNames) return Fail(ErrorCode::kExhausted, "many files");
+    if (files_.size() > kMostLineNames) return Fail(ErrorCode::kExhausted, "many files");
   }
   if (!cursor.ok()) return Fail(ErrorCode::kMalformed, "the names of a line program are damaged");
   return {};
@@ -130,7 +127,7 @@ Result<void> DwarfLineTable::ReadNames(DwarfSections& sections, DwarfCursor& cur
       form = cursor.Uleb();
     }
     const uint64_t count = cursor.Uleb();
-    if (count > kMostNames) return Fail(ErrorCode::kExhausted, "many files");
+    if (count > kMostLineNames) return Fail(ErrorCode::kExhausted, "many files");
     for (uint64_t i = 0; i < count && cursor.ok(); ++i) {
       File file;
       for (const auto& [content, form] : forms) {
@@ -156,7 +153,7 @@ class DwarfLineTable::Program {
   Result<void> Run() {
     DwarfCursor cursor(head_.bytes, head_.program);
     while (!cursor.AtEnd() && cursor.ok()) {
-      if (table_.rows_.size() > kMostRows) {
+      if (table_.rows_.size() > kMostLineRows) {
         return Fail(ErrorCode::kExhausted, "a line program with many rows");
       }
       Step(cursor);
@@ -262,7 +259,6 @@ Result<DwarfLineTable> DwarfLineTable::Read(DwarfSections& sections, uint64_t of
                                             const std::function<bool(ElfAddress)>& is_code) {
   ASSIGN_OR_RETURN(const Head head, ReadHead(sections, offset));
   DwarfLineTable table;
-  table.version_ = head.unit.version;
   table.directory_ = directory;
   DwarfCursor names(std::span(head.bytes).first(head.program), head.names);
   RETURN_IF_ERROR(table.ReadNames(sections, names, head));
@@ -298,19 +294,18 @@ std::string DwarfLineTable::StringOf(Text text) {
   return text.section == nullptr ? std::string() : std::string(text.section->TextAt(text.offset));
 }
 
-// In version 5 directory 0 is that of the compilation.
+// In version 5 directory 0 is that of the compilation, of which the unit tells, too: both may be
+// relative to nobody knows what, and then the same.
 std::string DwarfLineTable::PathOf(uint32_t file) const {
   if (file >= files_.size()) return {};
   const auto& [name, number] = files_[file];
   const std::string path = StringOf(name);
   if (path.empty() || path.starts_with('/')) return path;
-  const bool has_directory = number < directories_.size();
-  const std::string inner = has_directory ? StringOf(directories_[number]) : std::string();
-  std::string outer;
-  if (number != 0 && !directories_.empty()) outer = StringOf(directories_[0]);
-  if (version_ >= 5 && !outer.starts_with('/')) outer = Joined(StringOf(directory_), outer);
-  if (version_ >= 5 && number == 0) outer = StringOf(directory_);
-  return Joined(Joined(outer, inner), path);
+  std::string outer = StringOf(directory_);
+  if (outer.empty() && !directories_.empty()) outer = StringOf(directories_[0]);
+  const bool has_inner = number != 0 && number < directories_.size();
+  const std::string inner = has_inner ? StringOf(directories_[number]) : std::string();
+  return Joined(inner.empty() ? outer : Joined(outer, inner), path);
 }
 
 }  // namespace pyrometer

@@ -57,7 +57,6 @@ class DwarfLineTable {
   void Sort();
   static std::string StringOf(Text text);
 
-  uint16_t version_ = 0;
   Text directory_;
   std::vector<Text> directories_;
   std::vector<File> files_;

@@ -50,6 +50,7 @@ Result<void> DwarfSection::Read(uint64_t offset, uint64_t size, std::vector<std:
   if (!Within(offset, size, size_)) {
     return Fail(ErrorCode::kMalformed, "{} bytes at {:#x} are not in their section", size, offset);
   }
+  if (out.capacity() < size) out = {};  // or both would be held for a moment
   out.resize(size);
   return size == 0 ? Result<void>() : bytes_->Read(begin_ + offset, out);
 }

@@ -14,7 +14,7 @@ using Attribute = DwarfAttribute;
 constexpr size_t kMostUnits = size_t{1} << 20;
 // Of each kind so much is remembered.
 constexpr size_t kMostTables = 64;
-constexpr size_t kMostContexts = 1024;
+constexpr size_t kMostContexts = 256;
 constexpr size_t kMostOrigins = size_t{1} << 18;
 constexpr size_t kMostRanges = size_t{1} << 16;  // of one entry
 
@@ -33,6 +33,26 @@ uint64_t Sized(std::span<const std::byte> bytes, unsigned size) {
 std::optional<uint64_t> OffsetOf(const DwarfValue& value) {
   const bool is_offset = value.kind == DwarfClass::kOffset || value.kind == DwarfClass::kConstant;
   return is_offset ? std::optional(value.number) : std::nullopt;
+}
+
+// What lld has in the place of the address of code that it left out.
+bool IsTombstone(uint64_t address) {
+  return address >= std::numeric_limits<uint64_t>::max() - 1;
+}
+
+bool IsC(const DwarfValue& language) {
+  if (language.kind != DwarfClass::kConstant) return false;
+  constexpr uint64_t kC17 = 0x2c;
+  switch (language.number) {
+    case DW_LANG_C89:
+    case DW_LANG_C:
+    case DW_LANG_C99:
+    case DW_LANG_C11:
+    case kC17:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -61,18 +81,19 @@ Result<DwarfUnitContext> DwarfUnits::Open(uint64_t offset) {
   if (!context.abbreviations->ReadEntry(cursor, *unit, unit->entries, entry)) {
     return Fail(ErrorCode::kMalformed, "a unit has no first entry");
   }
-  const auto base_of = [&](Attribute attribute) {
-    return OffsetOf(entry.Get(attribute)).value_or(0);
-  };
+  const auto base_of = [&](Attribute attribute) { return OffsetOf(entry.Get(attribute)); };
   context.string_offsets = base_of(Attribute::kStringOffsets);
   context.addresses = base_of(Attribute::kAddresses);
   context.range_lists = base_of(Attribute::kRangeLists);
+  context.is_partial = entry.tag == DW_TAG_partial_unit;
   context.is_split = unit->type == DW_UT_skeleton || entry.Get(Attribute::kSplitName);
+  context.has_scopes = !IsC(entry.Get(Attribute::kLanguage));
   context.lines = OffsetOf(entry.Get(Attribute::kLines));
   context.base_address = AddressOf(entry.Get(Attribute::kLowPc), context).value_or(0);
   const DwarfName directory = NameOf(entry.Get(Attribute::kDirectory), context);
   switch (directory.in) {
     case DwarfName::In::kNowhere:
+    case DwarfName::In::kUnit:
       break;
     case DwarfName::In::kInfo:
       context.directory = {&sections_.info, directory.offset};
@@ -90,7 +111,7 @@ Result<DwarfUnitContext> DwarfUnits::Open(uint64_t offset) {
 Result<std::shared_ptr<const DwarfAbbreviations>> DwarfUnits::AbbreviationsOf(
     const DwarfUnit& unit) {
   // Their steps depend on sizes in the unit's head, too.
-  const uint64_t key = unit.abbreviations << 4 | unit.version << 2 |
+  const uint64_t key = unit.abbreviations << 5 | unit.version << 2 |
                        (unit.address_size == 8 ? 2U : 0U) | (unit.offset_size == 8 ? 1U : 0U);
   if (const auto known = abbreviations_.find(key); known != abbreviations_.end()) {
     return known->second;
@@ -111,7 +132,8 @@ DwarfName DwarfUnits::NameOf(const DwarfValue& value, const DwarfUnitContext& co
       return {DwarfName::In::kLineStrings, value.number};
     case DwarfClass::kStringIndex: {
       const unsigned size = context.unit.offset_size;
-      const uint64_t at = context.string_offsets + value.number * size;
+      if (!context.string_offsets) return {};
+      const uint64_t at = *context.string_offsets + value.number * size;
       const auto bytes = sections_.string_offsets.At(at, size);
       if (bytes.size() < size) return {};
       return {DwarfName::In::kStrings, Sized(bytes, size)};
@@ -130,13 +152,14 @@ DwarfOrigin DwarfUnits::OriginOf(const DwarfEntry& entry, const DwarfUnitContext
 DwarfOrigin DwarfUnits::Merge(const DwarfEntry& entry, const DwarfUnitContext& context,
                               std::span<const std::byte> own, unsigned steps) {
   DwarfOrigin merged{.name = NameOf(entry.Get(Attribute::kLinkageName), context),
+                     .named_by = entry.offset,
                      .start_line = ToLine(entry.Get(Attribute::kDeclarationLine))};
   merged.is_linkage_name = merged.name.in != DwarfName::In::kNowhere;
   if (!merged.is_linkage_name) merged.name = NameOf(entry.Get(Attribute::kName), context);
   for (const Attribute attribute : {Attribute::kOrigin, Attribute::kSpecification}) {
     const DwarfValue reference = entry.Get(attribute);
     const bool is_whole = merged.is_linkage_name && merged.start_line != 0;
-    if (is_whole || reference.kind != DwarfClass::kEntry || steps == kMostSteps) continue;
+    if (is_whole || reference.kind != DwarfClass::kEntry || steps == kMostReferences) continue;
     const DwarfOrigin of = Follow(reference.number, context, own, steps + 1);
     if (merged.start_line == 0) merged.start_line = of.start_line;
     const bool is_better = merged.name.in == DwarfName::In::kNowhere ||
@@ -144,6 +167,7 @@ DwarfOrigin DwarfUnits::Merge(const DwarfEntry& entry, const DwarfUnitContext& c
     if (!is_better) continue;
     merged.name = of.name;
     merged.is_linkage_name = of.is_linkage_name;
+    merged.named_by = of.named_by;
   }
   return merged;
 }
@@ -191,7 +215,8 @@ std::shared_ptr<const DwarfUnitContext> DwarfUnits::ContextOf(uint64_t entry) {
 
 std::optional<uint64_t> DwarfUnits::AddressAt(uint64_t index, const DwarfUnitContext& context) {
   const unsigned size = context.unit.address_size;
-  const auto bytes = sections_.addresses.At(context.addresses + index * size, size);
+  if (!context.addresses) return std::nullopt;
+  const auto bytes = sections_.addresses.At(*context.addresses + index * size, size);
   return bytes.size() < size ? std::nullopt : std::optional(Sized(bytes, size));
 }
 
@@ -207,9 +232,10 @@ std::vector<DwarfRange> DwarfUnits::RangesOf(const DwarfEntry& entry,
   const DwarfValue ranges = entry.Get(Attribute::kRanges);
   if (ranges.kind == DwarfClass::kListIndex) {
     const unsigned size = context.unit.offset_size;
-    const auto bytes = sections_.range_lists.At(context.range_lists + ranges.number * size, size);
+    if (!context.range_lists) return {};
+    const auto bytes = sections_.range_lists.At(*context.range_lists + ranges.number * size, size);
     if (bytes.size() < size) return {};
-    return RangeListAt(context.range_lists + Sized(bytes, size), context);
+    return RangeListAt(*context.range_lists + Sized(bytes, size), context);
   }
   if (const std::optional<uint64_t> offset = OffsetOf(ranges)) {
     return context.unit.version >= 5 ? RangeListAt(*offset, context)
@@ -232,7 +258,7 @@ std::vector<DwarfRange> DwarfUnits::OldRangesAt(uint64_t offset, const DwarfUnit
       size == 4 ? std::numeric_limits<uint32_t>::max() : std::numeric_limits<uint64_t>::max();
   std::vector<DwarfRange> all;
   uint64_t base = context.base_address;
-  for (; all.size() < kMostRanges; offset += 2U * size) {
+  for (size_t entries = 0; entries < kMostRanges; ++entries, offset += 2U * size) {
     const auto bytes = sections_.ranges.At(offset, size_t{2} * size);
     if (bytes.size() < size_t{2} * size) break;
     const uint64_t begin = Sized(bytes, size);
@@ -240,7 +266,7 @@ std::vector<DwarfRange> DwarfUnits::OldRangesAt(uint64_t offset, const DwarfUnit
     if (begin == 0 && end == 0) break;
     if (begin == largest) {
       base = end;
-    } else if (begin < end) {
+    } else if (begin < end && !IsTombstone(base)) {
       all.push_back({base + begin, base + end});
     }
   }
@@ -276,6 +302,7 @@ std::vector<DwarfRange> DwarfUnits::RangeListAt(uint64_t offset, const DwarfUnit
       case DW_RLE_offset_pair:
         range.begin = base + cursor.Uleb();
         range.end = base + cursor.Uleb();
+        if (IsTombstone(base)) range = {};
         break;
       case DW_RLE_base_address:
         base = address();

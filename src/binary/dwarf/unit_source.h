@@ -30,18 +30,21 @@ struct DwarfUnitContext {
   std::shared_ptr<const DwarfAbbreviations> abbreviations{};
   uint64_t base_address = 0;
   // Where in their sections what it refers to by number begins.
-  uint64_t string_offsets = 0;
-  uint64_t addresses = 0;
-  uint64_t range_lists = 0;
+  std::optional<uint64_t> string_offsets{};
+  std::optional<uint64_t> addresses{};
+  std::optional<uint64_t> range_lists{};
   std::optional<uint64_t> lines{};  // its program
   DwarfLineTable::Text directory{};
-  bool is_split = false;  // its entries are in another file
+  bool is_partial = false;  // has only what other units refer to, and no code
+  bool is_split = false;    // its entries are in another file
+  bool has_scopes = false;  // functions may be members of others: not in C
 };
 
 // What an entry of a function says of its name, or of where its name is.
 struct DwarfOrigin {
   DwarfName name{};
   bool is_linkage_name = false;
+  uint64_t named_by = 0;  // the entry that has the name
   uint32_t start_line = 0;
 };
 
@@ -64,16 +67,17 @@ class DwarfUnits {
   // Entries of the last unit that was read are not asked for any more.
   void ForgetOrigins() { origins_.clear(); }
 
+  DwarfName NameOf(const DwarfValue& value, const DwarfUnitContext& context);
+
   // Which code an entry is for: its ranges, or that from low_pc to high_pc.
   std::vector<DwarfRange> RangesOf(const DwarfEntry& entry, const DwarfUnitContext& context);
   std::optional<uint64_t> AddressOf(const DwarfValue& value, const DwarfUnitContext& context);
 
  private:
   // References to references: specification of an origin, in practice.
-  static constexpr unsigned kMostSteps = 8;
+  static constexpr unsigned kMostReferences = 8;
 
   Result<std::shared_ptr<const DwarfAbbreviations>> AbbreviationsOf(const DwarfUnit& unit);
-  DwarfName NameOf(const DwarfValue& value, const DwarfUnitContext& context);
   DwarfOrigin Follow(uint64_t entry, const DwarfUnitContext& context,
                      std::span<const std::byte> own, unsigned steps);
   DwarfOrigin Merge(const DwarfEntry& entry, const DwarfUnitContext& context,

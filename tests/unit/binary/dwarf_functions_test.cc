@@ -104,6 +104,29 @@ TEST(DwarfFunctions, TellTheLinesOfCodeThatIsNoFunctions) {
   EXPECT_EQ(labelled->second.rows, (std::set<std::string>{"labelled.S:6", "labelled.S:7"}));
 }
 
+TEST(DwarfFunctions, NameMembersWithTheirScopes) {
+  const Opened opened(FixtureBytes("members.so"));
+  DwarfFunctions functions = *opened.Functions();
+  std::set<std::string> names;
+  std::vector<DwarfName> of_unit;
+  const Result<void> read = functions.ForEach(
+      [&](const DwarfCode& code) {
+        for (const DwarfInlinedCall& call : code.calls) of_unit.push_back(call.name);
+        return true;
+      },
+      [&] {
+        for (const DwarfName& name : of_unit) {
+          const std::string text = functions.NameAt(name);
+          names.insert(text.substr(0, text.find('<')));
+        }
+      });
+  EXPECT_TRUE(read);
+  EXPECT_TRUE(names.contains("outer::Call"));
+  EXPECT_TRUE(names.contains("outer::Holder"));
+  EXPECT_TRUE(names.contains("caller::{lambda}::operator()") || names.contains("caller::"))
+      << "of a lambda some compilers have a name";
+}
+
 TEST(DwarfFunctions, AreNotThereWithoutDebugInformation) {
   EXPECT_EQ(Opened(FixtureBytes("stripped")).Functions().error().code(), ErrorCode::kNotFound);
 }
@@ -129,7 +152,10 @@ void ReadDamaged(const std::vector<std::byte>& image) {
   std::vector<DwarfName> names;
   const Result<void> read = functions->ForEach([&](const DwarfCode& code) {
     EXPECT_LT(code.begin, code.end);
-    for (const DwarfInlinedCall& call : code.calls) names.push_back(call.name);
+    for (size_t i = 0; i < code.calls.size(); ++i) {
+      names.push_back(code.calls[i].name);
+      EXPECT_TRUE(!code.calls[i].within || *code.calls[i].within < i);
+    }
     for (const DwarfRow& row : code.rows) {
       EXPECT_LT(row.begin, row.end);
       EXPECT_TRUE(!row.inlined || *row.inlined < code.calls.size());

@@ -25,6 +25,7 @@ namespace pyrometer {
 namespace {
 
 // Small: whatever the clock of the sources says, its symbols must be read in 5 s.
+constexpr auto kAll = ObjectSource::DebugInfo::kIfThere;
 constexpr const char* kProgram = "/bin/sh";
 constexpr ObjectId kSelf{7};
 constexpr ObjectId kGone{8};
@@ -98,10 +99,10 @@ class WindowSourcesTest : public testing::Test {
 TEST_F(WindowSourcesTest, AnswerFromTheWindowAlone) {
   Use(sources_);
   EXPECT_EQ(sources_.Describe(kSelf)->path, "/bin/self");
-  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  EXPECT_NE(sources_.Symbols(kSelf, kAll).table, nullptr);
   EXPECT_EQ(sources_.Describe(kGone)->path, "/bin/gone");
-  EXPECT_EQ(sources_.Symbols(kGone).reason, Unresolved::kFileGone);
-  EXPECT_EQ(sources_.Symbols(kText).reason, Unresolved::kUnreadable);
+  EXPECT_EQ(sources_.Symbols(kGone, kAll).reason, Unresolved::kFileGone);
+  EXPECT_EQ(sources_.Symbols(kText, kAll).reason, Unresolved::kUnreadable);
   EXPECT_FALSE(sources_.Describe(ObjectId(10)).has_value());
   EXPECT_EQ(sources_.Open(kProcess).error().code(), ErrorCode::kNotFound);
 }
@@ -110,7 +111,7 @@ TEST_F(WindowSourcesTest, KnowNothingBetweenWindows) {
   Use(sources_);
   sources_.Clear();
   EXPECT_FALSE(sources_.Describe(kSelf).has_value());
-  EXPECT_EQ(sources_.Symbols(kSelf).reason, Unresolved::kFileGone);
+  EXPECT_EQ(sources_.Symbols(kSelf, kAll).reason, Unresolved::kFileGone);
   EXPECT_EQ(sources_.Open(kProcess).error().code(), ErrorCode::kNotFound);
 }
 
@@ -118,7 +119,7 @@ TEST_F(WindowSourcesTest, ReadNothingOnceItIsTooLate) {
   sources_.GiveUpAt(clock_.Now());
   Use(sources_);
   EXPECT_EQ(sources_.Describe(kSelf)->path, "/bin/self");
-  EXPECT_EQ(sources_.Symbols(kSelf).reason, Unresolved::kNotReady);
+  EXPECT_EQ(sources_.Symbols(kSelf, kAll).reason, Unresolved::kNotReady);
   EXPECT_EQ(store_.counters().symbols_made, 0U);
 }
 
@@ -130,7 +131,7 @@ TEST_F(WindowSourcesTest, GoOnWithoutSymbolsThatTakeLongerThanAWindowMayWait) {
         store_, symbols_, indexer_, clock_,
         {.with_debug_info = false, .most_waiting = std::chrono::nanoseconds(0)});
     Use(impatient);
-    EXPECT_EQ(impatient.Symbols(kSelf).reason, Unresolved::kNotReady);
+    EXPECT_EQ(impatient.Symbols(kSelf, kAll).reason, Unresolved::kNotReady);
   }
   go_on.count_down();
   AwaitQuiet();
@@ -145,11 +146,11 @@ TEST_F(WindowSourcesTest, WaitForAllSymbolsOfAWindowTogether) {
                           {.with_debug_info = false, .most_waiting = kMost});
     Use(patient);
     std::future<Unresolved> first =
-        std::async(std::launch::async, [&] { return patient.Symbols(kSelf).reason; });
+        std::async(std::launch::async, [&] { return patient.Symbols(kSelf, kAll).reason; });
     while (first.wait_for(kMost) != std::future_status::ready) clock_.Advance(kMost);
     EXPECT_EQ(first.get(), Unresolved::kNotReady);
     // By a clock that stands still it would wait for ever, had it time of its own.
-    EXPECT_EQ(patient.Symbols(kText).reason, Unresolved::kNotReady);
+    EXPECT_EQ(patient.Symbols(kText, kAll).reason, Unresolved::kNotReady);
   }
   go_on.count_down();
   AwaitQuiet();
@@ -170,7 +171,7 @@ TEST_F(WindowSourcesTest, WaitForNoSymbolsBeyondTheEndOfTheirTime) {
   patient.Use(window);
   patient.GiveUpAt(After(clock_.Now(), kTime));
   std::future<Unresolved> asked =
-      std::async(std::launch::async, [&] { return patient.Symbols(kSelf).reason; });
+      std::async(std::launch::async, [&] { return patient.Symbols(kSelf, kAll).reason; });
   clock_.Advance(kTime);
   EXPECT_EQ(asked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
   go_on.count_down();
@@ -183,11 +184,11 @@ TEST_F(WindowSourcesTest, HaveInALaterWindowWhatWasLate) {
   indexer_->before_reading = [&] { go_on.wait(); };
   Use(sources_);
   sources_.GiveUpAt(clock_.Now());
-  EXPECT_EQ(sources_.Symbols(kSelf).reason, Unresolved::kNotReady);
+  EXPECT_EQ(sources_.Symbols(kSelf, kAll).reason, Unresolved::kNotReady);
   go_on.count_down();
   sources_.GiveUpAt(MonotonicTime(UINT64_MAX));
   Use(sources_);
-  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  EXPECT_NE(sources_.Symbols(kSelf, kAll).table, nullptr);
 }
 
 // More files may be in use than are held open.
@@ -201,10 +202,10 @@ TEST_F(WindowSourcesTest, HaveSymbolsThatWereReadWhileTheFileWasHeld) {
       sources_.Use(window);
     };
     use();
-    EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+    EXPECT_NE(sources_.Symbols(kSelf, kAll).table, nullptr);
     self.file = nullptr;
     use();
-    EXPECT_EQ(sources_.Symbols(kSelf).table != nullptr, has_build_id)
+    EXPECT_EQ(sources_.Symbols(kSelf, kAll).table != nullptr, has_build_id)
         << "it may have been overwritten";
   }
 }
@@ -251,7 +252,7 @@ class WindowDebugInfoTest : public WindowSourcesTest {
 TEST_F(WindowDebugInfoTest, IsReadWhereAProgramHasIt) {
   WindowSources sources = Make();
   Use(sources);
-  const SymbolAnswer answer = sources.Symbols(kSelf);
+  const SymbolAnswer answer = sources.Symbols(kSelf, kAll);
   EXPECT_TRUE(HasSources(answer));
   EXPECT_EQ(answer.better_after, 0U);
 }
@@ -264,14 +265,14 @@ TEST_F(WindowDebugInfoTest, ComesInALaterWindowIfItTakesLong) {
   };
   WindowSources sources = Make(std::chrono::nanoseconds(0));
   Use(sources);
-  const SymbolAnswer first = sources.Symbols(kSelf);
+  const SymbolAnswer first = sources.Symbols(kSelf, kAll);
   EXPECT_NE(first.table, nullptr);
   EXPECT_FALSE(HasSources(first));
   EXPECT_EQ(first.better_after, 1U);
   go_on.count_down();
   ASSERT_TRUE(Eventually([&] {
     Use(sources);
-    return HasSources(sources.Symbols(kSelf));
+    return HasSources(sources.Symbols(kSelf, kAll));
   }));
   EXPECT_EQ(store_.counters().symbols_made, 2U);
 }
@@ -279,11 +280,12 @@ TEST_F(WindowDebugInfoTest, ComesInALaterWindowIfItTakesLong) {
 TEST_F(WindowDebugInfoTest, IsAskedForAgainOnlyIfThatMayHelp) {
   for (const auto& [code, later] :
        {std::pair(ErrorCode::kIo, WindowSources::kRetryWindows),
-        std::pair(ErrorCode::kMalformed, 0U), std::pair(ErrorCode::kExhausted, 0U)}) {
+        std::pair(ErrorCode::kMalformed, 0U),
+        std::pair(ErrorCode::kExhausted, WindowSources::kRetryWindows)}) {
     indexer_->before_debug_info = [code = code]() -> Result<void> { return Fail(code, "not now"); };
     WindowSources sources = Make();
     Use(sources);
-    const SymbolAnswer answer = sources.Symbols(kSelf);
+    const SymbolAnswer answer = sources.Symbols(kSelf, kAll);
     EXPECT_NE(answer.table, nullptr);
     EXPECT_FALSE(HasSources(answer));
     EXPECT_EQ(answer.better_after, later);
@@ -292,7 +294,7 @@ TEST_F(WindowDebugInfoTest, IsAskedForAgainOnlyIfThatMayHelp) {
 
 TEST_F(WindowDebugInfoTest, IsNotReadIfThatIsNotWanted) {
   Use(sources_);
-  const SymbolAnswer answer = sources_.Symbols(kSelf);
+  const SymbolAnswer answer = sources_.Symbols(kSelf, kAll);
   EXPECT_GT(answer.table->unread_debug_info(), 0U);
   EXPECT_EQ(answer.table->layout().sources, 0U);
   EXPECT_EQ(answer.better_after, 0U);
@@ -300,16 +302,16 @@ TEST_F(WindowDebugInfoTest, IsNotReadIfThatIsNotWanted) {
 
 TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {
   Use(sources_);
-  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  EXPECT_NE(sources_.Symbols(kSelf, kAll).table, nullptr);
   Use(sources_);
-  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  EXPECT_NE(sources_.Symbols(kSelf, kAll).table, nullptr);
   const uint64_t made = store_.counters().symbols_made;
   sources_.Clear();
   ResolvedWindow later;
   later.unused = {kSelf};
   sources_.Use(later);
   Use(sources_);
-  EXPECT_NE(sources_.Symbols(kSelf).table, nullptr);
+  EXPECT_NE(sources_.Symbols(kSelf, kAll).table, nullptr);
   EXPECT_EQ(store_.counters().symbols_made, made + 1);
 }
 
@@ -323,7 +325,7 @@ TEST_F(WindowSourcesTest, ReadSymbolsAgainThatWereDropped) {
   window.objects[kOther] = RefTo("/bin/other", kProgram);
   sources.Use(window);
   for (const ObjectId object : {kSelf, kOther, kSelf}) {
-    EXPECT_NE(sources.Symbols(object).table, nullptr);
+    EXPECT_NE(sources.Symbols(object, kAll).table, nullptr);
   }
 }
 

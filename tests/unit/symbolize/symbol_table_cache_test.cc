@@ -21,18 +21,24 @@ SymbolTable OneFunction(size_t name_length = 1000, const SymbolTableOptions& opt
   return *symbols.Build();
 }
 
-// Has a function for every object but 13, 14, 16 and 17, a long one for 15, the same table for all
-// from 20 on, and counts how often it was asked.
+// Has a function for every object but 13, 14, 16 and 17, a long one for 15, with debug information
+// one ten times as long for those from 40 on, the same table for all from 20 to 39, and counts how
+// often it was asked.
 class CountingSource : public ObjectSource {
  public:
   std::optional<ObjectDescription> Describe(ObjectId) override { return ObjectDescription(); }
-  SymbolAnswer Symbols(ObjectId object) override {
+  SymbolAnswer Symbols(ObjectId object, DebugInfo debug_info) override {
     ++asked[object.value()];
-    if (object == ObjectId(18)) return {.table = shared, .better_after = 3};
+    if (object == ObjectId(18)) return of_18;
     if (object == ObjectId(13)) return {.table = nullptr, .reason = Unresolved::kFileGone};
     if (object == ObjectId(14)) return {.table = nullptr, .reason = Unresolved::kUnreadable};
     if (object == ObjectId(16)) return {.table = nullptr, .reason = Unresolved::kNoRoom};
     if (object == ObjectId(17)) return {.table = nullptr, .reason = Unresolved::kNotReady};
+    if (object >= ObjectId(40)) {
+      const bool is_all = debug_info == DebugInfo::kIfThere;
+      return {.table = std::make_shared<const SymbolTable>(OneFunction(is_all ? 10'000 : 1000)),
+              .has_debug_info = is_all};
+    }
     if (object >= ObjectId(20)) return {.table = shared};
     return {.table = std::make_shared<const SymbolTable>(
                 OneFunction(object == ObjectId(15) ? 10'000 : name_length, options))};
@@ -41,6 +47,7 @@ class CountingSource : public ObjectSource {
   SymbolTableOptions options;
   std::map<uint32_t, int> asked;
   std::shared_ptr<const SymbolTable> shared = std::make_shared<const SymbolTable>(OneFunction());
+  SymbolAnswer of_18 = {.table = shared, .better_after = 3};
 };
 
 TEST(SymbolTableCache, ReadsATableOnce) {
@@ -182,10 +189,41 @@ TEST(SymbolTableCache, AsksAgainForATableThatMayBeBetterByThen) {
     cache.EndWindow(window, 0);
   }
   EXPECT_EQ(source.asked[18], 1);
-  EXPECT_EQ(cache.BeginWindow(4).better, std::vector<ObjectId>{ObjectId(18)});
-  EXPECT_NE(cache.Get(ObjectId(18), {}, 4).table, nullptr);
+  EXPECT_TRUE(cache.BeginWindow(4).better.empty()) << "it is the same";
   EXPECT_EQ(source.asked[18], 2);
-  EXPECT_EQ(source.asked[1], 1) << "the other stays";
+  source.of_18 = {.table = nullptr, .reason = Unresolved::kFileGone};
+  EXPECT_TRUE(cache.BeginWindow(7).better.empty());
+  EXPECT_EQ(cache.Get(ObjectId(18), {}, 7).table, source.shared.get()) << "there is no other";
+  source.of_18 = {.table = std::make_shared<const SymbolTable>(OneFunction())};
+  EXPECT_EQ(cache.BeginWindow(8).better, std::vector<ObjectId>{ObjectId(18)});
+  EXPECT_EQ(cache.Get(ObjectId(18), {}, 8).table, source.of_18.table.get());
+  EXPECT_TRUE(cache.BeginWindow(100).better.empty());
+  EXPECT_EQ(source.asked[18], 4);
+  EXPECT_EQ(source.asked[1], 1);
+}
+
+TEST(SymbolTableCache, HasTablesWithoutDebugInformationWhereThereIsNoRoomForMore) {
+  CountingSource source;
+  SymbolTableCache cache(source, {.idle_bytes = 1, .max_bytes = 25'000});
+  for (uint32_t window = 1; window < SymbolTableCache::kWithoutWindows; ++window) {
+    EXPECT_TRUE(cache.BeginWindow(window).better.empty());
+    for (const uint32_t object : {1, 40, 41, 42, 43, 44}) {
+      EXPECT_NE(cache.Get(ObjectId(object), {}, window).table, nullptr);
+      EXPECT_LE(cache.bytes(), 25'000U);
+    }
+    cache.EndWindow(window, 0);
+  }
+  EXPECT_EQ(cache.dropped_in_use(), 0U);
+  EXPECT_EQ(source.asked[1], 1);
+  EXPECT_EQ(source.asked[40], 2);
+  EXPECT_EQ(cache.BeginWindow(1 + SymbolTableCache::kWithoutWindows).better.size(), 3U);
+}
+
+TEST(SymbolTableCache, NamesByATableWithoutDebugInformationWhatIsTooLargeWithIt) {
+  CountingSource source;
+  SymbolTableCache cache(source, {.idle_bytes = 1, .max_bytes = 5000});
+  EXPECT_LT(cache.Get(ObjectId(40), {}, 1).table->bytes(), 5000U);
+  EXPECT_EQ(cache.dropped_in_use(), 0U);
 }
 
 TEST(SymbolTableCache, AsksInTheNextWindowForWhatWasNotReady) {

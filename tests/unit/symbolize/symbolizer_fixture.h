@@ -47,7 +47,7 @@ class FakeObjects : public ObjectSource {
     if (object == kNeverSeen) return std::nullopt;
     return ObjectDescription{"/usr/lib/libfoo.so", {}, segments, false};
   }
-  SymbolAnswer Symbols(ObjectId object) override {
+  SymbolAnswer Symbols(ObjectId object, DebugInfo /*debug_info*/) override {
     ++reads;
     if (late) return {.table = nullptr, .reason = Unresolved::kNotReady};
     if (missing || object == kGone) return {.table = nullptr, .reason = Unresolved::kFileGone};
