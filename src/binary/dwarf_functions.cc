@@ -362,7 +362,7 @@ std::string DwarfFunctions::QualifiedName(uint64_t entry) {
     const Parts::Scope& around = parts_->scopes[scope];
     std::string outer = NameAt(around.name);
     if (outer.empty()) outer = NameOfNameless(around.is_namespace, name);
-    name = outer + "::" + name;
+    name.insert(0, outer.append("::"));
     scope = around.around;
     if (name.size() > DwarfSection::kMostAtOnce) break;
   }

@@ -274,8 +274,9 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
   Attempts attempts;
   const auto sections_of = [&attempts](const ElfFile& file) {
     Result<SectionTable> read = SectionTable::Read(file);
-    if (!read) attempts.Note(std::move(read).error());
-    return read ? *std::move(read) : SectionTable();
+    if (read) return *std::move(read);
+    attempts.Note(std::move(read).error());
+    return SectionTable();
   };
   const SectionTable sections = sections_of(elf);
   const SectionTable debug_sections =

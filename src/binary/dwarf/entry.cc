@@ -183,68 +183,57 @@ DwarfValue TakeOther(DwarfCursor& cursor, uint64_t form, const DwarfUnit& unit, 
   return {DwarfClass::kOther, 0};
 }
 
+struct Wanted {
+  uint64_t attribute;  // DW_AT_*
+  DwarfAttribute as;
+};
+
+constexpr Wanted kOfUnits[] = {{DW_AT_low_pc, DwarfAttribute::kLowPc},
+                               {DW_AT_stmt_list, DwarfAttribute::kLines},
+                               {DW_AT_comp_dir, DwarfAttribute::kDirectory},
+                               {DW_AT_str_offsets_base, DwarfAttribute::kStringOffsets},
+                               {DW_AT_addr_base, DwarfAttribute::kAddresses},
+                               {DW_AT_GNU_addr_base, DwarfAttribute::kAddresses},
+                               {DW_AT_rnglists_base, DwarfAttribute::kRangeLists},
+                               {DW_AT_dwo_name, DwarfAttribute::kSplitName},
+                               {DW_AT_GNU_dwo_name, DwarfAttribute::kSplitName},
+                               {DW_AT_language, DwarfAttribute::kLanguage}};
+
+constexpr Wanted kOfFunctions[] = {{DW_AT_name, DwarfAttribute::kName},
+                                   {DW_AT_linkage_name, DwarfAttribute::kLinkageName},
+                                   {DW_AT_MIPS_linkage_name, DwarfAttribute::kLinkageName},
+                                   {DW_AT_low_pc, DwarfAttribute::kLowPc},
+                                   {DW_AT_high_pc, DwarfAttribute::kHighPc},
+                                   {DW_AT_ranges, DwarfAttribute::kRanges},
+                                   {DW_AT_abstract_origin, DwarfAttribute::kOrigin},
+                                   {DW_AT_specification, DwarfAttribute::kSpecification},
+                                   {DW_AT_decl_line, DwarfAttribute::kDeclarationLine},
+                                   {DW_AT_declaration, DwarfAttribute::kIsDeclaration},
+                                   {DW_AT_call_file, DwarfAttribute::kCallFile},
+                                   {DW_AT_call_line, DwarfAttribute::kCallLine}};
+
+constexpr Wanted kOfScopes[] = {{DW_AT_name, DwarfAttribute::kName}};
+
+std::span<const Wanted> WantedOf(uint64_t tag) {
+  switch (tag) {
+    case DW_TAG_compile_unit:
+    case DW_TAG_partial_unit:
+    case DW_TAG_skeleton_unit:
+      return kOfUnits;
+    case DW_TAG_subprogram:
+    case DW_TAG_inlined_subroutine:
+      return kOfFunctions;
+    default:
+      return IsDwarfScope(tag) ? std::span<const Wanted>(kOfScopes) : std::span<const Wanted>();
+  }
+}
+
 // What of the entry with `tag` is read, if anything.
 DwarfAttribute AttributeOf(uint64_t tag, uint64_t attribute) {
-  const bool is_unit =
-      tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || tag == DW_TAG_skeleton_unit;
-  const bool is_code = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
-  switch (attribute) {
-    case DW_AT_sibling:
-      return DwarfAttribute::kSibling;
-    case DW_AT_low_pc:
-      return is_code || is_unit ? DwarfAttribute::kLowPc : DwarfAttribute::kCount;
-    default:
-      break;
-  }
-  if (is_unit) {
-    switch (attribute) {
-      case DW_AT_stmt_list:
-        return DwarfAttribute::kLines;
-      case DW_AT_comp_dir:
-        return DwarfAttribute::kDirectory;
-      case DW_AT_str_offsets_base:
-        return DwarfAttribute::kStringOffsets;
-      case DW_AT_addr_base:
-      case DW_AT_GNU_addr_base:
-        return DwarfAttribute::kAddresses;
-      case DW_AT_rnglists_base:
-        return DwarfAttribute::kRangeLists;
-      case DW_AT_dwo_name:
-      case DW_AT_GNU_dwo_name:
-        return DwarfAttribute::kSplitName;
-      case DW_AT_language:
-        return DwarfAttribute::kLanguage;
-      default:
-        return DwarfAttribute::kCount;
-    }
-  }
-  if (attribute == DW_AT_name && IsDwarfScope(tag)) return DwarfAttribute::kName;
-  if (!is_code) return DwarfAttribute::kCount;
-  switch (attribute) {
-    case DW_AT_name:
-      return DwarfAttribute::kName;
-    case DW_AT_linkage_name:
-    case DW_AT_MIPS_linkage_name:
-      return DwarfAttribute::kLinkageName;
-    case DW_AT_high_pc:
-      return DwarfAttribute::kHighPc;
-    case DW_AT_ranges:
-      return DwarfAttribute::kRanges;
-    case DW_AT_abstract_origin:
-      return DwarfAttribute::kOrigin;
-    case DW_AT_specification:
-      return DwarfAttribute::kSpecification;
-    case DW_AT_decl_line:
-      return DwarfAttribute::kDeclarationLine;
-    case DW_AT_declaration:
-      return DwarfAttribute::kIsDeclaration;
-    case DW_AT_call_file:
-      return DwarfAttribute::kCallFile;
-    case DW_AT_call_line:
-      return DwarfAttribute::kCallLine;
-    default:
-      return DwarfAttribute::kCount;
-  }
+  if (attribute == DW_AT_sibling) return DwarfAttribute::kSibling;
+  const std::span<const Wanted> wanted = WantedOf(tag);
+  const auto found = std::ranges::find(wanted, attribute, &Wanted::attribute);
+  return found == wanted.end() ? DwarfAttribute::kCount : found->as;
 }
 
 }  // namespace

@@ -299,7 +299,7 @@ std::string DwarfLineTable::StringOf(Text text) {
 std::string DwarfLineTable::PathOf(uint32_t file) const {
   if (file >= files_.size()) return {};
   const auto& [name, number] = files_[file];
-  const std::string path = StringOf(name);
+  std::string path = StringOf(name);
   if (path.empty() || path.starts_with('/')) return path;
   std::string outer = StringOf(directory_);
   if (outer.empty() && !directories_.empty()) outer = StringOf(directories_[0]);

@@ -253,16 +253,16 @@ std::vector<DwarfRange> DwarfUnits::RangesOf(const DwarfEntry& entry,
 
 // DWARF 4, section 2.17.3.
 std::vector<DwarfRange> DwarfUnits::OldRangesAt(uint64_t offset, const DwarfUnitContext& context) {
-  const unsigned size = context.unit.address_size;
+  const size_t size = context.unit.address_size;
   const uint64_t largest =
       size == 4 ? std::numeric_limits<uint32_t>::max() : std::numeric_limits<uint64_t>::max();
   std::vector<DwarfRange> all;
   uint64_t base = context.base_address;
-  for (size_t entries = 0; entries < kMostRanges; ++entries, offset += 2U * size) {
-    const auto bytes = sections_.ranges.At(offset, size_t{2} * size);
-    if (bytes.size() < size_t{2} * size) break;
-    const uint64_t begin = Sized(bytes, size);
-    const uint64_t end = Sized(bytes.subspan(size), size);
+  for (size_t entries = 0; entries < kMostRanges; ++entries, offset += 2 * size) {
+    const auto bytes = sections_.ranges.At(offset, 2 * size);
+    if (bytes.size() < 2 * size) break;
+    const uint64_t begin = Sized(bytes, context.unit.address_size);
+    const uint64_t end = Sized(bytes.subspan(size), context.unit.address_size);
     if (begin == 0 && end == 0) break;
     if (begin == largest) {
       base = end;
