@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "binary/elf_file.h"
+#include "binary/sections.h"
 #include "pyrometer/ids.h"
+#include "pyrometer/result.h"
 
 namespace pyrometer {
 
@@ -11,5 +19,32 @@ namespace pyrometer {
 // "/usr/lib/debug/.build-id/ab/cdef0123.debug". Empty if the build id has fewer than two bytes.
 // Convention: GDB manual, "Debugging Information in Separate Files".
 std::string DebugFilePath(const BuildId& build_id);
+
+// What .gnu_debuglink says of the separate debug file.
+struct DebugLink {
+  static constexpr size_t kMostName = 255;  // bytes, of a file on any file system
+  std::string name;                         // without directories
+  uint32_t checksum = 0;                    // of its whole content, see ChecksumOf()
+
+  // Else the name leads nowhere, or elsewhere.
+  bool is_valid() const;
+};
+
+// Where a file says its debug information to be.
+struct DebugLinks {
+  bool has_debug_info = false;  // it has it itself
+  std::optional<DebugLink> debug_file{};
+};
+
+// Errors: those of SectionTable. A link that makes no sense is none.
+Result<DebugLinks> ReadDebugLinks(const ElfFile& elf);
+
+// Where the debug file of a program or library at `path` may lie that is called `name`, in the
+// order of the GDB manual: beside it, in .debug beside it, and below /usr/lib/debug. None if `path`
+// does not begin with "/".
+std::vector<std::string> DebugLinkPaths(std::string_view path, std::string_view name);
+
+// The checksum that a debug link has of a file: CRC-32 as in zlib. Reads it all. Errors: kIo.
+Result<uint32_t> ChecksumOf(const ByteSource& file);
 
 }  // namespace pyrometer

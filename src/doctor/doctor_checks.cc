@@ -326,8 +326,8 @@ Check CheckDebugFiles(const MachineFacts& facts) {
           .found = std::move(found),
           .meaning =
               "not needed: programs themselves carry what unwinds and names them. Debug files "
-              "help to unwind those that carry little; they are not used for names, and "
-              "debuginfod is not asked",
+              "add files, lines and inlined functions, and help to unwind those that carry "
+              "little; debuginfod is not asked",
           .advice = ""};
 }
 

@@ -60,6 +60,16 @@ Result<ObjectFacts> InProcessIndexer::Inspect(int fd) {
   return elf.error();
 }
 
+Result<DebugLinks> InProcessIndexer::Links(int fd) {
+  ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
+  return ReadDebugLinks(elf);
+}
+
+Result<uint32_t> InProcessIndexer::Checksum(int fd) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, FileBytes(fd));
+  return ChecksumOf(*file);
+}
+
 Result<Made<SymbolTable>> InProcessIndexer::Symbols(const FilesToRead& files,
                                                     const SymbolTableOptions& options) {
   ReadingRecorder recorder(key_);

@@ -13,6 +13,8 @@ namespace pyrometer {
 class InProcessIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int fd) override;
+  Result<DebugLinks> Links(int fd) override;
+  Result<uint32_t> Checksum(int fd) override;
   Result<Made<SymbolTable>> Symbols(const FilesToRead& files,
                                     const SymbolTableOptions& options) override;
   Result<Made<UnwindTable>> Unwind(const FilesToRead& files,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "binary/debug_file.h"
 #include "foreign/reading.h"
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
@@ -53,8 +54,14 @@ class Indexer {
   // What a question of headers or code takes at most.
   static constexpr std::chrono::seconds kMostOfHeaders{4};
 
+  // Where its debug information is. Costs what sections do. Errors: kMalformed; kUnsupported; kIo.
+  virtual Result<DebugLinks> Links(int fd) = 0;
+
+  // See ChecksumOf(). A second for a gigabyte. Errors: kIo.
+  virtual Result<uint32_t> Checksum(int fd) = 0;
+
   // The file's functions, with what its debug file adds; see ReadSymbolTable. Half a microsecond a
-  // function; with debug information some 5 s for a gigabyte of that.
+  // function; with debug information some 7 s for a gigabyte of that.
   virtual Result<Made<SymbolTable>> Symbols(const FilesToRead& files,
                                             const SymbolTableOptions& options) = 0;
 

@@ -136,6 +136,16 @@ class Reader : private RowSink, private SymbolByteSink {
         Write(facts, out);
         return {};
       }
+      case ReaderTask::What::kLinks: {
+        ASSIGN_OR_RETURN(const DebugLinks links, indexer_.Links(files.own));
+        Write(links, out);
+        return {};
+      }
+      case ReaderTask::What::kChecksum: {
+        ASSIGN_OR_RETURN(const uint32_t checksum, indexer_.Checksum(files.own));
+        out.Put(checksum);
+        return {};
+      }
       case ReaderTask::What::kSymbols:
       case ReaderTask::What::kSources: {
         const SymbolTableOptions options{.with_debug_info = what == ReaderTask::What::kSources,

@@ -116,6 +116,22 @@ Result<ObjectFacts> ReceiveFacts(AnswerMessages& messages) {
   return facts;
 }
 
+Result<DebugLinks> ReceiveLinks(AnswerMessages& messages) {
+  ASSIGN_OR_RETURN(const std::vector<std::byte> value, ReceiveValue(messages));
+  FlatReader in(value);
+  DebugLinks links = ReadLinks(in);
+  if (!in.ended()) return Lie();
+  return links;
+}
+
+Result<uint32_t> ReceiveChecksum(AnswerMessages& messages) {
+  ASSIGN_OR_RETURN(const std::vector<std::byte> value, ReceiveValue(messages));
+  FlatReader in(value);
+  const auto checksum = in.Get<uint32_t>();
+  if (!in.ended()) return Lie();
+  return checksum;
+}
+
 Result<bool> ReceiveRepeats(AnswerMessages& messages) {
   ASSIGN_OR_RETURN(const std::vector<std::byte> value, ReceiveValue(messages));
   FlatReader in(value);

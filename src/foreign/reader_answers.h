@@ -23,6 +23,8 @@ class AnswerMessages {
 // Each takes all messages of an answer. Errors: those of `messages`; what a kFailed says;
 // kMalformed if it is no answer to that question.
 Result<ObjectFacts> ReceiveFacts(AnswerMessages& messages);
+Result<DebugLinks> ReceiveLinks(AnswerMessages& messages);
+Result<uint32_t> ReceiveChecksum(AnswerMessages& messages);
 Result<bool> ReceiveRepeats(AnswerMessages& messages);
 Result<std::vector<std::byte>> ReceiveCode(AnswerMessages& messages);
 Result<Made<UnwindTable>> ReceiveTable(AnswerMessages& messages, RowSink* rows);

@@ -190,6 +190,24 @@ ObjectFacts ReadFacts(FlatReader& in) {
   return facts;
 }
 
+void Write(const DebugLinks& links, FlatWriter& out) {
+  out.Put(uint8_t{links.has_debug_info});
+  const DebugLink link = links.debug_file.value_or(DebugLink());
+  out.PutAll(std::as_bytes(std::span(link.name)));
+  out.Put(link.checksum);
+}
+
+// A name that leads elsewhere is none.
+DebugLinks ReadLinks(FlatReader& in) {
+  DebugLinks links;
+  links.has_debug_info = in.Get<uint8_t>() != 0;
+  const std::span<const std::byte> name = in.View(DebugLink::kMostName);
+  DebugLink link{.name = {reinterpret_cast<const char*>(name.data()), name.size()}};
+  link.checksum = in.Get<uint32_t>();
+  if (in.ok() && link.is_valid()) links.debug_file = std::move(link);
+  return links;
+}
+
 void Write(const Reading& reading, FlatWriter& out) {
   out.PutAll(std::span<const uint64_t>(reading.sizes));
   out.Put(uint64_t{reading.pieces.size()});

@@ -17,6 +17,7 @@
 
 #include "base/message_socket.h"
 #include "base/unique_fd.h"
+#include "binary/debug_file.h"
 #include "foreign/flat_bytes.h"
 #include "foreign/reading.h"
 #include "foreign/sandbox.h"
@@ -44,7 +45,17 @@ struct ReaderSetup {
 };
 
 struct ReaderTask {
-  enum class What : uint32_t { kInspect, kSymbols, kSources, kUnwind, kCode, kRepeats, kPerfMap };
+  enum class What : uint32_t {
+    kInspect,
+    kLinks,
+    kChecksum,
+    kSymbols,
+    kSources,
+    kUnwind,
+    kCode,
+    kRepeats,
+    kPerfMap,
+  };
   What what = What::kInspect;
   uint32_t has_debug_file = 0;
   uint64_t cpu_ms = 0;       // that it may take
@@ -96,6 +107,7 @@ class ReaderChannel {
 Error FailureIn(std::span<const std::byte> bytes);
 
 void Write(const ObjectFacts& facts, FlatWriter& out);
+void Write(const DebugLinks& links, FlatWriter& out);
 void Write(const Reading& reading, FlatWriter& out);
 void Write(const SymbolTable::Layout& layout, FlatWriter& out);
 void Write(const UnwindTable& table, FlatWriter& out);  // but its rows and its digest
@@ -105,6 +117,7 @@ void Write(const std::optional<PerfMapFunction>& function, FlatWriter& out);
 
 // What is read is checked as far as its users rely on it. Else the reader has failed.
 ObjectFacts ReadFacts(FlatReader& in);
+DebugLinks ReadLinks(FlatReader& in);
 Reading ReadReading(FlatReader& in);
 SymbolTable::Layout ReadLayout(FlatReader& in);
 // `rows`: what was sent of rows; `largest_rule` is the largest that one of them has.

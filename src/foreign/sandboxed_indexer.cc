@@ -15,7 +15,8 @@ namespace {
 using Room = ReaderPool::Room;
 
 std::chrono::nanoseconds TimeFor(ReaderTask::What what, uint64_t size) {
-  const bool is_quick = what == ReaderTask::What::kInspect || what == ReaderTask::What::kCode;
+  const bool is_quick = what == ReaderTask::What::kInspect || what == ReaderTask::What::kLinks ||
+                        what == ReaderTask::What::kCode;
   return is_quick ? Indexer::kMostOfHeaders : ReadingTime(size) + std::chrono::milliseconds(500);
 }
 
@@ -41,10 +42,12 @@ Result<T> WithoutMore(Result<T> answer) {
 Room RoomFor(ReaderTask::What what, const FilesToRead& files) {
   switch (what) {
     case ReaderTask::What::kInspect:
+    case ReaderTask::What::kLinks:
       return files.is_large ? Room::kSmall : Room::kHeaders;
     case ReaderTask::What::kCode:
     case ReaderTask::What::kPerfMap:
       return Room::kHeaders;
+    case ReaderTask::What::kChecksum:
     case ReaderTask::What::kRepeats:
       return Room::kSmall;
     case ReaderTask::What::kSymbols:
@@ -74,20 +77,35 @@ Result<std::unique_ptr<ReaderPool::Task>> SandboxedIndexer::Begin(
   return task;
 }
 
-Result<ObjectFacts> SandboxedIndexer::Inspect(int fd) {
+// A question of headers.
+template <typename T>
+Result<T> SandboxedIndexer::AskHeaders(ReaderTask::What what, int fd, Receiver<T> receive) {
   const MonotonicTime until = After(readers_->clock().Now(), kMostOfHeaders);
-  const auto inspect = [&](bool is_large) -> Result<ObjectFacts> {
+  const auto ask = [&](bool is_large) -> Result<T> {
     const FilesToRead files{.own = fd, .is_large = is_large};
     const std::chrono::nanoseconds left = Between(readers_->clock().Now(), until);
-    ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kInspect, files, {}, {}, left));
-    return Conclude(*task, ReceiveFacts(*task));
+    ASSIGN_OR_RETURN(const auto task, Begin(what, files, {}, {}, left));
+    return Conclude(*task, receive(*task));
   };
-  Result<ObjectFacts> facts = inspect(false);
+  Result<T> answer = ask(false);
   // Somebody may have killed its reader, and nobody asks again what is in a file.
-  if (!facts && facts.error().code() == ErrorCode::kInternal) facts = inspect(false);
+  if (!answer && answer.error().code() == ErrorCode::kInternal) answer = ask(false);
   // The most sections that a file may have take 12 MB.
-  if (TakesMoreMemory(facts)) facts = inspect(true);
-  return WithoutMore(std::move(facts));
+  if (TakesMoreMemory(answer)) answer = ask(true);
+  return WithoutMore(std::move(answer));
+}
+
+Result<ObjectFacts> SandboxedIndexer::Inspect(int fd) {
+  return AskHeaders<ObjectFacts>(ReaderTask::What::kInspect, fd, ReceiveFacts);
+}
+
+Result<DebugLinks> SandboxedIndexer::Links(int fd) {
+  return AskHeaders<DebugLinks>(ReaderTask::What::kLinks, fd, ReceiveLinks);
+}
+
+Result<uint32_t> SandboxedIndexer::Checksum(int fd) {
+  ASSIGN_OR_RETURN(const auto task, Begin(ReaderTask::What::kChecksum, {.own = fd}, {}));
+  return WithoutMore(Conclude(*task, ReceiveChecksum(*task)));
 }
 
 Result<Made<SymbolTable>> SandboxedIndexer::Symbols(const FilesToRead& files,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "foreign/indexer.h"
+#include "foreign/reader_answers.h"
 #include "foreign/reader_pool.h"
 
 namespace pyrometer {
@@ -20,6 +21,8 @@ class SandboxedIndexer : public Indexer {
   explicit SandboxedIndexer(std::shared_ptr<ReaderPool> readers) : readers_(std::move(readers)) {}
 
   Result<ObjectFacts> Inspect(int fd) override;
+  Result<DebugLinks> Links(int fd) override;
+  Result<uint32_t> Checksum(int fd) override;
   Result<Made<SymbolTable>> Symbols(const FilesToRead& files,
                                     const SymbolTableOptions& options) override;
   Result<Made<UnwindTable>> Unwind(const FilesToRead& files,
@@ -31,6 +34,11 @@ class SandboxedIndexer : public Indexer {
   Result<bool> Repeats(const FilesToRead& files, const Reading& reading) override;
 
  private:
+  template <typename T>
+  using Receiver = Result<T> (*)(AnswerMessages&);
+  template <typename T>
+  Result<T> AskHeaders(ReaderTask::What what, int fd, Receiver<T> receive);
+
   // Takes no longer than reading such a file may, and no longer than `at_most`.
   Result<std::unique_ptr<ReaderPool::Task>> Begin(
       ReaderTask::What what, const FilesToRead& files, std::stop_token stop,

@@ -182,11 +182,18 @@ Result<void> ArtifactStore::ReadMapped(const Work& work, Outcome& outcome) {
   const int fd = source.own->get();
   if (!source.mapped) return ReadContent(work, outcome);
   ASSIGN_OR_RETURN(const FileIdentity before, IdentityOf(fd));
+  const int debug = source.debug == nullptr ? -1 : source.debug->get();
+  FileIdentity debug_before;
+  if (debug >= 0) {
+    ASSIGN_OR_RETURN(debug_before, IdentityOf(debug));
+  }
   ASSIGN_OR_RETURN(const bool is_mapped,
                    HasContent(*work.indexer, fd, {*source.mapped, source.build_id}));
   if (!is_mapped) return Fail(ErrorCode::kNotFound, "overwritten since it was mapped");
   Result<void> read = ReadContent(work, outcome);
-  if (!IsUnchanged(fd, before)) return Fail(ErrorCode::kInternal, "it changes while it is read");
+  if (!IsUnchanged(fd, before) || (debug >= 0 && !IsUnchanged(debug, debug_before))) {
+    return Fail(ErrorCode::kInternal, "it changes while it is read");
+  }
   return read;
 }
 

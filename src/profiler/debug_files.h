@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -17,59 +16,66 @@
 #include "foreign/foreign_files.h"
 #include "foreign/indexer.h"
 #include "foreign/question_threads.h"
+#include "process/process_knowledge.h"
 #include "profiler/recently_missed.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
 
-// What the debug file of an object must agree with.
-struct DebugFileCriteria {
-  BuildId build_id;
-  uint32_t user = 0;  // the owner of the object's file
-};
-
 // The host's root directory, for FindInRoot only.
 Result<UniqueFd> OpenHostRoot(const Procfs& procfs);
 
-// The separate debug file of an object: at DebugFilePath() in `root`, with the object's build id.
-// The file must be regular and belong to root or to the object's owner: otherwise anyone could put
-// a file with any build id into a root of his own, map the object there, and mislead us about all
-// who have it mapped. Errors: kNotFound; those of ForeignFiles.
-Result<UniqueFd> OpenDebugFile(const UniqueFd& root, const DebugFileCriteria& object,
-                               ForeignFiles& files, Indexer& indexer);
-
-// Has QuestionThreads look for debug files of objects, and remembers misses for kRetry.
-// Thread-safe.
+// Looks for the separate debug files of objects, by QuestionThreads: below
+// /usr/lib/debug/.build-id in the root of a process that has the object mapped, then in the host's;
+// then where its .gnu_debuglink leads to, in both. An object that has its debug information itself
+// has no debug file.
+//
+// What is found by its build id has the same, and what a link leads to, too, where both have one;
+// else the checksum that the link has. The file must be regular and belong to root or to the
+// object's owner: otherwise anyone could put a file with any build id into a root of his own, map
+// the object there, and mislead us about all who have it mapped.
+//
+// Remembers misses for kRetry. Thread-safe.
 class DebugFiles {
  public:
-  static constexpr std::chrono::minutes kRetry{10};
+  using File = std::shared_ptr<const UniqueFd>;
+
+  static constexpr std::chrono::minutes kRetry{5};
   static constexpr size_t kMostMissed = 16384;  // 0.5 MB
-  // For finding it in one root and for opening it; beyond that its file system does not answer.
+  // For each look-up and for opening what was found; beyond that its file system does not answer.
   static constexpr std::chrono::seconds kMostTime{5};
 
-  // `workers` and `clock` must outlive this.
+  // All but `procfs` must outlive this.
   struct Parts {
+    ProcessKnowledge& processes;
     std::shared_ptr<Indexer> indexer;
     std::shared_ptr<ForeignFiles> files;
     QuestionThreads& workers;
     const Clock& clock;
+    Procfs procfs{};  // where the host's root is
   };
-  // Null: there is none. Called once, perhaps before Find() returns; must not wait for anything.
-  using OnFound = std::function<void(std::shared_ptr<const UniqueFd>)>;
+  // An object, and the directories below which its debug file may lie.
+  struct Search;
+  // Where the object's debug information is.
+  struct Found {
+    bool is_own = false;
+    File debug{};  // null: there is no debug file
+  };
+  // Called once, perhaps before Find() returns; must not wait for anything.
+  using OnFound = std::function<void(Found)>;
 
   explicit DebugFiles(const Parts& parts) : parts_(parts) {}
 
-  // Looks into one of `roots` after the other.
-  void Find(ObjectId object, std::vector<UniqueFd> roots, const DebugFileCriteria& criteria,
-            OnFound on_found);
+  // To be called while a process has the object mapped: that may end before the search begins.
+  // Errors: those of OwnerOf().
+  Result<std::shared_ptr<Search>> Prepare(ObjectId object, const ObjectInfo& info, File own);
+  void Find(const std::shared_ptr<Search>& search, OnFound on_found);
 
  private:
-  struct Search;
-
-  void Try(const std::shared_ptr<Search>& search, size_t root);
-  void Tried(const std::shared_ptr<Search>& search, size_t root,
-             const std::shared_ptr<const UniqueFd>& found);
+  void Next(const std::shared_ptr<Search>& search);
+  void AskLinks(const std::shared_ptr<Search>& search);
+  void Missed(const std::shared_ptr<Search>& search);
 
   const Parts parts_;
   absl::Mutex mutex_;

@@ -126,11 +126,24 @@ void ObjectSymbols::Ask(const Question& question) {
                        ObjectSymbols& self, Result<ArtifactStore::ContentRef> answer) {
         self.Answered(id, info, is_ahead, std::move(answer));
       });
-  if (depth_ == Depth::kSymbols) {
-    store_.AskSymbols(std::move(source), std::move(answered));
-  } else {
-    store_.AskSources(std::move(source), std::move(answered));
-  }
+  if (debug_files_ == nullptr) return store_.AskSymbols(std::move(source), std::move(answered));
+  AskWithSources(question.of, std::move(source), std::move(answered));
+}
+
+void ObjectSymbols::AskWithSources(const SampledObject& object, ArtifactStore::Source source,
+                                   ArtifactStore::OnAnswer on_answer) {
+  const auto search = debug_files_->Prepare(object.id, *object.object.info, object.object.file);
+  if (!search) return on_answer(search.error());
+  debug_files_->Find(*search,
+                     lifeline_.To([source = std::move(source), on_answer = std::move(on_answer)](
+                                      ObjectSymbols& self, DebugFiles::Found found) {
+                       if (!found.is_own && found.debug == nullptr) {
+                         return on_answer(Fail(ErrorCode::kNotFound, "no debug information"));
+                       }
+                       ArtifactStore::Source both = source;
+                       both.debug = std::move(found.debug);
+                       self.store_.AskSources(std::move(both), on_answer);
+                     }));
 }
 
 void ObjectSymbols::Answered(ObjectId object, const Info& info, bool is_ahead,

@@ -16,6 +16,7 @@
 #include "base/lifeline.h"
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
+#include "profiler/debug_files.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 #include "symbolize/symbol_table.h"
@@ -39,12 +40,10 @@ class ObjectSymbols {
   // So many may wait to be read ahead, each with a file held open. Beyond that the window asks.
   static constexpr size_t kMostWaiting = 256;
 
-  // With or without what debug information says of the source.
-  enum class Depth : uint8_t { kSymbols, kSources };
-
-  // Both must outlive this.
-  ObjectSymbols(ArtifactStore& store, const Clock& clock, Depth depth = Depth::kSymbols)
-      : store_(store), clock_(clock), depth_(depth) {}
+  // All must outlive this. With `debug_files` the symbols have what debug information says of the
+  // source: the object's own, or its debug file's. If neither has any the answer is kNotFound.
+  ObjectSymbols(ArtifactStore& store, const Clock& clock, DebugFiles* debug_files = nullptr)
+      : store_(store), clock_(clock), debug_files_(debug_files) {}
 
   // Whether reading may go well later, that ended with this error.
   static bool MayEndOtherwise(const Error& error);
@@ -96,6 +95,8 @@ class ObjectSymbols {
   std::optional<Question> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadMore();
   void Ask(const Question& question);
+  void AskWithSources(const SampledObject& object, ArtifactStore::Source source,
+                      ArtifactStore::OnAnswer on_answer);
   void Answered(ObjectId object, const Info& info, bool is_ahead,
                 Result<ArtifactStore::ContentRef> answer);
   Known* KnownOf(const SampledObject& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -103,7 +104,7 @@ class ObjectSymbols {
 
   ArtifactStore& store_;
   const Clock& clock_;
-  const Depth depth_;
+  DebugFiles* const debug_files_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<ObjectId, Known> known_ ABSL_GUARDED_BY(mutex_);
   std::deque<SampledObject> for_window_ ABSL_GUARDED_BY(mutex_);

@@ -45,13 +45,18 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
               .workers = machine_.question_threads,
               .spill = machine_.spill},
              kStoreBytes),
+      debug_files_({.processes = machine_.processes,
+                    .indexer = machine_.indexer,
+                    .files = machine_.files,
+                    .workers = machine_.question_threads,
+                    .clock = machine_.clock,
+                    .procfs = machine_.procfs}),
       tables_({.processes = machine_.processes,
                .indexer = machine_.indexer,
-               .files = machine_.files,
                .workers = machine_.question_threads,
                .store = store_,
-               .clock = machine_.clock,
-               .procfs = machine_.procfs},
+               .debug_files = debug_files_,
+               .clock = machine_.clock},
               [this] {
                 machine_.tables.Wake();
                 machine_.cold.Wake();
@@ -77,6 +82,7 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
       namer_({.store = store_,
               .symbols = symbols_,
               .indexer = machine_.indexer,
+              .debug_files = debug_files_,
               .clock = machine_.clock,
               .dwarf = machine_.dwarf},
              std::move(symbols), NamingOptions(machine_)) {

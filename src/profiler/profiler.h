@@ -172,6 +172,7 @@ class Profiler {
   std::shared_ptr<KernelMachine> kernel_;  // what machine_ refers to, if this owns it
   const Machine machine_;
   ArtifactStore store_;
+  DebugFiles debug_files_;
   UnwindTables tables_;
   ObjectSymbols symbols_;
   TableLoader loader_;

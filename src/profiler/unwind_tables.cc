@@ -44,10 +44,6 @@ Result<UnwindTable> VdsoTable() {
 UnwindTables::UnwindTables(const Parts& parts, std::function<void()> on_answer)
     : parts_(parts),
       on_answer_(std::move(on_answer)),
-      debug_files_({.indexer = parts.indexer,
-                    .files = parts.files,
-                    .workers = parts.workers,
-                    .clock = parts.clock}),
       code_(parts.processes, parts.indexer, parts.workers) {}
 
 std::shared_ptr<const UnwindTable> UnwindTables::Of(ObjectId object) {
@@ -109,13 +105,8 @@ Result<std::shared_ptr<UnwindTables::Files>> UnwindTables::Open(ObjectId object)
                    .account = account,
                    .size = identity.size};
   if (info) files->source.mapped = info->identity;
-  files->debug_file.build_id = files->source.build_id;
-  if (files->source.build_id.empty()) return files;
-  ASSIGN_OR_RETURN(files->debug_file.user, OwnerOf(files->source.own->get()));
-  if (Result<UniqueFd> own = parts_.processes.OpenRootOf(object)) {
-    files->roots.push_back(*std::move(own));
-  }
-  if (Result<UniqueFd> host = OpenHostRoot(parts_.procfs)) files->roots.push_back(*std::move(host));
+  ASSIGN_OR_RETURN(files->search, parts_.debug_files.Prepare(object, info.value_or(ObjectInfo()),
+                                                             files->source.own));
   return files;
 }
 
@@ -124,13 +115,13 @@ void UnwindTables::OwnIsMade(ObjectId object, const std::shared_ptr<Files>& file
   const auto table = own ? parts_.store.UnwindTableOf(*own) : nullptr;
   const bool may_gain =
       own ? table != nullptr && LeavesOutMuch(*table) : own.error().code() == ErrorCode::kMalformed;
-  if (!may_gain || files->source.build_id.empty()) return IsMade(object, own);
-  debug_files_.Find(object, std::move(files->roots), files->debug_file,
-                    lifeline_.To([object, files, own = std::move(own)](
-                                     UnwindTables& self, ArtifactStore::File debug_file) {
-                      if (debug_file == nullptr) return self.IsMade(object, own);
-                      self.AskForBoth(object, files->source, own, std::move(debug_file));
-                    }));
+  if (!may_gain) return IsMade(object, own);
+  parts_.debug_files.Find(
+      files->search, lifeline_.To([object, files, own = std::move(own)](UnwindTables& self,
+                                                                        DebugFiles::Found found) {
+        if (found.debug == nullptr) return self.IsMade(object, own);
+        self.AskForBoth(object, files->source, own, std::move(found.debug));
+      }));
 }
 
 void UnwindTables::AskForBoth(ObjectId object, ArtifactStore::Source source,

@@ -15,7 +15,6 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/lifeline.h"
-#include "base/procfs.h"
 #include "foreign/question_threads.h"
 #include "indexer/artifact_store.h"
 #include "process/process_knowledge.h"
@@ -44,15 +43,14 @@ class UnwindTables : public UnwindTableSource {
   static constexpr std::chrono::minutes kRetry{1};
   static constexpr size_t kMostFailed = 16384;
 
-  // All but `procfs` must outlive this.
+  // All must outlive this.
   struct Parts {
     ProcessKnowledge& processes;
     std::shared_ptr<Indexer> indexer;
-    std::shared_ptr<ForeignFiles> files;
     QuestionThreads& workers;
     ArtifactStore& store;
+    DebugFiles& debug_files;
     const Clock& clock;
-    Procfs procfs{};  // where the host's root is
   };
 
   // `on_answer` is called, on any thread, when a table that was not there is, or turns out not to
@@ -82,8 +80,7 @@ class UnwindTables : public UnwindTableSource {
   // An object's files while its table is being made.
   struct Files {
     ArtifactStore::Source source;
-    DebugFileCriteria debug_file;
-    std::vector<UniqueFd> roots;  // where that may lie
+    std::shared_ptr<DebugFiles::Search> search;
   };
 
   void Begin(ObjectId object);
@@ -99,7 +96,6 @@ class UnwindTables : public UnwindTableSource {
 
   const Parts parts_;
   const std::function<void()> on_answer_;
-  DebugFiles debug_files_;
   CodeReader code_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<ObjectId, Known> known_ ABSL_GUARDED_BY(mutex_);

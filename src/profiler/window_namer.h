@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
+#include "profiler/debug_files.h"
 #include "profiler/object_symbols.h"
 #include "profiler/window_sources.h"
 #include "pyrometer/ids.h"
@@ -27,13 +28,18 @@ class WindowNamer {
     ArtifactStore& store;
     ObjectSymbols& symbols;
     std::shared_ptr<Indexer> indexer;  // reads perf maps
+    DebugFiles& debug_files;
     const Clock& clock;
     bool dwarf = true;  // whether debug information is read
   };
 
   // What `parts` refers to must outlive this. `kernel` is empty if the kernel hides its symbols.
   WindowNamer(const Parts& parts, KernelSymbols kernel, const Symbolizer::Options& options)
-      : sources_(parts.store, parts.symbols, parts.indexer, parts.clock,
+      : sources_({.store = parts.store,
+                  .symbols = parts.symbols,
+                  .indexer = parts.indexer,
+                  .debug_files = parts.debug_files,
+                  .clock = parts.clock},
                  {.with_debug_info = parts.dwarf}),
         symbolizer_(sources_, sources_, std::move(kernel), options) {}
 

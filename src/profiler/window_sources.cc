@@ -115,7 +115,7 @@ std::shared_ptr<const SymbolTable> WindowSources::TableOf(const ObjectSymbols::A
 SymbolAnswer WindowSources::WithSources(const SampledObject& object,
                                         std::shared_ptr<const SymbolTable> symbols) {
   SymbolAnswer preliminary{.table = std::move(symbols)};
-  if (preliminary.table->unread_debug_info() == 0) return preliminary;
+  if (preliminary.table->layout().sources > 0) return preliminary;  // a Go program has them itself
   preliminary.better_after = 1;
   const ObjectSymbols::Answer answer = AwaitSources(object);
   if (!answer) return preliminary;

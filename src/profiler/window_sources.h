@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -14,6 +13,7 @@
 #include "foreign/indexer.h"
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
+#include "profiler/debug_files.h"
 #include "profiler/object_symbols.h"
 #include "pyrometer/ids.h"
 #include "symbolize/symbol_sources.h"
@@ -48,14 +48,21 @@ class WindowSources : public ObjectSource, public PerfMapSource {
     std::chrono::nanoseconds most_waiting_for_sources = kMostWaitingForSources;
   };
 
-  // `store`, `symbols` and `clock` must outlive this. `indexer` reads perf maps.
-  WindowSources(ArtifactStore& store, ObjectSymbols& symbols, std::shared_ptr<Indexer> indexer,
-                const Clock& clock, const Options& options)
-      : store_(store),
-        symbols_(symbols),
-        debug_info_(store, clock, ObjectSymbols::Depth::kSources),
-        indexer_(std::move(indexer)),
-        clock_(clock),
+  // All must outlive this.
+  struct Parts {
+    ArtifactStore& store;
+    ObjectSymbols& symbols;
+    std::shared_ptr<Indexer> indexer;  // reads perf maps
+    DebugFiles& debug_files;
+    const Clock& clock;
+  };
+
+  WindowSources(const Parts& parts, const Options& options)
+      : store_(parts.store),
+        symbols_(parts.symbols),
+        debug_info_(parts.store, parts.clock, &parts.debug_files),
+        indexer_(parts.indexer),
+        clock_(parts.clock),
         options_(options) {}
 
   // Takes over what `resolved` carries, except its samples.

@@ -141,6 +141,7 @@ class Engine {
   EventMerger merger_;
   ProcessHistory history_;
   ArtifactStore store_;
+  DebugFiles debug_files_;
   UnwindTables tables_;
   TableLoader loader_;
   ObjectSymbols symbols_;

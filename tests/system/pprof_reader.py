@@ -18,6 +18,8 @@ class Frame:
     function: str
     mapping: str  # file name; "" if none
     address: int
+    file: str  # of the source; "" if that is not known
+    line: int
 
 
 @dataclasses.dataclass
@@ -146,7 +148,7 @@ class _Tables:
         return Mapping(self.text(_number(message, 5)), self.text(_number(message, 6)))
 
     def _function(self, message):
-        return self.text(_number(message, 2))
+        return self.text(_number(message, 2)), self.text(_number(message, 4))
 
     def _location(self, message):
         mapping_id = _number(message, 2)
@@ -156,10 +158,12 @@ class _Tables:
         address = _number(message, 3) & (1 << 64) - 1
         frames = []
         for raw in message.get(4, []):
-            function = _number(_message(raw), 1)
+            line = _message(raw)
+            function = _number(line, 1)
             if function not in self.functions:
                 raise MalformedProfile("a line in function %d, which is missing" % function)
-            frames.append(Frame(self.functions[function], mapping, address))
+            name, file = self.functions[function]
+            frames.append(Frame(name, mapping, address, file, _number(line, 2)))
         return frames
 
     def sample(self, raw, types):

@@ -346,7 +346,7 @@ class FilesOutOfReach(BpfTestCase):
 
 class SeparateDebugFiles(BpfTestCase):
     """One program in two roots, of which one has its debug file: without it the program's own
-    functions cannot be unwound."""
+    functions cannot be unwound, and have no source."""
 
     @classmethod
     def setUpClass(cls):
@@ -397,6 +397,25 @@ class SeparateDebugFiles(BpfTestCase):
     def test_in_the_process_s_root_make_its_stacks_complete(self):
         bad = [s for s in self.working("with_file") if not s.has_chain(self.CHAIN) or is_cut(s.frames[0])]
         self.assertEqual(describe(bad), "")
+
+    def places(self, comm):
+        """{function: {file:line}} of the program itself."""
+        places = collections.defaultdict(set)
+        for sample in self.recording.profile.samples:
+            for frame in sample.frames:
+                if sample.labels.get("comm") == comm and os.path.basename(frame.mapping) == comm:
+                    places[frame.function].add((os.path.basename(frame.file), frame.line))
+        return places
+
+    def test_in_the_process_s_root_tell_files_and_lines(self):
+        source = os.path.join(os.path.dirname(__file__), "../programs/debug_frame.c")
+        with open(source) as file:
+            lines = file.read().splitlines()
+        touched = next(number for number, line in enumerate(lines, 1) if "take_page() = 1" in line)
+        self.assertEqual(self.places("with_file")["inner"], {("debug_frame.c", touched)})
+
+    def test_are_what_tells_files_and_lines(self):
+        self.assertEqual(self.places("without_file")["inner"], {("", 0)})
 
     def test_are_what_makes_them_complete(self):
         bad = [s for s in self.working("without_file") if s.has_chain(self.CHAIN)]

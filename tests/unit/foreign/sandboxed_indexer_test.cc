@@ -96,6 +96,33 @@ TEST_F(SandboxedIndexerTest, MakesWhatThisProcessWouldMake) {
   }
 }
 
+TEST_F(SandboxedIndexerTest, ReadsDebugFiles) {
+  const UniqueFd stripped = *Open(FixturePath("lines_stripped.so"), O_RDONLY);
+  const UniqueFd debug = *Open(FixturePath("lines.debug"), O_RDONLY);
+  const Result<DebugLinks> links = sandboxed_.Links(stripped.get());
+  ASSERT_TRUE(links.has_value()) << links.error().message();
+  EXPECT_FALSE(links->has_debug_info);
+  ASSERT_TRUE(links->debug_file.has_value());
+  EXPECT_EQ(links->debug_file->name, "lines.debug");
+  EXPECT_EQ(links->debug_file->checksum, *sandboxed_.Checksum(debug.get()));
+  EXPECT_TRUE(sandboxed_.Links(debug.get())->has_debug_info);
+  EXPECT_FALSE(sandboxed_.Links(debug.get())->debug_file.has_value());
+  EXPECT_FALSE(sandboxed_.Links(Open("/etc/passwd", O_RDONLY)->get()).has_value());
+
+  const SymbolTableOptions options{.with_debug_info = true};
+  const FilesToRead files{.own = stripped.get(), .debug = debug.get()};
+  const Result<Made<SymbolTable>> symbols = sandboxed_.Symbols(files, options);
+  ASSERT_TRUE(symbols.has_value()) << symbols.error().message();
+  const UniqueFd whole = *Open(FixturePath("lines_5.so"), O_RDONLY);
+  const SymbolTable expected = in_process_.Symbols({.own = whole.get()}, options)->value;
+  ExpectEqual(symbols->value, expected);
+  EXPECT_GT(expected.layout().sources, 0U);
+  for (uint64_t address = 0; address < 0x2000; ++address) {
+    ASSERT_EQ(symbols->value.LinesAt(ElfAddress(address)), expected.LinesAt(ElfAddress(address)));
+  }
+  EXPECT_TRUE(*sandboxed_.Repeats(files, symbols->reading));
+}
+
 TEST_F(SandboxedIndexerTest, ReadsDebugInformation) {
   for (const char* fixture : {"lines_5.so", "lines_compressed.so"}) {
     const UniqueFd fd = *Open(FixturePath(fixture), O_RDONLY);

@@ -23,13 +23,23 @@ namespace {
 constexpr std::array<std::byte, 3> kIdBytes = {std::byte{0xab}, std::byte{0xcd}, std::byte{0xef}};
 constexpr const char* kPlace = "usr/lib/debug/.build-id/ab/cdef.debug";
 
-// A file's whole content is its build id.
+// A file's whole content is its build id, unless it begins with "-"; its size is its checksum.
 class ContentIndexer : public Indexer {
  public:
+  static Result<std::string> ContentOf(int fd) {
+    ::lseek(fd, 0, SEEK_SET);
+    return ReadAll(fd, 100);
+  }
   Result<ObjectFacts> Inspect(int fd) override {
-    ASSIGN_OR_RETURN(const std::string content, ReadAll(fd, 100));
+    ASSIGN_OR_RETURN(const std::string content, ContentOf(fd));
+    if (content.starts_with('-')) return ObjectFacts();
     return ObjectFacts{.build_id = BuildId(std::as_bytes(std::span(content))), .segments = {}};
   }
+  Result<DebugLinks> Links(int fd) override {
+    ASSIGN_OR_RETURN(const std::string content, ContentOf(fd));
+    return content == own ? links : DebugLinks();
+  }
+  Result<uint32_t> Checksum(int fd) override { return ContentOf(fd)->size(); }
   Result<Made<SymbolTable>> Symbols(const FilesToRead&, const SymbolTableOptions&) override {
     return Fail(ErrorCode::kUnsupported, "no symbols");
   }
@@ -45,31 +55,55 @@ class ContentIndexer : public Indexer {
     return Fail(ErrorCode::kUnsupported, "no perf map");
   }
   Result<bool> Repeats(const FilesToRead&, const Reading&) override { return false; }
+
+  // What the object itself is, and says.
+  std::string own;
+  DebugLinks links;
+};
+
+// Every process has its root there.
+class ContainedProcesses : public FakeProcesses {
+ public:
+  Result<UniqueFd> OpenRootOf(ObjectId /*id*/) override { return Open(root, O_PATH | O_DIRECTORY); }
+  std::string root;
 };
 
 class DebugFilesTest : public testing::Test {
  protected:
   DebugFilesTest() {
-    for (const char* name : {"container", "host"}) tree_.Directory(name);
+    tree_.Directory("container");
+    tree_.Directory("proc/1");
+    tree_.Directory("host");
+    tree_.Link("proc/1/root", tree_.Path("host"));
+    processes_.root = tree_.Path("container");
+    info_.path = "/usr/bin/program";
+    info_.build_id = BuildId(kIdBytes);
+    Become(content_);
   }
 
-  // The path in the tree of what is found, or "nothing".
+  // The object's own file gets this content.
+  void Become(const std::string& content) {
+    tree_.File("container/usr/bin/program", content);
+    indexer_->own = content;
+  }
+
+  // The path in the tree of what is found, "nothing", or "itself".
   std::string Found() {
-    std::vector<UniqueFd> roots;
-    for (const char* name : {"container", "host"}) {
-      roots.push_back(*Open(tree_.Path(name), O_PATH | O_DIRECTORY));
-    }
-    DebugFiles files({.indexer = indexer_,
+    const auto own =
+        std::make_shared<const UniqueFd>(*Open(tree_.Path("container/usr/bin/program"), O_RDONLY));
+    std::promise<DebugFiles::Found> promise;
+    DebugFiles files({.processes = processes_,
+                      .indexer = indexer_,
                       .files = std::make_shared<DirectForeignFiles>(),
                       .workers = workers_,
-                      .clock = clock_});
-    std::promise<std::shared_ptr<const UniqueFd>> found;
-    files.Find(
-        ObjectId(3), std::move(roots), object_,
-        [&found](std::shared_ptr<const UniqueFd> file) { found.set_value(std::move(file)); });
-    const std::shared_ptr<const UniqueFd> file = found.get_future().get();
-    if (file == nullptr) return "nothing";
-    const std::string link = "/proc/self/fd/" + std::to_string(file->get());
+                      .clock = clock_,
+                      .procfs = tree_.AsProcfs()});
+    files.Find(*files.Prepare(ObjectId(3), info_, own),
+               [&promise](DebugFiles::Found found) { promise.set_value(std::move(found)); });
+    const DebugFiles::Found found = promise.get_future().get();
+    if (found.is_own) return "itself";
+    if (found.debug == nullptr) return "nothing";
+    const std::string link = "/proc/self/fd/" + std::to_string(found.debug->get());
     return std::filesystem::read_symlink(link).string().substr(tree_.Path().size());
   }
   static std::string In(const std::string& root) { return root + "/" + kPlace; }
@@ -78,8 +112,9 @@ class DebugFilesTest : public testing::Test {
   TemporaryTree tree_;
   FakeClock clock_;
   QuestionThreads workers_{clock_};
-  std::shared_ptr<Indexer> indexer_ = std::make_shared<ContentIndexer>();
-  DebugFileCriteria object_{.build_id = BuildId(kIdBytes), .user = ::geteuid()};
+  std::shared_ptr<ContentIndexer> indexer_ = std::make_shared<ContentIndexer>();
+  ContainedProcesses processes_;
+  ObjectInfo info_;
 };
 
 TEST_F(DebugFilesTest, AreFoundInTheFirstRootThatHasThem) {
@@ -123,15 +158,77 @@ TEST_F(DebugFilesTest, BelongToRootOrToTheObjectsUser) {
   tree_.File(In("container"), content_);
   ASSERT_EQ(::chown(tree_.Path(In("container")).c_str(), kUser, kUser), 0);
   EXPECT_EQ(Found(), "nothing") << "the object is root's";
-  object_.user = kUser;
+  ASSERT_EQ(::chown(tree_.Path("container/usr/bin/program").c_str(), kUser, kUser), 0);
   EXPECT_EQ(Found(), In("container"));
   ASSERT_EQ(::chown(tree_.Path(In("container")).c_str(), 0, 0), 0);
   EXPECT_EQ(Found(), In("container"));
 }
 
 TEST_F(DebugFilesTest, AreNotThereWithoutABuildId) {
-  object_.build_id = BuildId();
+  info_.build_id = BuildId();
   EXPECT_EQ(Found(), "nothing");
+}
+
+TEST_F(DebugFilesTest, AreNotWantedByWhatHasDebugInformationItself) {
+  tree_.File(In("container"), content_);
+  indexer_->links.has_debug_info = true;
+  EXPECT_EQ(Found(), "itself");
+}
+
+TEST_F(DebugFilesTest, AreWhereALinkLeads) {
+  indexer_->links.debug_file = DebugLink{.name = "program.debug", .checksum = 1};
+  for (const char* place :
+       {"host/usr/lib/debug/usr/bin/program.debug", "host/usr/bin/.debug/program.debug",
+        "host/usr/bin/program.debug", "container/usr/lib/debug/usr/bin/program.debug",
+        "container/usr/bin/.debug/program.debug", "container/usr/bin/program.debug"}) {
+    tree_.File(place, "\xab\xcd\xee");
+    EXPECT_NE(Found(), place) << "it has another build id";
+    tree_.File(place, content_);
+    EXPECT_EQ(Found(), place);
+  }
+  tree_.File(In("host"), content_);
+  EXPECT_EQ(Found(), In("host")) << "build ids lead first";
+}
+
+TEST_F(DebugFilesTest, HaveTheLinksChecksumWithoutBuildIds) {
+  const std::string place = "container/usr/bin/program.debug";
+  indexer_->links.debug_file = DebugLink{.name = "program.debug", .checksum = 4};
+  tree_.File(place, "-abc");
+  EXPECT_EQ(Found(), place) << "the debug file has no build id";
+  tree_.File(place, "-abcd");
+  EXPECT_EQ(Found(), "nothing");
+  info_.build_id = BuildId();
+  EXPECT_EQ(Found(), "nothing");
+  tree_.File(place, "abcd");
+  EXPECT_EQ(Found(), place) << "the object has no build id";
+}
+
+TEST_F(DebugFilesTest, AreAnotherFileThanTheObject) {
+  indexer_->links.debug_file = DebugLink{.name = "program.debug", .checksum = 3};
+  tree_.Link("container/usr/bin/program.debug", "program");
+  EXPECT_EQ(Found(), "nothing");
+}
+
+TEST_F(DebugFilesTest, AreLookedForAgainAfterAWhile) {
+  const auto own =
+      std::make_shared<const UniqueFd>(*Open(tree_.Path("container/usr/bin/program"), O_RDONLY));
+  DebugFiles files({.processes = processes_,
+                    .indexer = indexer_,
+                    .files = std::make_shared<DirectForeignFiles>(),
+                    .workers = workers_,
+                    .clock = clock_,
+                    .procfs = tree_.AsProcfs()});
+  const auto finds = [&] {
+    std::promise<bool> found;
+    files.Find(*files.Prepare(ObjectId(3), info_, own),
+               [&](const DebugFiles::Found& f) { found.set_value(f.debug != nullptr); });
+    return found.get_future().get();
+  };
+  EXPECT_FALSE(finds());
+  tree_.File(In("host"), content_);
+  EXPECT_FALSE(finds());
+  clock_.Advance(DebugFiles::kRetry);
+  EXPECT_TRUE(finds());
 }
 
 }  // namespace

@@ -40,6 +40,8 @@ class OpenableProcesses : public FakeProcesses {
 class TableIndexer : public Indexer {
  public:
   Result<ObjectFacts> Inspect(int) override { return Fail(ErrorCode::kUnsupported, "no facts"); }
+  Result<DebugLinks> Links(int) override { return Fail(ErrorCode::kUnsupported, "no links"); }
+  Result<uint32_t> Checksum(int) override { return Fail(ErrorCode::kUnsupported, "no checksum"); }
   Result<Made<SymbolTable>> Symbols(const FilesToRead&, const SymbolTableOptions&) override {
     return Fail(ErrorCode::kUnsupported, "no symbols");
   }
@@ -101,11 +103,16 @@ class UnwindTablesTest : public testing::Test {
   std::shared_ptr<TableIndexer> indexer_ = std::make_shared<TableIndexer>();
   QuestionThreads workers_{clock_};
   ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, kRoomForOne};
+  DebugFiles debug_files_{{.processes = processes_,
+                           .indexer = indexer_,
+                           .files = std::make_shared<DirectForeignFiles>(),
+                           .workers = workers_,
+                           .clock = clock_}};
   UnwindTables tables_{{.processes = processes_,
                         .indexer = indexer_,
-                        .files = std::make_shared<DirectForeignFiles>(),
                         .workers = workers_,
                         .store = store_,
+                        .debug_files = debug_files_,
                         .clock = clock_},
                        [this] {
                          const absl::MutexLock lock(&mutex_);
@@ -159,9 +166,9 @@ TEST_F(UnwindTablesTest, AreEmptyForAnObjectWhoseFileIsGone) {
   FakeProcesses gone;
   UnwindTables tables({.processes = gone,
                        .indexer = indexer_,
-                       .files = std::make_shared<DirectForeignFiles>(),
                        .workers = workers_,
                        .store = store_,
+                       .debug_files = debug_files_,
                        .clock = clock_},
                       [] {});
   EXPECT_TRUE(tables.Of(kFirst)->unread);

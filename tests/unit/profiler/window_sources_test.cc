@@ -17,9 +17,14 @@
 #include <utility>
 
 #include "base/file.h"
+#include "binary/debug_file.h"
+#include "foreign/direct_foreign_files.h"
 #include "foreign/in_process_indexer.h"
 #include "tests/shared/eventually.h"
 #include "tests/shared/fake_clock.h"
+#include "tests/unit/base/temporary_tree.h"
+#include "tests/unit/binary/elf_fixtures.h"
+#include "tests/unit/profiler/fakes.h"
 
 namespace pyrometer {
 namespace {
@@ -93,7 +98,20 @@ class WindowSourcesTest : public testing::Test {
   QuestionThreads workers_{clock_};
   ArtifactStore store_{{.indexer = indexer_, .workers = workers_}, size_t{64} << 20};
   ObjectSymbols symbols_{store_, clock_};
-  WindowSources sources_{store_, symbols_, indexer_, clock_, {.with_debug_info = false}};
+  FakeProcesses processes_;
+  TemporaryTree tree_;
+  DebugFiles debug_files_{{.processes = processes_,
+                           .indexer = indexer_,
+                           .files = std::make_shared<DirectForeignFiles>(),
+                           .workers = workers_,
+                           .clock = clock_,
+                           .procfs = tree_.AsProcfs()}};
+  const WindowSources::Parts parts_{.store = store_,
+                                    .symbols = symbols_,
+                                    .indexer = indexer_,
+                                    .debug_files = debug_files_,
+                                    .clock = clock_};
+  WindowSources sources_{parts_, {.with_debug_info = false}};
 };
 
 TEST_F(WindowSourcesTest, AnswerFromTheWindowAlone) {
@@ -128,8 +146,7 @@ TEST_F(WindowSourcesTest, GoOnWithoutSymbolsThatTakeLongerThanAWindowMayWait) {
   indexer_->before_reading = [&] { go_on.wait(); };
   {
     WindowSources impatient(
-        store_, symbols_, indexer_, clock_,
-        {.with_debug_info = false, .most_waiting = std::chrono::nanoseconds(0)});
+        parts_, {.with_debug_info = false, .most_waiting = std::chrono::nanoseconds(0)});
     Use(impatient);
     EXPECT_EQ(impatient.Symbols(kSelf, kAll).reason, Unresolved::kNotReady);
   }
@@ -142,8 +159,7 @@ TEST_F(WindowSourcesTest, WaitForAllSymbolsOfAWindowTogether) {
   indexer_->before_reading = [&] { go_on.wait(); };
   constexpr std::chrono::milliseconds kMost(10);
   {
-    WindowSources patient(store_, symbols_, indexer_, clock_,
-                          {.with_debug_info = false, .most_waiting = kMost});
+    WindowSources patient(parts_, {.with_debug_info = false, .most_waiting = kMost});
     Use(patient);
     std::future<Unresolved> first =
         std::async(std::launch::async, [&] { return patient.Symbols(kSelf, kAll).reason; });
@@ -163,8 +179,7 @@ TEST_F(WindowSourcesTest, WaitForNoSymbolsBeyondTheEndOfTheirTime) {
   ASSERT_EQ(::ftruncate(large.get(), off_t{4} << 30), 0);
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
-  WindowSources patient(store_, symbols_, indexer_, clock_,
-                        {.with_debug_info = false, .most_waiting = std::chrono::hours(1)});
+  WindowSources patient(parts_, {.with_debug_info = false, .most_waiting = std::chrono::hours(1)});
   ResolvedWindow window;
   window.objects[kSelf] =
       RefTo("/bin/large", ("/proc/self/fd/" + std::to_string(large.get())).c_str());
@@ -236,7 +251,7 @@ TEST_F(WindowSourcesTest, ReadPerfMapsForABoundedTime) {
 class WindowDebugInfoTest : public WindowSourcesTest {
  protected:
   WindowSources Make(std::chrono::nanoseconds most_waiting = std::chrono::hours(1)) {
-    return {store_, symbols_, indexer_, clock_, {.most_waiting_for_sources = most_waiting}};
+    return {parts_, {.most_waiting_for_sources = most_waiting}};
   }
   static void Use(WindowSources& sources) {
     static const ObjectRef self = RefTo("/bin/self", "/proc/self/exe");
@@ -292,6 +307,33 @@ TEST_F(WindowDebugInfoTest, IsAskedForAgainOnlyIfThatMayHelp) {
   }
 }
 
+TEST_F(WindowDebugInfoTest, MayBeInADebugFile) {
+  ObjectRef stripped = RefTo("/usr/lib/lines.so", FixturePath("lines_stripped.so").c_str());
+  const BuildId build_id = indexer_->Inspect(stripped.file->get())->build_id;
+  {
+    ObjectInfo info = *stripped.info;
+    info.build_id = build_id;
+    stripped.info = std::make_shared<ObjectInfo>(std::move(info));
+  }
+  const auto ask = [&](WindowSources& sources) {
+    ResolvedWindow window;
+    window.objects[kSelf] = stripped;
+    sources.Use(window);
+    return sources.Symbols(kSelf, kAll);
+  };
+  WindowSources sources = Make();
+  const SymbolAnswer without = ask(sources);
+  ASSERT_NE(without.table, nullptr);
+  EXPECT_FALSE(HasSources(without));
+  EXPECT_EQ(without.better_after, WindowSources::kRetryWindows) << "it may be installed later";
+
+  tree_.File("proc/1/root" + DebugFilePath(build_id), *ReadFile(FixturePath("lines.debug")));
+  clock_.Advance(DebugFiles::kRetry);
+  const SymbolAnswer with = ask(sources);
+  EXPECT_TRUE(HasSources(with));
+  EXPECT_EQ(with.better_after, 0U);
+}
+
 TEST_F(WindowDebugInfoTest, IsNotReadIfThatIsNotWanted) {
   Use(sources_);
   const SymbolAnswer answer = sources_.Symbols(kSelf, kAll);
@@ -318,7 +360,12 @@ TEST_F(WindowSourcesTest, ForgetObjectsThatNobodyHasMapped) {
 TEST_F(WindowSourcesTest, ReadSymbolsAgainThatWereDropped) {
   ArtifactStore small({.indexer = indexer_, .workers = workers_}, 1);
   ObjectSymbols symbols(small, clock_);
-  WindowSources sources(small, symbols, indexer_, clock_, {.with_debug_info = false});
+  WindowSources sources({.store = small,
+                         .symbols = symbols,
+                         .indexer = indexer_,
+                         .debug_files = debug_files_,
+                         .clock = clock_},
+                        {.with_debug_info = false});
   ResolvedWindow window;
   constexpr ObjectId kOther{11};
   window.objects[kSelf] = RefTo("/bin/self", kProgram);
