@@ -86,7 +86,7 @@ std::optional<ObjectSymbols::Question> ObjectSymbols::Next() {
   };
   if (pending_ >= kMostForWindow) return std::nullopt;
   if (auto next = take(for_window_, false)) return next;
-  if (pending_ahead_ >= kMostAhead) return std::nullopt;
+  if (pending_ahead_ >= most_ahead_) return std::nullopt;
   return take(ahead_, true);
 }
 
@@ -113,18 +113,15 @@ void ObjectSymbols::ReadMore() {
 void ObjectSymbols::Ask(const Question& question) {
   const auto& [file_info, file] = question.of.object;
   const Result<FileIdentity> identity = IdentityOf(file->get());
-  if (!identity) {
-    return Answered(question.of.id, file_info, question.is_ahead, identity.error());
-  }
+  if (!identity) return Answered(question, identity.error());
   ArtifactStore::Source source{.own = file,
                                .build_id = file_info->build_id,
                                .account = AccountOf(file->get()),
                                .size = identity->size,
                                .mapped = file_info->identity};
   ArtifactStore::OnAnswer answered =
-      lifeline_.To([id = question.of.id, info = file_info, is_ahead = question.is_ahead](
-                       ObjectSymbols& self, Result<ArtifactStore::ContentRef> answer) {
-        self.Answered(id, info, is_ahead, std::move(answer));
+      lifeline_.To([question](ObjectSymbols& self, Result<ArtifactStore::ContentRef> answer) {
+        self.Answered(question, std::move(answer));
       });
   if (debug_files_ == nullptr) return store_.AskSymbols(std::move(source), std::move(answered));
   AskWithSources(question.of, std::move(source), std::move(answered));
@@ -146,17 +143,15 @@ void ObjectSymbols::AskWithSources(const SampledObject& object, ArtifactStore::S
                      }));
 }
 
-void ObjectSymbols::Answered(ObjectId object, const Info& info, bool is_ahead,
-                             Result<ArtifactStore::ContentRef> answer) {
+void ObjectSymbols::Answered(const Question& question, Result<ArtifactStore::ContentRef> answer) {
+  if (on_read_ && answer) on_read_(question.of, *answer);
   {
     const absl::MutexLock lock(&mutex_);
     --pending_;
-    pending_ahead_ -= is_ahead ? 1 : 0;
-    const auto known = known_.find(object);
-    // Else it was forgotten meanwhile.
-    if (known != known_.end() && known->second.info == info) {
-      read_ahead_ += is_ahead && answer ? 1 : 0;
-      known->second.answer = std::move(answer);
+    pending_ahead_ -= question.is_ahead ? 1 : 0;
+    if (Known* const known = KnownOf(question.of)) {  // else it was forgotten meanwhile
+      read_ahead_ += question.is_ahead && answer ? 1 : 0;
+      known->answer = std::move(answer);
     }
   }
   ReadMore();

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -37,13 +39,25 @@ class ObjectSymbols {
   // those that one may need. Unwind tables wait for neither for long.
   static constexpr size_t kMostForWindow = 16;
   static constexpr size_t kMostAhead = 4;
+  // Debug information, which may take a minute: the other large files have a place beside it.
+  static constexpr size_t kMostDebugInfoAhead = 1;
   // So many may wait to be read ahead, each with a file held open. Beyond that the window asks.
   static constexpr size_t kMostWaiting = 256;
 
-  // All must outlive this. With `debug_files` the symbols have what debug information says of the
-  // source: the object's own, or its debug file's. If neither has any the answer is kNotFound.
-  ObjectSymbols(ArtifactStore& store, const Clock& clock, DebugFiles* debug_files = nullptr)
-      : store_(store), clock_(clock), debug_files_(debug_files) {}
+  // Told of each that was read; on any thread. Must not wait for anything.
+  using OnRead = std::function<void(const SampledObject&, const ArtifactStore::ContentRef&)>;
+
+  // Both must outlive this.
+  ObjectSymbols(ArtifactStore& store, const Clock& clock, OnRead on_read = nullptr)
+      : store_(store), clock_(clock), most_ahead_(kMostAhead), on_read_(std::move(on_read)) {}
+
+  // The symbols have what debug information says of the source: the object's own, or its debug
+  // file's. If neither has any the answer is kNotFound. All must outlive this.
+  ObjectSymbols(ArtifactStore& store, const Clock& clock, DebugFiles& debug_files)
+      : store_(store),
+        clock_(clock),
+        most_ahead_(kMostDebugInfoAhead),
+        debug_files_(&debug_files) {}
 
   // Whether reading may go well later, that ended with this error.
   static bool MayEndOtherwise(const Error& error);
@@ -97,14 +111,15 @@ class ObjectSymbols {
   void Ask(const Question& question);
   void AskWithSources(const SampledObject& object, ArtifactStore::Source source,
                       ArtifactStore::OnAnswer on_answer);
-  void Answered(ObjectId object, const Info& info, bool is_ahead,
-                Result<ArtifactStore::ContentRef> answer);
+  void Answered(const Question& question, Result<ArtifactStore::ContentRef> answer);
   Known* KnownOf(const SampledObject& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Answer FindLocked(const SampledObject& object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ArtifactStore& store_;
   const Clock& clock_;
-  DebugFiles* const debug_files_;
+  const size_t most_ahead_;
+  const OnRead on_read_{};
+  DebugFiles* const debug_files_ = nullptr;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<ObjectId, Known> known_ ABSL_GUARDED_BY(mutex_);
   std::deque<SampledObject> for_window_ ABSL_GUARDED_BY(mutex_);

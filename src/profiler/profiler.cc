@@ -61,7 +61,11 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
                 machine_.tables.Wake();
                 machine_.cold.Wake();
               }),
-      symbols_(store_, machine_.clock),
+      debug_info_(store_, machine_.clock, debug_files_),
+      symbols_(store_, machine_.clock,
+               [this](const SampledObject& object, const ArtifactStore::ContentRef& content) {
+                 ReadDebugInfo(object, content);
+               }),
       loader_(machine_.tables, tables_, machine_.clock,
               [this] {
                 if (!consumers_.empty()) symbols_.ReadAhead(machine_.processes.TakeSampled());
@@ -81,10 +85,9 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
              .log = machine_.log}),
       namer_({.store = store_,
               .symbols = symbols_,
+              .debug_info = machine_.dwarf ? &debug_info_ : nullptr,
               .indexer = machine_.indexer,
-              .debug_files = debug_files_,
-              .clock = machine_.clock,
-              .dwarf = machine_.dwarf},
+              .clock = machine_.clock},
              std::move(symbols), NamingOptions(machine_)) {
   loader_.LoadAll(kLoadingTimeAtStart);
   loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
@@ -119,6 +122,7 @@ bool Profiler::Stop(MonotonicTime until) {
   store_.StopUnwindTables();
   loading_thread_.request_stop();
   symbols_.StopReadingAhead();
+  debug_info_.StopReadingAhead();
   unwinding_thread_.request_stop();
   bool named = false;
   {
@@ -128,6 +132,14 @@ bool Profiler::Stop(MonotonicTime until) {
     named = named_;
   }
   return named && consumers_.Close(until);
+}
+
+// Ahead of the window, once there are names. A Go program tells its source itself.
+void Profiler::ReadDebugInfo(const SampledObject& object,
+                             const ArtifactStore::ContentRef& symbols) {
+  const std::shared_ptr<const SymbolTable> table = store_.SymbolsOf(symbols);
+  const bool is_wanted = machine_.dwarf && table != nullptr && table->layout().sources == 0;
+  if (is_wanted) debug_info_.ReadAhead(std::span(&object, 1));
 }
 
 ConsumerId Profiler::Attach(WindowConsumer& consumer, const WindowPeriod& period) {

@@ -166,6 +166,7 @@ class Profiler {
   void RunSampling(const std::stop_token& stop);
   void RunNaming();
   void Note(std::span<const MissedWindow> missed);
+  void ReadDebugInfo(const SampledObject& object, const ArtifactStore::ContentRef& symbols);
   void Do(std::function<void()> task);
   Moment Now() const { return {machine_.clock.Now(), machine_.clock.WallNow()}; }
 
@@ -174,6 +175,7 @@ class Profiler {
   ArtifactStore store_;
   DebugFiles debug_files_;
   UnwindTables tables_;
+  ObjectSymbols debug_info_;
   ObjectSymbols symbols_;
   TableLoader loader_;
   ColdUnwinder cold_;

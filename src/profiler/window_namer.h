@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
-#include "profiler/debug_files.h"
 #include "profiler/object_symbols.h"
 #include "profiler/window_sources.h"
 #include "pyrometer/ids.h"
@@ -27,20 +26,18 @@ class WindowNamer {
   struct Parts {
     ArtifactStore& store;
     ObjectSymbols& symbols;
+    ObjectSymbols* debug_info;         // null: it is not wanted
     std::shared_ptr<Indexer> indexer;  // reads perf maps
-    DebugFiles& debug_files;
     const Clock& clock;
-    bool dwarf = true;  // whether debug information is read
   };
 
   // What `parts` refers to must outlive this. `kernel` is empty if the kernel hides its symbols.
   WindowNamer(const Parts& parts, KernelSymbols kernel, const Symbolizer::Options& options)
       : sources_({.store = parts.store,
                   .symbols = parts.symbols,
+                  .debug_info = parts.debug_info,
                   .indexer = parts.indexer,
-                  .debug_files = parts.debug_files,
-                  .clock = parts.clock},
-                 {.with_debug_info = parts.dwarf}),
+                  .clock = parts.clock}),
         symbolizer_(sources_, sources_, std::move(kernel), options) {}
 
   // REQUIRES: called on one thread, with windows in the order in which they were taken.

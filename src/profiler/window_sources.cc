@@ -39,8 +39,8 @@ void WindowSources::Use(ResolvedWindow& resolved) {
   std::ranges::copy_if(resolved.unused, std::back_inserter(forgotten),
                        [this](ObjectId object) { return !objects_.contains(object); });
   symbols_.Forget(forgotten);
-  debug_info_.Forget(forgotten);
-  for (const ObjectId object : forgotten) retries_.erase(object);
+  if (debug_info_ != nullptr) debug_info_->Forget(forgotten);
+  for (const ObjectId object : forgotten) waited_for_.erase(object);
   std::vector<SampledObject> needed;
   for (const auto& [object, reference] : objects_) {
     if (reference.file != nullptr) needed.push_back({object, reference});
@@ -57,7 +57,7 @@ void WindowSources::Clear() {
 
 void WindowSources::GiveUpAt(MonotonicTime when) {
   symbols_.GiveUpAt(when);
-  debug_info_.GiveUpAt(when);
+  if (debug_info_ != nullptr) debug_info_->GiveUpAt(when);
   const absl::MutexLock lock(&mutex_);
   give_up_at_ = when;
 }
@@ -87,7 +87,7 @@ SymbolAnswer WindowSources::Symbols(ObjectId object, DebugInfo debug_info) {
     const ObjectSymbols::Answer answer = Await({object, ref});
     if (!answer) break;
     std::shared_ptr<const SymbolTable> table = TableOf(answer);
-    const bool is_all = !options_.with_debug_info || debug_info == DebugInfo::kLeftOut;
+    const bool is_all = debug_info_ == nullptr || debug_info == DebugInfo::kLeftOut;
     if (table != nullptr && is_all) return {.table = std::move(table)};
     if (table != nullptr) return WithSources({object, ref}, std::move(table));
     if (!*answer) return {.table = nullptr, .reason = ReasonOf((*answer).error().code())};
@@ -101,7 +101,7 @@ SymbolAnswer WindowSources::Symbols(ObjectId object, DebugInfo debug_info) {
 SymbolAnswer WindowSources::WithoutFile(const SampledObject& object) {
   const bool has_build_id = !object.object.info->build_id.empty();
   std::shared_ptr<const SymbolTable> table;
-  if (has_build_id) table = TableOf(debug_info_.Find(object));
+  if (has_build_id && debug_info_ != nullptr) table = TableOf(debug_info_->Find(object));
   if (has_build_id && table == nullptr) table = TableOf(symbols_.Find(object));
   return {.table = std::move(table), .reason = Unresolved::kFileGone};
 }
@@ -123,20 +123,22 @@ SymbolAnswer WindowSources::WithSources(const SampledObject& object,
   // It was dropped before it was used, or could not be read.
   const bool may_help = *answer || ObjectSymbols::MayEndOtherwise((*answer).error());
   preliminary.better_after = 0;
-  if (may_help && retries_[object.id]++ < kMostRetries) {
+  if (may_help && waited_for_[object.id]++ < kMostRetries) {
     preliminary.better_after = kRetryWindows;
-    debug_info_.Forget(std::span(&object.id, 1));
+    debug_info_->Forget(std::span(&object.id, 1));
   }
   return preliminary;
 }
 
-// A window waits for what it asks for first; later ones take what is there.
+// A window waits for what it asks for first, or no window before it has waited for.
 ObjectSymbols::Answer WindowSources::AwaitSources(const SampledObject& object) {
-  const bool is_asked = debug_info_.IsAsked(object);
-  if (is_asked || debug_info_.pending() >= kMostPending) return debug_info_.Find(object);
-  const MonotonicTime begin = clock_.Now();
+  const bool is_asked = debug_info_->IsAsked(object);
+  const bool is_full = !is_asked && debug_info_->pending() >= kMostPending;
   const auto left = std::max(options_.most_waiting_for_sources - waited_for_sources_, kNothingLeft);
-  ObjectSymbols::Answer answer = debug_info_.Await(object, After(begin, left));
+  if (is_full || (is_asked && waited_for_.contains(object.id))) return debug_info_->Find(object);
+  if (left > kNothingLeft) waited_for_.try_emplace(object.id, 0);
+  const MonotonicTime begin = clock_.Now();
+  ObjectSymbols::Answer answer = debug_info_->Await(object, After(begin, left));
   waited_for_sources_ += Between(begin, clock_.Now());
   return answer;
 }

@@ -13,7 +13,6 @@
 #include "foreign/indexer.h"
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
-#include "profiler/debug_files.h"
 #include "profiler/object_symbols.h"
 #include "pyrometer/ids.h"
 #include "symbolize/symbol_sources.h"
@@ -34,6 +33,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   static constexpr std::chrono::seconds kMostOfPerfMap{2};
 
   // For debug information it waits shorter: there are names without it, and a later window has it.
+  // It waits for what no window has waited for before.
   static constexpr std::chrono::seconds kMostWaitingForSources{2};
   // What could not be read of that, but may be another time, is asked for again after so many
   // windows, and so often.
@@ -43,7 +43,6 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   static constexpr size_t kMostPending = 2;
 
   struct Options {
-    bool with_debug_info = true;
     std::chrono::nanoseconds most_waiting = kMostWaiting;
     std::chrono::nanoseconds most_waiting_for_sources = kMostWaitingForSources;
   };
@@ -52,15 +51,16 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   struct Parts {
     ArtifactStore& store;
     ObjectSymbols& symbols;
+    ObjectSymbols* debug_info;         // null: it is not wanted
     std::shared_ptr<Indexer> indexer;  // reads perf maps
-    DebugFiles& debug_files;
     const Clock& clock;
   };
 
+  explicit WindowSources(const Parts& parts) : WindowSources(parts, Options()) {}
   WindowSources(const Parts& parts, const Options& options)
       : store_(parts.store),
         symbols_(parts.symbols),
-        debug_info_(parts.store, parts.clock, &parts.debug_files),
+        debug_info_(parts.debug_info),
         indexer_(parts.indexer),
         clock_(parts.clock),
         options_(options) {}
@@ -91,14 +91,15 @@ class WindowSources : public ObjectSource, public PerfMapSource {
 
   ArtifactStore& store_;
   ObjectSymbols& symbols_;
-  ObjectSymbols debug_info_;
+  ObjectSymbols* const debug_info_;
   const std::shared_ptr<Indexer> indexer_;
   const Clock& clock_;
   const Options options_;
-  std::chrono::nanoseconds waited_{};                // for this window's symbols
-  std::chrono::nanoseconds waited_for_sources_{};    // for its debug information
-  absl::flat_hash_map<ObjectId, uint32_t> retries_;  // to read debug information
-  std::chrono::nanoseconds in_perf_maps_{};          // for this window's perf maps
+  std::chrono::nanoseconds waited_{};              // for this window's symbols
+  std::chrono::nanoseconds waited_for_sources_{};  // for its debug information
+  // Objects whose debug information was waited for, and how often it was asked for again.
+  absl::flat_hash_map<ObjectId, uint32_t> waited_for_;
+  std::chrono::nanoseconds in_perf_maps_{};  // for this window's perf maps
   decltype(ResolvedWindow::objects) objects_;
   decltype(ResolvedWindow::perf_maps) perf_maps_;
   decltype(ResolvedWindow::ended) ended_;

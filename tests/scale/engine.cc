@@ -120,10 +120,11 @@ Engine::Engine(const Procfs& procfs, SimulatedClock& clock, uint32_t processes)
               [this] { kernel_.Wake(); }),
       loader_(kernel_, tables_, clock_),
       symbols_(store_, clock_),
+      debug_info_(store_, clock_, debug_files_),
       namer_({.store = store_,
               .symbols = symbols_,
+              .debug_info = &debug_info_,
               .indexer = indexer_,
-              .debug_files = debug_files_,
               .clock = clock_},
              KernelSymbols(), {.symbol_tables = {.idle_bytes = kSymbolBytes}}) {}
 

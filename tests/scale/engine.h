@@ -145,6 +145,7 @@ class Engine {
   UnwindTables tables_;
   TableLoader loader_;
   ObjectSymbols symbols_;
+  ObjectSymbols debug_info_;
   WindowNamer namer_;
   Spent spent_;
 };

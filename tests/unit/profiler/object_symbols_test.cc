@@ -88,6 +88,21 @@ TEST_F(ObjectSymbolsTest, AreReadAheadOnce) {
   EXPECT_EQ(symbols_.read_ahead(), 1U);
 }
 
+TEST_F(ObjectSymbolsTest, AreToldOfWhoeverAskedForThem) {
+  std::atomic<int> told = 0;
+  ObjectSymbols symbols(
+      store_, clock_, [&](const SampledObject& object, const ArtifactStore::ContentRef& content) {
+        told += object.object.file != nullptr && store_.SymbolsOf(content) ? 1 : 0;
+      });
+  const SampledObject other = Of(ObjectId(8));
+  const SampledObject passwords = Of(kPasswords, "/etc/passwd");
+  symbols.ReadAhead(std::span(&shell_, 1));
+  EXPECT_TRUE(IsNamed(symbols.Await(other, kForEver)));
+  EXPECT_TRUE(IsNamed(symbols.Await(shell_, kForEver)));
+  EXPECT_FALSE(IsNamed(symbols.Await(passwords, kForEver)));
+  EXPECT_EQ(told, 2);
+}
+
 TEST_F(ObjectSymbolsTest, AreReadWhenAWindowAsks) {
   EXPECT_FALSE(symbols_.Find(shell_));
   EXPECT_TRUE(IsNamed(symbols_.Await(shell_, kForEver)));

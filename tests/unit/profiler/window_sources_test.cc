@@ -108,10 +108,10 @@ class WindowSourcesTest : public testing::Test {
                            .procfs = tree_.AsProcfs()}};
   const WindowSources::Parts parts_{.store = store_,
                                     .symbols = symbols_,
+                                    .debug_info = nullptr,
                                     .indexer = indexer_,
-                                    .debug_files = debug_files_,
                                     .clock = clock_};
-  WindowSources sources_{parts_, {.with_debug_info = false}};
+  WindowSources sources_{parts_};
 };
 
 TEST_F(WindowSourcesTest, AnswerFromTheWindowAlone) {
@@ -145,8 +145,7 @@ TEST_F(WindowSourcesTest, GoOnWithoutSymbolsThatTakeLongerThanAWindowMayWait) {
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
   {
-    WindowSources impatient(
-        parts_, {.with_debug_info = false, .most_waiting = std::chrono::nanoseconds(0)});
+    WindowSources impatient(parts_, {.most_waiting = std::chrono::nanoseconds(0)});
     Use(impatient);
     EXPECT_EQ(impatient.Symbols(kSelf, kAll).reason, Unresolved::kNotReady);
   }
@@ -159,7 +158,7 @@ TEST_F(WindowSourcesTest, WaitForAllSymbolsOfAWindowTogether) {
   indexer_->before_reading = [&] { go_on.wait(); };
   constexpr std::chrono::milliseconds kMost(10);
   {
-    WindowSources patient(parts_, {.with_debug_info = false, .most_waiting = kMost});
+    WindowSources patient(parts_, {.most_waiting = kMost});
     Use(patient);
     std::future<Unresolved> first =
         std::async(std::launch::async, [&] { return patient.Symbols(kSelf, kAll).reason; });
@@ -179,7 +178,7 @@ TEST_F(WindowSourcesTest, WaitForNoSymbolsBeyondTheEndOfTheirTime) {
   ASSERT_EQ(::ftruncate(large.get(), off_t{4} << 30), 0);
   std::latch go_on(1);
   indexer_->before_reading = [&] { go_on.wait(); };
-  WindowSources patient(parts_, {.with_debug_info = false, .most_waiting = std::chrono::hours(1)});
+  WindowSources patient(parts_, {.most_waiting = std::chrono::hours(1)});
   ResolvedWindow window;
   window.objects[kSelf] =
       RefTo("/bin/large", ("/proc/self/fd/" + std::to_string(large.get())).c_str());
@@ -251,7 +250,9 @@ TEST_F(WindowSourcesTest, ReadPerfMapsForABoundedTime) {
 class WindowDebugInfoTest : public WindowSourcesTest {
  protected:
   WindowSources Make(std::chrono::nanoseconds most_waiting = std::chrono::hours(1)) {
-    return {parts_, {.most_waiting_for_sources = most_waiting}};
+    WindowSources::Parts parts = parts_;
+    parts.debug_info = &debug_info_;
+    return {parts, {.most_waiting_for_sources = most_waiting}};
   }
   static void Use(WindowSources& sources) {
     static const ObjectRef self = RefTo("/bin/self", "/proc/self/exe");
@@ -262,6 +263,8 @@ class WindowDebugInfoTest : public WindowSourcesTest {
   static bool HasSources(const SymbolAnswer& answer) {
     return answer.table != nullptr && answer.table->layout().sources > 0;
   }
+
+  ObjectSymbols debug_info_{store_, clock_, debug_files_};
 };
 
 TEST_F(WindowDebugInfoTest, IsReadWhereAProgramHasIt) {
@@ -292,12 +295,56 @@ TEST_F(WindowDebugInfoTest, ComesInALaterWindowIfItTakesLong) {
   EXPECT_EQ(store_.counters().symbols_made, 2U);
 }
 
+// As in a recording, before its only window is named.
+TEST_F(WindowDebugInfoTest, IsWaitedForOnceWhoeverAskedForIt) {
+  std::latch go_on(1);
+  std::latch is_asked(1);
+  indexer_->before_debug_info = [&]() -> Result<void> {
+    is_asked.count_down();
+    go_on.wait();
+    return {};
+  };
+  WindowSources sources = Make();
+  Use(sources);
+  const SampledObject self{kSelf, RefTo("/bin/self", "/proc/self/exe")};
+  debug_info_.ReadAhead(std::span(&self, 1));
+  is_asked.wait();
+  ResolvedWindow window;
+  window.objects[kSelf] = self.object;
+  sources.Use(window);
+  std::future<bool> asked =
+      std::async(std::launch::async, [&] { return HasSources(sources.Symbols(kSelf, kAll)); });
+  go_on.count_down();
+  EXPECT_TRUE(asked.get());
+}
+
+TEST_F(WindowDebugInfoTest, IsNotWaitedForTwice) {
+  std::latch go_on(1);
+  indexer_->before_debug_info = [&]() -> Result<void> {
+    go_on.wait();
+    return {};
+  };
+  constexpr std::chrono::milliseconds kMost(10);
+  WindowSources sources = Make(kMost);
+  Use(sources);
+  std::future<uint32_t> first =
+      std::async(std::launch::async, [&] { return sources.Symbols(kSelf, kAll).better_after; });
+  while (first.wait_for(kMost) != std::future_status::ready) clock_.Advance(kMost);
+  EXPECT_EQ(first.get(), 1U);
+  Use(sources);
+  // By a clock that stands still it would wait for ever.
+  EXPECT_EQ(sources.Symbols(kSelf, kAll).better_after, 1U);
+  go_on.count_down();
+  ASSERT_TRUE(Eventually([this] { return debug_info_.pending() == 0; }));
+}
+
 TEST_F(WindowDebugInfoTest, IsAskedForAgainOnlyIfThatMayHelp) {
   for (const auto& [code, later] :
        {std::pair(ErrorCode::kIo, WindowSources::kRetryWindows),
         std::pair(ErrorCode::kMalformed, 0U),
         std::pair(ErrorCode::kExhausted, WindowSources::kRetryWindows)}) {
     indexer_->before_debug_info = [code = code]() -> Result<void> { return Fail(code, "not now"); };
+    debug_info_.Forget(std::array{kSelf});
     WindowSources sources = Make();
     Use(sources);
     const SymbolAnswer answer = sources.Symbols(kSelf, kAll);
@@ -362,10 +409,9 @@ TEST_F(WindowSourcesTest, ReadSymbolsAgainThatWereDropped) {
   ObjectSymbols symbols(small, clock_);
   WindowSources sources({.store = small,
                          .symbols = symbols,
+                         .debug_info = nullptr,
                          .indexer = indexer_,
-                         .debug_files = debug_files_,
-                         .clock = clock_},
-                        {.with_debug_info = false});
+                         .clock = clock_});
   ResolvedWindow window;
   constexpr ObjectId kOther{11};
   window.objects[kSelf] = RefTo("/bin/self", kProgram);
