@@ -34,6 +34,11 @@ bool DebugLink::is_valid() const {
   return !name.empty() && name.size() <= kMostName && !leads_elsewhere;
 }
 
+bool AlternateLink::is_valid() const {
+  return !name.empty() && name.size() <= kMostName && name.find('\0') == std::string::npos &&
+         !build_id.empty();
+}
+
 std::string DebugFilePath(const BuildId& build_id) {
   const std::string hex = build_id.ToHex();
   if (hex.size() < 4) return {};
@@ -50,7 +55,40 @@ Result<DebugLinks> ReadDebugLinks(const ElfFile& elf) {
     const auto bytes = ReadSection(elf, *link, kMostOfLink);
     if (bytes) links.debug_file = LinkIn(*bytes);
   }
+  if (Result<AlternateLink> alternate = ReadAlternateLink(elf, sections)) {
+    links.alternate = *std::move(alternate);
+  }
   return links;
+}
+
+Result<AlternateLink> ReadAlternateLink(const ElfFile& elf, const SectionTable& sections) {
+  constexpr size_t kMostOfLink = AlternateLink::kMostName + 1 + BuildId::kMaxSize;
+  const Section* const section = sections.Find(".gnu_debugaltlink");
+  if (section == nullptr) return Fail(ErrorCode::kNotFound, "no .gnu_debugaltlink");
+  ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadSection(elf, *section, kMostOfLink));
+  const auto end = std::ranges::find(bytes, std::byte{0});
+  AlternateLink link;
+  link.name.assign(reinterpret_cast<const char*>(bytes.data()),
+                   static_cast<size_t>(end - bytes.begin()));
+  const size_t of_build_id = end == bytes.end() ? 0 : static_cast<size_t>(bytes.end() - end) - 1;
+  if (of_build_id <= BuildId::kMaxSize) {
+    link.build_id = BuildId(std::span(bytes).last(of_build_id));
+  }
+  if (!link.is_valid()) return Fail(ErrorCode::kMalformed, "a .gnu_debugaltlink that is none");
+  return link;
+}
+
+std::vector<std::string> AlternatePaths(std::string_view path, const AlternateLink& link) {
+  std::vector<std::string> paths;
+  if (std::string by_build_id = DebugFilePath(link.build_id); !by_build_id.empty()) {
+    paths.push_back(std::move(by_build_id));
+  }
+  if (link.name.starts_with('/')) {
+    paths.push_back(link.name);
+  } else if (path.starts_with('/')) {
+    paths.push_back(std::string(path.substr(0, path.rfind('/') + 1)) + link.name);
+  }
+  return paths;
 }
 
 std::vector<std::string> DebugLinkPaths(std::string_view path, std::string_view name) {

@@ -30,10 +30,28 @@ struct DebugLink {
   bool is_valid() const;
 };
 
+// What .gnu_debugaltlink says of the file that debug information refers to, which several files
+// share: https://sourceware.org/dwz/
+struct AlternateLink {
+  static constexpr size_t kMostName = 4095;  // bytes, of a path
+  std::string name;                          // a path; not from "/": from the file's directory
+  BuildId build_id{};
+
+  bool is_valid() const;
+};
+
+// Errors: kNotFound if there is none; kMalformed; those of ReadSection.
+Result<AlternateLink> ReadAlternateLink(const ElfFile& elf, const SectionTable& sections);
+
+// Where the alternate file may lie to which the file at `path` refers: by its build id, then by its
+// name.
+std::vector<std::string> AlternatePaths(std::string_view path, const AlternateLink& link);
+
 // Where a file says its debug information to be.
 struct DebugLinks {
   bool has_debug_info = false;  // it has it itself
   std::optional<DebugLink> debug_file{};
+  std::optional<AlternateLink> alternate{};  // of what it has itself
 };
 
 // Errors: those of SectionTable. A link that makes no sense is none.

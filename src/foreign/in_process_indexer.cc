@@ -4,11 +4,11 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/system_error.h"
 #include "binary/elf_file.h"
@@ -98,8 +98,9 @@ Result<std::optional<PerfMapFunction>> InProcessIndexer::PerfMapLines(
 }
 
 Result<bool> InProcessIndexer::Repeats(const FilesToRead& files, const Reading& reading) {
-  const std::array<int, 2> both = {files.own, files.debug};
-  return pyrometer::Repeats(reading, std::span(both).first(files.debug < 0 ? 1 : 2), key_);
+  std::vector<int> all = {files.own, files.debug, files.alternate};
+  std::erase_if(all, [](int fd) { return fd < 0; });
+  return pyrometer::Repeats(reading, all, key_);
 }
 
 }  // namespace pyrometer

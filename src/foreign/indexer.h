@@ -22,6 +22,7 @@ namespace pyrometer {
 struct FilesToRead {
   int own = -1;
   int debug = -1;         // of its separate debug file; -1: none
+  int alternate = -1;     // of the file that its debug information refers to (dwz); -1: none
   bool is_large = false;  // may take much memory; else kExhausted is no last word
 };
 

@@ -112,20 +112,24 @@ class Reader : private RowSink, private SymbolByteSink {
   }
 
   Result<void> Do(const ReaderTask& task, const UniqueFd& own, FlatWriter& out) {
-    UniqueFd debug;
-    if (task.has_debug_file != 0) {
-      ASSIGN_OR_RETURN(ReaderChannel::Message message, channel_.Receive());
-      if (message.kind != ReaderMessage::kDebugFile || !message.attached) End();
-      debug = std::move(message.attached);
-    }
+    ASSIGN_OR_RETURN(const UniqueFd debug, ReceiveOther(task, ReaderTask::kDebugFile));
+    ASSIGN_OR_RETURN(const UniqueFd alternate, ReceiveOther(task, ReaderTask::kAlternate));
     std::vector<std::byte> value;
     while (value.size() < task.value_bytes) {
       ASSIGN_OR_RETURN(const ReaderChannel::Message message, channel_.Receive());
       if (message.kind != ReaderMessage::kValue || message.bytes.empty()) End();
       value.insert(value.end(), message.bytes.begin(), message.bytes.end());
     }
-    const FilesToRead files{.own = own.get(), .debug = debug ? debug.get() : -1};
+    const FilesToRead files{.own = own.get(), .debug = debug.get(), .alternate = alternate.get()};
     return Answer(task.what, files, value, out);
+  }
+
+  // None, if the task has none.
+  Result<UniqueFd> ReceiveOther(const ReaderTask& task, uint32_t which) {
+    if ((task.others & which) == 0) return UniqueFd();
+    ASSIGN_OR_RETURN(ReaderChannel::Message message, channel_.Receive());
+    if (message.kind != ReaderMessage::kOtherFile || !message.attached) End();
+    return std::move(message.attached);
   }
 
   Result<void> Answer(ReaderTask::What what, const FilesToRead& files,

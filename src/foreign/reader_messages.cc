@@ -195,6 +195,9 @@ void Write(const DebugLinks& links, FlatWriter& out) {
   const DebugLink link = links.debug_file.value_or(DebugLink());
   out.PutAll(std::as_bytes(std::span(link.name)));
   out.Put(link.checksum);
+  const AlternateLink alternate = links.alternate.value_or(AlternateLink());
+  out.PutAll(std::as_bytes(std::span(alternate.name)));
+  out.PutAll(alternate.build_id.bytes());
 }
 
 // A name that leads elsewhere is none.
@@ -205,6 +208,10 @@ DebugLinks ReadLinks(FlatReader& in) {
   DebugLink link{.name = {reinterpret_cast<const char*>(name.data()), name.size()}};
   link.checksum = in.Get<uint32_t>();
   if (in.ok() && link.is_valid()) links.debug_file = std::move(link);
+  const std::span<const std::byte> path = in.View(AlternateLink::kMostName);
+  AlternateLink alternate{.name = {reinterpret_cast<const char*>(path.data()), path.size()}};
+  alternate.build_id = BuildId(in.GetAll<std::byte>(BuildId::kMaxSize));
+  if (in.ok() && alternate.is_valid()) links.alternate = std::move(alternate);
   return links;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a reader is asked, and how it answers.
 //
-// A conversation: kTask (with the file), then if wanted kDebugFile (with that file) and kValue.
+// A conversation: kTask (with the file), then if wanted kOtherFile (with its debug file, its
+// alternate one) and kValue.
 // The answer is any number of kBulk, then any number of kValue, then kDone with the rest of the
 // value; or at any point kFailed. Before the first one a reader gets kSetup, and answers kReady or
 // kFailed.
@@ -33,7 +34,7 @@ enum class ReaderMessage : uint32_t {
   kSetup,      // ReaderSetup
   kReady,      // SandboxLevel
   kTask,       // ReaderTask; attached: the file
-  kDebugFile,  // nothing; attached: the file
+  kOtherFile,  // nothing; attached: the file
   kValue,      // a part of a value's bytes
   kBulk,       // rows of an unwind table, names and entries of a symbol table, PerfMapLines
   kDone,       // the last part of a value's bytes
@@ -57,7 +58,10 @@ struct ReaderTask {
     kPerfMap,
   };
   What what = What::kInspect;
-  uint32_t has_debug_file = 0;
+  // Which other files come, in this order.
+  static constexpr uint32_t kDebugFile = 1;
+  static constexpr uint32_t kAlternate = 2;
+  uint32_t others = 0;
   uint64_t cpu_ms = 0;       // that it may take
   uint64_t value_bytes = 0;  // that follow
 };

@@ -57,14 +57,16 @@ ReaderPool::Task::~Task() {
   pool_.Return(std::move(reader_), is_fit_);
 }
 
-Result<void> ReaderPool::Task::Begin(ReaderTask task, int file, int debug_file,
+Result<void> ReaderPool::Task::Begin(ReaderTask task, const FilesToRead& files,
                                      std::span<const std::byte> value) {
-  task.has_debug_file = debug_file < 0 ? 0 : 1;
+  task.others = (files.debug < 0 ? 0 : ReaderTask::kDebugFile) |
+                (files.alternate < 0 ? 0 : ReaderTask::kAlternate);
   task.value_bytes = value.size();
   const auto send = [&]() -> Result<void> {
-    RETURN_IF_ERROR(reader_->channel.SendOne(ReaderMessage::kTask, task, file));
-    if (debug_file >= 0) {
-      RETURN_IF_ERROR(reader_->channel.Send(ReaderMessage::kDebugFile, {}, debug_file));
+    RETURN_IF_ERROR(reader_->channel.SendOne(ReaderMessage::kTask, task, files.own));
+    for (const int other : {files.debug, files.alternate}) {
+      if (other < 0) continue;
+      RETURN_IF_ERROR(reader_->channel.Send(ReaderMessage::kOtherFile, {}, other));
     }
     return reader_->channel.SendAll(ReaderMessage::kValue, value);
   };

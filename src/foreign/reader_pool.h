@@ -85,7 +85,7 @@ class ReaderPool {
 
     // To be called once, before Next(). `value` goes with it. Errors: kInternal if the reader has
     // died.
-    Result<void> Begin(ReaderTask task, int file, int debug_file, std::span<const std::byte> value);
+    Result<void> Begin(ReaderTask task, const FilesToRead& files, std::span<const std::byte> value);
     // Errors: kIo if the reader is late; kInternal if it has died; kExhausted if a stop came first.
     Result<ReaderChannel::Message> Next() override;
     // The reader has no further task.

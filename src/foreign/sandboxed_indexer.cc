@@ -69,11 +69,11 @@ Result<std::unique_ptr<ReaderPool::Task>> SandboxedIndexer::Begin(
   ASSIGN_OR_RETURN(
       std::unique_ptr<ReaderPool::Task> task,
       readers_->Take(
-          TrustOf(files.own, files.debug),
+          TrustOf(files.own, {files.debug, files.alternate}),
           {.payer = PayerOf(files.own), .room = room, .time = time, .stop = std::move(stop)}));
   const auto cpu = std::chrono::ceil<std::chrono::milliseconds>(time);
-  RETURN_IF_ERROR(task->Begin({.what = what, .cpu_ms = static_cast<uint64_t>(cpu.count())},
-                              files.own, files.debug, value));
+  RETURN_IF_ERROR(
+      task->Begin({.what = what, .cpu_ms = static_cast<uint64_t>(cpu.count())}, files, value));
   return task;
 }
 

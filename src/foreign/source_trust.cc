@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "foreign/source_trust.h"
 
+#include <algorithm>
+
 #include "base/file_identity.h"
 
 namespace pyrometer {
@@ -16,9 +18,11 @@ SourceTrust TrustOfOne(int fd) {
 
 }  // namespace
 
-SourceTrust TrustOf(int fd, int debug_file) {
+SourceTrust TrustOf(int fd, std::initializer_list<int> others) {
   const SourceTrust own = TrustOfOne(fd);
-  return debug_file < 0 || TrustOfOne(debug_file) == own ? own : SourceTrust();
+  const bool is_same =
+      std::ranges::all_of(others, [&](int other) { return other < 0 || TrustOfOne(other) == own; });
+  return is_same ? own : SourceTrust();
 }
 
 }  // namespace pyrometer

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 
 namespace pyrometer {
@@ -23,8 +24,8 @@ struct SourceTrust {
   }
 };
 
-// Of an open file, and of its debug file if there is one (else -1): nameless if these are not of
-// one owner. Asks no file system.
-SourceTrust TrustOf(int fd, int debug_file = -1);
+// Of an open file, and of those `others` that there are (else -1): nameless if these are not of one
+// owner. Asks no file system.
+SourceTrust TrustOf(int fd, std::initializer_list<int> others = {});
 
 }  // namespace pyrometer

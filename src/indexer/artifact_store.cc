@@ -48,9 +48,14 @@ std::chrono::nanoseconds JobTime(uint64_t size, size_t known) {
          (ReadingTime(size) + std::chrono::seconds(1)) * static_cast<int64_t>(known + 1);
 }
 
+int FdOf(const ArtifactStore::File& file) {
+  return file == nullptr ? -1 : file->get();
+}
+
 FilesToRead FilesOf(const ArtifactStore::Source& source, bool is_large) {
   return {.own = source.own->get(),
-          .debug = source.debug == nullptr ? -1 : source.debug->get(),
+          .debug = FdOf(source.debug),
+          .alternate = FdOf(source.alternate),
           .is_large = is_large};
 }
 
@@ -109,11 +114,12 @@ void ArtifactStore::AskSources(Source source, OnAnswer on_answer) {
 }
 
 void ArtifactStore::Ask(Kind kind, Source source, OnAnswer on_answer) {
-  const bool has_debug_file = kind != Kind::kSymbols && source.debug != nullptr;
-  const SourceTrust trust = TrustOf(source.own->get(), has_debug_file ? source.debug->get() : -1);
+  const SourceTrust trust =
+      TrustOf(source.own->get(), {FdOf(source.debug), FdOf(source.alternate)});
   const Family family{
       .kind = kind,
-      .with_debug_file = has_debug_file,
+      .with_debug_file = source.debug != nullptr,
+      .with_alternate = source.alternate != nullptr,
       .build_id = trust.owner == SourceTrust::kNameless ? BuildId() : source.build_id,
       .trust = trust};
   const bool is_large = kind == Kind::kSources || IsLarge(source.size);
@@ -182,16 +188,19 @@ Result<void> ArtifactStore::ReadMapped(const Work& work, Outcome& outcome) {
   const int fd = source.own->get();
   if (!source.mapped) return ReadContent(work, outcome);
   ASSIGN_OR_RETURN(const FileIdentity before, IdentityOf(fd));
-  const int debug = source.debug == nullptr ? -1 : source.debug->get();
-  FileIdentity debug_before;
-  if (debug >= 0) {
-    ASSIGN_OR_RETURN(debug_before, IdentityOf(debug));
+  std::vector<std::pair<int, FileIdentity>> others;
+  for (const File& other : {source.debug, source.alternate}) {
+    if (other == nullptr) continue;
+    ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(other->get()));
+    others.emplace_back(other->get(), identity);
   }
   ASSIGN_OR_RETURN(const bool is_mapped,
                    HasContent(*work.indexer, fd, {*source.mapped, source.build_id}));
   if (!is_mapped) return Fail(ErrorCode::kNotFound, "overwritten since it was mapped");
   Result<void> read = ReadContent(work, outcome);
-  if (!IsUnchanged(fd, before) || (debug >= 0 && !IsUnchanged(debug, debug_before))) {
+  const bool others_are_unchanged = std::ranges::all_of(
+      others, [](const auto& other) { return IsUnchanged(other.first, other.second); });
+  if (!IsUnchanged(fd, before) || !others_are_unchanged) {
     return Fail(ErrorCode::kInternal, "it changes while it is read");
   }
   return read;

@@ -54,6 +54,7 @@ class ArtifactStore {
   struct Source {
     File own;
     File debug{};                          // its separate debug file; null: none
+    File alternate{};                      // what that or `own` refers to (dwz); null: none
     BuildId build_id;                      // empty: what is made is shared with no other file
     uint64_t account = 0;                  // of `own`, see AccountOf(): whose turn it is
     uint64_t size = 0;                     // of `own`, in bytes
@@ -125,12 +126,14 @@ class ArtifactStore {
   struct Family {
     Kind kind = Kind::kTable;
     bool with_debug_file = false;
+    bool with_alternate = false;
     BuildId build_id;
     SourceTrust trust;
     bool operator==(const Family&) const = default;
     template <typename H>
     friend H AbslHashValue(H h, const Family& f) {
-      return H::combine(std::move(h), f.kind, f.with_debug_file, f.build_id, f.trust);
+      return H::combine(std::move(h), f.kind, f.with_debug_file, f.with_alternate, f.build_id,
+                        f.trust);
     }
   };
   struct Question {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <utility>
 
 #include "base/file.h"
@@ -40,6 +41,12 @@ struct DebugFiles::Search {
     std::vector<std::string> paths;
     std::optional<uint32_t> checksum{};  // what a file there must have, if no build ids tell
   };
+  // Those who can open and read what is there.
+  struct Helpers {
+    ForeignFiles& files;
+    Indexer& indexer;
+  };
+  using IsWanted = std::function<bool(int fd)>;
 
   ObjectId object;
   File own;
@@ -48,21 +55,29 @@ struct DebugFiles::Search {
   uint32_t user = 0;  // the owner of its file
   std::vector<UniqueFd> roots;
   OnFound on_found{};
+  DebugLinks links{};          // of its file
   std::deque<Place> places{};  // still to be looked into
 
-  void AddPlaces(const DebugLinks& links);
+  void AddPlaces();
   bool IsOfObject(int fd, const std::optional<uint32_t>& checksum, Indexer& indexer) const;
-  Result<UniqueFd> Open(const Place& place, const std::string& at, ForeignFiles& files,
-                        Indexer& indexer) const;
-  Result<File> LookInto(const Place& place, ForeignFiles& files, Indexer& indexer) const;
+  Result<File> Open(size_t root, const std::string& at, const IsWanted& is_wanted,
+                    ForeignFiles& files) const;
+  Result<Found> LookInto(const Place& place, const Helpers& helpers) const;
+  Result<File> FindAlternate(size_t root, const std::string& of, const AlternateLink& link,
+                             const Helpers& helpers) const;
 };
 
-void DebugFiles::Search::AddPlaces(const DebugLinks& links) {
+// What it has itself needs no debug file, but perhaps an alternate one.
+void DebugFiles::Search::AddPlaces() {
   const std::string by_build_id = DebugFilePath(build_id);
-  for (size_t root = 0; root < roots.size() && !by_build_id.empty(); ++root) {
-    places.push_back({.root = root, .paths = {by_build_id}});
+  for (size_t root = 0; root < roots.size(); ++root) {
+    if (links.has_debug_info) {
+      if (links.alternate) places.push_back({.root = root, .paths = {path}});
+    } else if (!by_build_id.empty()) {
+      places.push_back({.root = root, .paths = {by_build_id}});
+    }
   }
-  if (!links.debug_file) return;
+  if (links.has_debug_info || !links.debug_file) return;
   const auto& [name, checksum] = *links.debug_file;
   for (size_t root = 0; root < roots.size(); ++root) {
     places.push_back({.root = root, .paths = DebugLinkPaths(path, name), .checksum = checksum});
@@ -80,11 +95,12 @@ bool DebugFiles::Search::IsOfObject(int fd, const std::optional<uint32_t>& check
 }
 
 // Errors: kNotFound; those of ForeignFiles.
-Result<UniqueFd> DebugFiles::Search::Open(const Place& place, const std::string& at,
-                                          ForeignFiles& files, Indexer& indexer) const {
-  const UniqueFd& root = roots[place.root];
-  const FilePatience patience{.limit = kMostTime, .file_system = DebugFileSystemOf(root)};
-  ASSIGN_OR_RETURN(const UniqueFd found, files.LookUp(root.get(), at, 0, patience));
+Result<DebugFiles::File> DebugFiles::Search::Open(size_t root, const std::string& at,
+                                                  const IsWanted& is_wanted,
+                                                  ForeignFiles& files) const {
+  const UniqueFd& directory = roots[root];
+  const FilePatience patience{.limit = kMostTime, .file_system = DebugFileSystemOf(directory)};
+  ASSIGN_OR_RETURN(const UniqueFd found, files.LookUp(directory.get(), at, 0, patience));
   ASSIGN_OR_RETURN(const uint32_t owner, OwnerOf(found.get()));
   const Result<Inode> itself = InodeOf(own->get());
   const Result<Inode> inode = InodeOf(found.get());
@@ -93,21 +109,47 @@ Result<UniqueFd> DebugFiles::Search::Open(const Place& place, const std::string&
     return Fail(ErrorCode::kNotFound, "{} is not of the object's owner", at);
   }
   ASSIGN_OR_RETURN(OpenedFile file, files.OpenForReading(found.get(), patience));
-  if (!IsOfObject(file.fd.get(), place.checksum, indexer)) {
-    return Fail(ErrorCode::kNotFound, "{} does not belong to the object", at);
-  }
-  return std::move(file.fd);
+  if (!is_wanted(file.fd.get())) return Fail(ErrorCode::kNotFound, "{} is another's", at);
+  return std::make_shared<const UniqueFd>(std::move(file.fd));
 }
 
 // The first of its files that is the object's. A root that does not answer is not asked again.
-Result<DebugFiles::File> DebugFiles::Search::LookInto(const Place& place, ForeignFiles& files,
-                                                      Indexer& indexer) const {
+Result<DebugFiles::Found> DebugFiles::Search::LookInto(const Place& place,
+                                                       const Helpers& helpers) const {
+  if (links.has_debug_info) {
+    ASSIGN_OR_RETURN(File alternate, FindAlternate(place.root, path, *links.alternate, helpers));
+    return Found{.is_own = true, .alternate = std::move(alternate)};
+  }
+  const IsWanted is_wanted = [&](int fd) {
+    return IsOfObject(fd, place.checksum, helpers.indexer);
+  };
   for (const std::string& at : place.paths) {
-    Result<UniqueFd> file = Open(place, at, files, indexer);
-    if (file) return std::make_shared<const UniqueFd>(*std::move(file));
-    if (EndOf(file) != QuestionEnd::kDone) return file.error();
+    Result<File> file = Open(place.root, at, is_wanted, helpers.files);
+    if (!file && EndOf(file) != QuestionEnd::kDone) return file.error();
+    if (!file) continue;
+    Found found{.debug = *std::move(file)};
+    const Result<DebugLinks> of_debug = helpers.indexer.Links(found.debug->get());
+    if (!of_debug || !of_debug->alternate) return found;
+    Result<File> alternate = FindAlternate(place.root, at, *of_debug->alternate, helpers);
+    if (alternate) found.alternate = *std::move(alternate);
+    return found;
   }
   return Fail(ErrorCode::kNotFound, "no debug file");
+}
+
+// In the same root.
+Result<DebugFiles::File> DebugFiles::Search::FindAlternate(size_t root, const std::string& of,
+                                                           const AlternateLink& link,
+                                                           const Helpers& helpers) const {
+  const IsWanted is_wanted = [&](int fd) {
+    const Result<ObjectFacts> facts = helpers.indexer.Inspect(fd);
+    return facts && facts->build_id == link.build_id;
+  };
+  for (const std::string& at : AlternatePaths(of, link)) {
+    Result<File> file = Open(root, at, is_wanted, helpers.files);
+    if (file || EndOf(file) != QuestionEnd::kDone) return file;
+  }
+  return Fail(ErrorCode::kNotFound, "no alternate file");
 }
 
 Result<std::shared_ptr<DebugFiles::Search>> DebugFiles::Prepare(ObjectId object,
@@ -147,13 +189,12 @@ void DebugFiles::AskLinks(const std::shared_ptr<Search>& search) {
         if (Result<DebugLinks> read = indexer->Links(search->own->get())) *links = *std::move(read);
       },
       lifeline_.To([search, links](DebugFiles& self, QuestionEnd end) {
-        if (end != QuestionEnd::kDone) *links = {};
-        if (links->has_debug_info) return search->on_found({.is_own = true});
-        search->AddPlaces(*links);
+        if (end == QuestionEnd::kDone) search->links = std::move(*links);
+        search->AddPlaces();
         self.Next(search);
       }));
   if (posted) return;
-  search->AddPlaces({});
+  search->AddPlaces();
   Next(search);
 }
 
@@ -164,26 +205,27 @@ void DebugFiles::Next(const std::shared_ptr<Search>& search) {
   // Without a build id all of a file is read.
   const bool is_large = place->checksum && search->build_id.empty();
   const auto count = static_cast<int64_t>(place->paths.size());
-  const auto found = std::make_shared<File>();  // the worker's own until it has ended
+  const auto found = std::make_shared<Found>();  // the worker's own until it has ended
   const bool posted = parts_.workers.Post(
       DebugFileSystemOf(search->roots[place->root]),
       (count + 2) * kMostTime + (is_large ? count * kMostOfChecksum : std::chrono::seconds(0)),
       {[search, place, found, files = parts_.files, indexer = parts_.indexer] {
-         Result<File> file = search->LookInto(*place, *files, *indexer);
-         const QuestionEnd end = EndOf(file);
-         if (file) *found = *std::move(file);
+         Result<Found> here = search->LookInto(*place, {.files = *files, .indexer = *indexer});
+         const QuestionEnd end = EndOf(here);
+         if (here) *found = *std::move(here);
          return end;
        },
        is_large ? Effort::kLarge : Effort::kSmall},
       lifeline_.To([search, found](DebugFiles& self, QuestionEnd end) {
-        const bool is_there = end == QuestionEnd::kDone && *found != nullptr;
-        if (!is_there) return self.Next(search);
-        search->on_found({.debug = std::move(*found)});
+        const bool is_there = found->is_own || found->debug != nullptr;
+        if (end != QuestionEnd::kDone || !is_there) return self.Next(search);
+        search->on_found(std::move(*found));
       }));
   if (!posted) Next(search);
 }
 
 void DebugFiles::Missed(const std::shared_ptr<Search>& search) {
+  if (search->links.has_debug_info) return search->on_found({.is_own = true});
   {
     const absl::MutexLock lock(&mutex_);
     const MonotonicTime now = parts_.clock.Now();

@@ -34,7 +34,8 @@ Result<UniqueFd> OpenHostRoot(const Procfs& procfs);
 // What is found by its build id has the same, and what a link leads to, too, where both have one;
 // else the checksum that the link has. The file must be regular and belong to root or to the
 // object's owner: otherwise anyone could put a file with any build id into a root of his own, map
-// the object there, and mislead us about all who have it mapped.
+// the object there, and mislead us about all who have it mapped. So it is with the alternate file
+// to which debug information refers, by its build id or by its name; its build id tells.
 //
 // Remembers misses for kRetry. Thread-safe.
 class DebugFiles {
@@ -60,7 +61,8 @@ class DebugFiles {
   // Where the object's debug information is.
   struct Found {
     bool is_own = false;
-    File debug{};  // null: there is no debug file
+    File debug{};      // null: there is no debug file
+    File alternate{};  // that the debug information refers to (dwz); null: none
   };
   // Called once, perhaps before Find() returns; must not wait for anything.
   using OnFound = std::function<void(Found)>;

@@ -139,6 +139,7 @@ void ObjectSymbols::AskWithSources(const SampledObject& object, ArtifactStore::S
                        }
                        ArtifactStore::Source both = source;
                        both.debug = std::move(found.debug);
+                       both.alternate = std::move(found.alternate);
                        self.store_.AskSources(std::move(both), on_answer);
                      }));
 }

@@ -61,6 +61,19 @@ TEST(DebugLinks, LeadNowhereElse) {
   }
 }
 
+TEST(AlternatePaths, BeginWithTheBuildId) {
+  constexpr std::array<std::byte, 2> kBytes = {std::byte{0xab}, std::byte{0x01}};
+  AlternateLink link{.name = "../.dwz/common"};
+  link.build_id = BuildId(kBytes);
+  EXPECT_EQ(AlternatePaths("/usr/lib/debug/program.debug", link),
+            (std::vector<std::string>{"/usr/lib/debug/.build-id/ab/01.debug",
+                                      "/usr/lib/debug/../.dwz/common"}));
+  link.name = "/usr/lib/debug/.dwz/common";
+  EXPECT_EQ(AlternatePaths("memfd:program", link).back(), link.name);
+  link.name = "common";
+  EXPECT_EQ(AlternatePaths("memfd:program", link).size(), 1U);
+}
+
 TEST(DebugLinks, AreNotReadBeyondTheirSection) {
   std::vector<std::byte> image = FixtureBytes("lines_stripped.so");
   const SectionTable sections = *SectionTable::Read(*ElfFile::FromBytes(image));

@@ -49,7 +49,7 @@ Bytes operator+(Bytes a, const Bytes& b) {
 
 TEST(ReaderAnswers, AreNoneOfAnotherKind) {
   for (const auto kind : {ReaderMessage::kSetup, ReaderMessage::kReady, ReaderMessage::kTask,
-                          ReaderMessage::kDebugFile, static_cast<ReaderMessage>(99)}) {
+                          ReaderMessage::kOtherFile, static_cast<ReaderMessage>(99)}) {
     Lies lies;
     lies.Add(kind);
     EXPECT_EQ(ReceiveFacts(lies).error().code(), ErrorCode::kMalformed);

@@ -60,29 +60,6 @@ ObjectFacts SomeFacts() {
   return facts;
 }
 
-TEST(ReaderMessages, CarryLinksThatLeadNowhereElse) {
-  const DebugLinks links{.has_debug_info = true,
-                         .debug_file = DebugLink{.name = "program.debug", .checksum = 0xcafe}};
-  const auto carry = [](const DebugLinks& sent) {
-    FlatWriter out;
-    Write(sent, out);
-    FlatReader in(out.bytes());
-    DebugLinks read = ReadLinks(in);
-    EXPECT_TRUE(in.ended());
-    return read;
-  };
-  const DebugLinks read = carry(links);
-  EXPECT_TRUE(read.has_debug_info);
-  ASSERT_TRUE(read.debug_file.has_value());
-  EXPECT_EQ(read.debug_file->name, "program.debug");
-  EXPECT_EQ(read.debug_file->checksum, 0xcafeU);
-  for (const std::string& name :
-       {std::string(), std::string(".."), std::string("../etc/shadow"), std::string("a\0b", 3)}) {
-    EXPECT_FALSE(carry({.debug_file = DebugLink{.name = name}}).debug_file.has_value());
-  }
-  ExpectRefusedWhenCut(links, ReadLinks);
-}
-
 TEST(ReaderMessages, CarryFacts) {
   const ObjectFacts facts = SomeFacts();
   FlatWriter out;
@@ -99,6 +76,34 @@ TEST(ReaderMessages, CarryFacts) {
   EXPECT_TRUE(read.segments[0].executable);
   EXPECT_FALSE(read.segments[1].executable);
   ExpectRefusedWhenCut(facts, ReadFacts);
+}
+
+TEST(ReaderMessages, CarryLinksThatLeadNowhereElse) {
+  const DebugLinks links{
+      .has_debug_info = true,
+      .debug_file = DebugLink{.name = "program.debug", .checksum = 0xcafe},
+      .alternate = AlternateLink{.name = "../.dwz/common", .build_id = SomeFacts().build_id}};
+  const auto carry = [](const DebugLinks& sent) {
+    FlatWriter out;
+    Write(sent, out);
+    FlatReader in(out.bytes());
+    DebugLinks read = ReadLinks(in);
+    EXPECT_TRUE(in.ended());
+    return read;
+  };
+  const DebugLinks read = carry(links);
+  EXPECT_TRUE(read.has_debug_info);
+  ASSERT_TRUE(read.debug_file.has_value());
+  EXPECT_EQ(read.debug_file->name, "program.debug");
+  EXPECT_EQ(read.debug_file->checksum, 0xcafeU);
+  ASSERT_TRUE(read.alternate.has_value());
+  EXPECT_EQ(read.alternate->name, "../.dwz/common");
+  EXPECT_EQ(read.alternate->build_id, SomeFacts().build_id);
+  for (const std::string& name :
+       {std::string(), std::string(".."), std::string("../etc/shadow"), std::string("a\0b", 3)}) {
+    EXPECT_FALSE(carry({.debug_file = DebugLink{.name = name}}).debug_file.has_value());
+  }
+  ExpectRefusedWhenCut(links, ReadLinks);
 }
 
 TEST(ReaderMessages, CarryReadings) {

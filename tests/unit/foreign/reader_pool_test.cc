@@ -101,7 +101,7 @@ class ReaderPoolTest : public ::testing::Test {
                      pool.Take(trust, {.room = Room::kSmall, .time = time}));
     const UniqueFd file = FileThatSays(told);
     RETURN_IF_ERROR(
-        task->Begin({.cpu_ms = static_cast<uint64_t>(cpu.count())}, file.get(), -1, {}));
+        task->Begin({.cpu_ms = static_cast<uint64_t>(cpu.count())}, {.own = file.get()}, {}));
     return task;
   }
   // What a reader answers: how many tasks it has done.
@@ -173,7 +173,7 @@ TEST_F(ReaderPoolTest, GivesUpWhenStopped) {
   const auto task = pool->Take(kRoot, {.time = kLong, .stop = stop.get_token()});
   ASSERT_TRUE(task.has_value());
   const UniqueFd file = FileThatSays("spin");
-  ASSERT_TRUE((*task)->Begin({}, file.get(), -1, {}).has_value());
+  ASSERT_TRUE((*task)->Begin({}, {.own = file.get()}, {}).has_value());
   EXPECT_EQ(ReceiveFacts(**task).error().code(), ErrorCode::kExhausted);
 }
 
@@ -189,7 +189,7 @@ TEST_F(ReaderPoolTest, ReadsNothingMoreForWhomHasSpentTheCpuTimeThatHeMayTake) {
     auto task = pool->Take(kRoot, {.payer = payer, .room = Room::kSmall, .time = kLong});
     if (!task) return task.error().code();
     const UniqueFd file = FileThatSays(told);
-    EXPECT_TRUE((*task)->Begin({.cpu_ms = 60'000}, file.get(), -1, {}).has_value());
+    EXPECT_TRUE((*task)->Begin({.cpu_ms = 60'000}, {.own = file.get()}, {}).has_value());
     return ReceiveFacts(**task) ? std::nullopt : std::optional(ErrorCode::kInternal);
   };
   EXPECT_EQ(ask(kAlice, "work"), std::nullopt);

@@ -101,9 +101,13 @@ class DebugFilesTest : public testing::Test {
     files.Find(*files.Prepare(ObjectId(3), info_, own),
                [&promise](DebugFiles::Found found) { promise.set_value(std::move(found)); });
     const DebugFiles::Found found = promise.get_future().get();
-    if (found.is_own) return "itself";
-    if (found.debug == nullptr) return "nothing";
-    const std::string link = "/proc/self/fd/" + std::to_string(found.debug->get());
+    const std::string alternate =
+        found.alternate == nullptr ? "" : " with " + PathOf(*found.alternate);
+    if (found.is_own) return "itself" + alternate;
+    return (found.debug == nullptr ? "nothing" : PathOf(*found.debug)) + alternate;
+  }
+  std::string PathOf(const UniqueFd& file) const {
+    const std::string link = "/proc/self/fd/" + std::to_string(file.get());
     return std::filesystem::read_symlink(link).string().substr(tree_.Path().size());
   }
   static std::string In(const std::string& root) { return root + "/" + kPlace; }
@@ -207,6 +211,28 @@ TEST_F(DebugFilesTest, AreAnotherFileThanTheObject) {
   indexer_->links.debug_file = DebugLink{.name = "program.debug", .checksum = 3};
   tree_.Link("container/usr/bin/program.debug", "program");
   EXPECT_EQ(Found(), "nothing");
+}
+
+// Of the debug file and of the object, which have the same content here.
+TEST_F(DebugFilesTest, ComeWithTheAlternateFileTheyReferTo) {
+  constexpr std::array<std::byte, 2> kAlternate = {std::byte{0x12}, std::byte{0x34}};
+  indexer_->links.alternate = AlternateLink{.name = "../../.dwz/common"};
+  indexer_->links.alternate->build_id = BuildId(kAlternate);
+  tree_.File(In("host"), content_);
+  EXPECT_EQ(Found(), In("host")) << "without it";
+  tree_.File("host/usr/lib/debug/.dwz/common", "\x12\x35");
+  EXPECT_EQ(Found(), In("host")) << "it has another build id";
+  tree_.File("host/usr/lib/debug/.dwz/common", "\x12\x34");
+  EXPECT_EQ(Found(), In("host") + " with host/usr/lib/debug/.dwz/common");
+  indexer_->links.alternate->name = "/usr/lib/debug/.dwz/common";
+  EXPECT_EQ(Found(), In("host") + " with host/usr/lib/debug/.dwz/common");
+  tree_.File("host/usr/lib/debug/.build-id/12/34.debug", "\x12\x34");
+  EXPECT_EQ(Found(), In("host") + " with host/usr/lib/debug/.build-id/12/34.debug");
+
+  indexer_->links.has_debug_info = true;
+  EXPECT_EQ(Found(), "itself with host/usr/lib/debug/.build-id/12/34.debug");
+  std::filesystem::remove_all(tree_.Path("host/usr"));
+  EXPECT_EQ(Found(), "itself");
 }
 
 TEST_F(DebugFilesTest, AreLookedForAgainAfterAWhile) {
