@@ -181,6 +181,7 @@ Result<void> Agent::OpenProfiler() {
                                               .kernel_stacks = config_.kernel_stacks,
                                               .inlines = config_.inlines,
                                               .dwarf = config_.dwarf,
+                                              .demangling = config_.demangling,
                                               .filter = targets_.filter,
                                               .longest_window = config_.window,
                                               .observer = labels_.get(),
@@ -415,6 +416,9 @@ Result<void> Agent::TakeOver(AgentConfig next) {
   }
   if (next.dwarf != config_.dwarf) {
     return Fail(ErrorCode::kUnsupported, "symbols.dwarf cannot change while the agent runs");
+  }
+  if (next.demangling != config_.demangling) {
+    return Fail(ErrorCode::kUnsupported, "symbols.demangle cannot change while the agent runs");
   }
   if (next.sandbox != config_.sandbox) {
     return Fail(ErrorCode::kUnsupported, "sandbox cannot change while the agent runs");

@@ -137,6 +137,10 @@ void Grammar::AddRecord() {
                     "Leave out functions that were inlined into others");
   record_->add_flag("--no-dwarf", to.no_dwarf,
                     "Read no debug information: names of functions only");
+  AddValue(
+      *record_, "--demangle", to.demangle,
+      "Names of C++ and Rust functions: simple, full (with parameters) or none; default simple")
+      ->type_name("STYLE");
   record_->add_flag("--no-sandbox", to.no_sandbox,
                     "Read files of profiled programs in this process, without a sandbox");
   record_->add_flag("-q,--quiet", to.quiet, "Show no progress line");
@@ -219,6 +223,10 @@ void Grammar::AddAgent() {
       ->add_flag("--no-inlines", to.no_inlines, "Leave out functions that were inlined into others")
       ->group(kOverrides);
   agent_->add_flag("--no-dwarf", to.no_dwarf, "Read no debug information: names of functions only")
+      ->group(kOverrides);
+  AddValue(*agent_, "--demangle", to.demangle,
+           "Names of C++ and Rust functions: simple, full or none; default simple")
+      ->type_name("STYLE")
       ->group(kOverrides);
   AddAgentFilter();
   AddAgentSinks();

@@ -43,6 +43,14 @@ Result<StatsFormat> ParseStatsFormat(std::string_view text) {
   return Fail(ErrorCode::kInvalid, "'{}' is not a format of --stats; choose text or json", text);
 }
 
+Result<Demangling> ParseDemangling(std::string_view text) {
+  if (text == "simple") return Demangling::kSimple;
+  if (text == "full") return Demangling::kFull;
+  if (text == "none") return Demangling::kNone;
+  return Fail(ErrorCode::kInvalid, "'{}' is nothing for --demangle; choose simple, full or none",
+              Printable(text));
+}
+
 Result<void> AddNames(const char* option, const std::vector<std::string>& names,
                       std::vector<std::string>& to) {
   for (const std::string& name : names) {
@@ -152,6 +160,9 @@ Result<RecordConfig> MakeRecordConfig(const RecordOptions& options) {
   config.kernel_stacks = !options.no_kernel;
   config.inlines = !options.no_inlines;
   config.dwarf = !options.no_dwarf;
+  if (options.demangle) {
+    ASSIGN_OR_RETURN(config.demangling, ParseDemangling(*options.demangle));
+  }
   config.sandbox = !options.no_sandbox;
   config.quiet = options.quiet;
   if (!options.stats.empty()) {

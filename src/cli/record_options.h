@@ -29,6 +29,7 @@ struct RecordOptions {
   bool no_kernel = false;
   bool no_inlines = false;
   bool no_dwarf = false;
+  std::optional<std::string> demangle;
   bool no_sandbox = false;
   bool quiet = false;
   std::string stats;  // "": not asked for

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "metadata/relabel_rule.h"
+#include "pyrometer/demangling.h"
 #include "pyrometer/ids.h"
 
 namespace pyrometer {
@@ -168,6 +169,7 @@ struct AgentConfig {
   bool kernel_stacks = true;
   bool inlines = true;  // functions that were inlined into others are frames
   bool dwarf = true;    // debug information is read
+  Demangling demangling = Demangling::kSimple;
   bool sandbox = true;  // in which files of profiled programs are read
   std::chrono::nanoseconds window{std::chrono::seconds(10)};
   std::vector<std::pair<std::string, std::string>> labels;  // on every profile

@@ -85,8 +85,14 @@ void ReadSpool(ConfigSection section, SpoolConfig& spool) {
   section.RefuseOthers();
 }
 
+ValueKind<Demangling> DemanglingByName() {
+  return OneOf<Demangling>(
+      {{"simple", Demangling::kSimple}, {"full", Demangling::kFull}, {"none", Demangling::kNone}});
+}
+
 void ReadSymbols(ConfigSection section, AgentConfig& config) {
   section.Read("dwarf", config.dwarf, Boolean());
+  section.Read("demangle", config.demangling, DemanglingByName());
   section.RefuseOthers();
 }
 

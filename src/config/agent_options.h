@@ -24,6 +24,7 @@ struct AgentOptions {
   bool no_kernel = false;
   bool no_inlines = false;
   bool no_dwarf = false;
+  std::optional<std::string> demangle;
   std::vector<std::string> labels;  // "name=value": added to the file's
   // Each list replaces the file's.
   std::vector<std::string> comms;

@@ -128,6 +128,9 @@ std::vector<std::string> OverlayOptions(const AgentOptions& options, ConfigNode&
   if (options.no_dwarf) {
     SetScalar(MapBelow(root, "symbols", "--no-dwarf"), "dwarf", "false", "--no-dwarf");
   }
+  if (options.demangle) {
+    SetScalar(MapBelow(root, "symbols", "--demangle"), "demangle", options.demangle, "--demangle");
+  }
   SetLabels(options, root, errors);
   SetFilter(options, root);
   if (options.listen) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "pyrometer/demangling.h"
 #include "pyrometer/event.h"
 #include "pyrometer/ids.h"
 
@@ -46,8 +47,9 @@ struct RecordConfig {
   SampledEvent event;
   Hertz frequency{99};  // of a clock
   bool kernel_stacks = true;
-  bool inlines = true;                  // functions that were inlined into others are frames
-  bool dwarf = true;                    // debug information is read
+  bool inlines = true;  // functions that were inlined into others are frames
+  bool dwarf = true;    // debug information is read
+  Demangling demangling = Demangling::kSimple;
   std::optional<size_t> unwind_memory;  // kernel memory for unwind tables, in bytes
   bool sandbox = true;                  // in which files of profiled programs are read
   std::vector<OutputFile> outputs;      // none: the top functions on standard output

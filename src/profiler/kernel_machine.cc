@@ -110,6 +110,7 @@ Result<std::unique_ptr<Profiler>> Profiler::Open(const Options& options) {
   ASSIGN_OR_RETURN(std::shared_ptr<KernelMachine> kernel, KernelMachine::Open(options));
   Machine machine = kernel->parts();
   machine.inlines = options.inlines;
+  machine.demangling = options.demangling;
   machine.dwarf = options.dwarf;
   return std::make_unique<Profiler>(machine, std::move(symbols), options.longest_window,
                                     std::move(kernel));

@@ -23,7 +23,9 @@ constexpr size_t kStoreBytes = size_t{36} << 20;
 constexpr std::chrono::milliseconds kLoadingTimeAtStart(300);
 
 Symbolizer::Options NamingOptions(const Profiler::Machine& machine) {
-  Symbolizer::Options options{.kernel = machine.kernel_symbols, .inlines = machine.inlines};
+  Symbolizer::Options options{
+      .kernel = machine.kernel_symbols,
+      .naming = {.inlines = machine.inlines, .demangling = machine.demangling}};
   options.symbol_tables.idle_bytes = 0;  // the store keeps them
   if (machine.spill != nullptr) options.symbol_tables.max_spilled = machine.spill->share();
   return options;

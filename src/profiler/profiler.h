@@ -32,6 +32,7 @@
 #include "profiler/unwind_tables.h"
 #include "profiler/window_consumer.h"
 #include "profiler/window_namer.h"
+#include "pyrometer/demangling.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 #include "pyrometer/sampling.h"
@@ -62,6 +63,7 @@ class Profiler {
     bool kernel_stacks = true;
     bool inlines = true;  // functions that were inlined into others are frames
     bool dwarf = true;    // debug information is read: files, lines and inlined functions
+    Demangling demangling = Demangling::kSimple;
     SampleFilter filter{};
     // Kernel memory for rows of unwind tables, in bytes; nothing: see KernelMemory.
     std::optional<size_t> table_budget{};
@@ -86,10 +88,11 @@ class Profiler {
     const Clock& clock;
     Log& log;
     std::function<SamplerCounters()> sampler_counters;
-    std::optional<Procfs> kernel_symbols;   // where to read symbols of modules loaded later
-    Procfs procfs{};                        // leads to the host's root
-    bool inlines = true;                    // see Options
-    bool dwarf = true;                      // likewise
+    std::optional<Procfs> kernel_symbols;  // where to read symbols of modules loaded later
+    Procfs procfs{};                       // leads to the host's root
+    bool inlines = true;                   // see Options
+    bool dwarf = true;                     // likewise
+    Demangling demangling = Demangling::kSimple;
     std::shared_ptr<SpillFile> spill{};     // keeps what memory has no room for; null: nothing does
     std::shared_ptr<ReaderPool> readers{};  // what `indexer` has read files; null: it reads them
   };

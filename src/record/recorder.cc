@@ -136,6 +136,7 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
                                                          .kernel_stacks = config.kernel_stacks,
                                                          .inlines = config.inlines,
                                                          .dwarf = config.dwarf,
+                                                         .demangling = config.demangling,
                                                          .filter = std::move(filter),
                                                          .table_budget = config.unwind_memory,
                                                          .longest_window = kWindow,

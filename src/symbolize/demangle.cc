@@ -41,11 +41,11 @@ void Append(const char* piece, size_t length, void* opaque) {
 
 using Demangler = int (*)(const char*, int, demangle_callbackref, void*);
 
-std::optional<std::string> DemangledBy(Demangler demangle, const char* symbol) {
+std::optional<std::string> DemangledBy(Demangler demangle, const char* symbol, int options) {
   Output output;
   output.text.reserve(kMaxNameLength);
   if (setjmp(output.abandon) != 0) return std::nullopt;
-  if (demangle(symbol, DMGL_NO_OPTS, &Append, &output) == 0) return std::nullopt;
+  if (demangle(symbol, options, &Append, &output) == 0) return std::nullopt;
   if (output.text.size() == kMaxNameLength) return std::nullopt;
   return std::move(output.text);
 }
@@ -104,13 +104,15 @@ std::string_view WithoutCloneMarks(std::string_view symbol) {
 
 }  // namespace
 
-std::string Demangle(std::string_view symbol) {
+std::string Demangle(std::string_view symbol, Demangling how) {
+  if (how == Demangling::kNone) return Printable(symbol, kMaxNameLength);
   symbol = WithoutCloneMarks(symbol);
   if (LooksMangled(symbol) && symbol.size() <= kMaxNameLength) {
     const std::string terminated(symbol);
+    const int options = how == Demangling::kFull ? DMGL_PARAMS | DMGL_ANSI : DMGL_NO_OPTS;
     // Rust first: its older mangling is valid C++, with a hash for a last component.
     for (const Demangler demangle : {&rust_demangle_callback, &cplus_demangle_v3_callback}) {
-      const std::optional<std::string> name = DemangledBy(demangle, terminated.c_str());
+      const std::optional<std::string> name = DemangledBy(demangle, terminated.c_str(), options);
       if (name && !name->empty()) return Printable(*name, kMaxNameLength);
     }
   }

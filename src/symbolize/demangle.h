@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "pyrometer/demangling.h"
+
 namespace pyrometer {
 
 // The longest name shown, in bytes. Enough for every name seen in practice; demangled C++ names can
@@ -14,10 +16,10 @@ inline constexpr size_t kMaxNameLength = 4096;
 // The name of a function as its author wrote it: C++ (Itanium) and Rust names (both manglings,
 // without their hashes) demangled, without parameters, as perf shows them; other names unchanged.
 // Copies and parts that compilers make of a function ("f.part.0", "f.constprop.0.cold") are that
-// function. Always printable (see base/printable.h).
+// function; but with kNone each symbol is itself. Always printable (see base/printable.h).
 // Hostile names cost little: the demangler's recursion limit stays on, and a name whose demangled
 // form exceeds kMaxNameLength (back references can make it exponential) is shown mangled.
 // Takes about a microsecond; callers should remember the result.
-std::string Demangle(std::string_view symbol);
+std::string Demangle(std::string_view symbol, Demangling how = Demangling::kSimple);
 
 }  // namespace pyrometer

@@ -48,24 +48,6 @@ std::shared_ptr<const CodeObject> MakeCodeObject(const ObjectDescription& descri
   return object;
 }
 
-// `own` is the function's; of what is inlined there, and where in the source that is, `table`
-// tells.
-std::vector<Line> LinesFor(const Line& own, const SymbolTable& table, ElfAddress address) {
-  std::vector<Line> lines;
-  for (const SourceLine& source : table.LinesAt(address)) {
-    Line& line = lines.emplace_back(own);
-    if (!source.function.empty()) {
-      line = SameName(Printable(source.function, kMaxNameLength));
-      line.function = Demangle(source.function);
-    }
-    line.file = Printable(source.file, kMaxNameLength);
-    line.line = source.line;
-    line.start_line = source.start_line;
-  }
-  if (lines.empty()) lines.push_back(own);
-  return lines;
-}
-
 // "libfoo.so+0x1234": the beginning of the function, or the address if not even that is known
 std::string MadeUpName(std::string_view path, ElfAddress address) {
   path = WithoutDeleted(path);
@@ -75,9 +57,9 @@ std::string MadeUpName(std::string_view path, ElfAddress address) {
 
 }  // namespace
 
-ObjectNamer::ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget, bool inlines,
-                         SymbolizerCounts& counts)
-    : source_(source), tables_(source, budget), inlines_(inlines), counts_(counts) {}
+ObjectNamer::ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget,
+                         const Options& options, SymbolizerCounts& counts)
+    : source_(source), tables_(source, budget), options_(options), counts_(counts) {}
 
 std::vector<FrameRange> ObjectNamer::BeginWindow(uint32_t window) {
   window_ = window;
@@ -111,7 +93,6 @@ LocationRef ObjectNamer::Name(Frame frame, ProcessKey /*process*/, uint32_t wind
       symbols.table == nullptr ? std::nullopt : symbols.table->Find(address);
   if (symbol && !symbol->name.empty()) {
     std::vector<Line> lines = LinesFor(LineFor(frame.object(), *symbol), *symbols.table, address);
-    if (!inlines_) lines.erase(lines.begin(), std::prev(lines.end()));
     return MakeLocation(CodeOrigin::kUser, object->code, address.value(), std::move(lines));
   }
   counts_.Add(symbols.reason);
@@ -142,9 +123,29 @@ const Line& ObjectNamer::LineFor(ObjectId id, const Symbol& symbol) {
     last_start_ = symbol.start;
     last_size_ = symbol.size;
     last_line_ = SameName(Printable(symbol.name, kMaxNameLength));
-    last_line_.function = Demangle(symbol.name);
+    last_line_.function = Demangle(symbol.name, options_.demangling);
   }
   return last_line_;
+}
+
+// `own` is the function's; of what is inlined there, and where in the source that is, `table`
+// tells.
+std::vector<Line> ObjectNamer::LinesFor(const Line& own, const SymbolTable& table,
+                                        ElfAddress address) const {
+  std::vector<Line> lines;
+  for (const SourceLine& source : table.LinesAt(address)) {
+    Line& line = lines.emplace_back(own);
+    if (!source.function.empty()) {
+      line = SameName(Printable(source.function, kMaxNameLength));
+      line.function = Demangle(source.function, options_.demangling);
+    }
+    line.file = Printable(source.file, kMaxNameLength);
+    line.line = source.line;
+    line.start_line = source.start_line;
+  }
+  if (lines.empty()) lines.push_back(own);
+  if (!options_.inlines) lines.erase(lines.begin(), std::prev(lines.end()));
+  return lines;
 }
 
 void ObjectNamer::EndWindow(uint32_t unused_since) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "pyrometer/demangling.h"
 #include "pyrometer/frame.h"
 #include "pyrometer/profile.h"
 #include "symbolize/frame_namer.h"
@@ -20,8 +21,13 @@ namespace pyrometer {
 // inlined there and their places in the source; or as "libfoo.so+0x1234". Not thread-safe.
 class ObjectNamer : public FrameNamer {
  public:
+  struct Options {
+    bool inlines = true;  // locations have the functions that were inlined there
+    Demangling demangling = Demangling::kSimple;
+  };
+
   // `source` and `counts` must outlive this.
-  ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget, bool inlines,
+  ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget, const Options& options,
               SymbolizerCounts& counts);
 
   // Returns the frames that got no name because their symbols could not be read, and now may be.
@@ -43,10 +49,11 @@ class ObjectNamer : public FrameNamer {
 
   const KnownObject* Find(ObjectId id, uint32_t window);
   const Line& LineFor(ObjectId id, const Symbol& symbol);
+  std::vector<Line> LinesFor(const Line& own, const SymbolTable& table, ElfAddress address) const;
 
   ObjectSource& source_;
   SymbolTableCache tables_;
-  const bool inlines_;
+  const Options options_;
   SymbolizerCounts& counts_;
   absl::flat_hash_map<ObjectId, KnownObject> objects_;
   // Frames that got no name for want of a symbol table.

@@ -50,7 +50,7 @@ Symbolizer::Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSy
   for (std::unique_ptr<FrameNamer>& namer : namers_) namer = std::make_unique<NoNamer>(counts_);
   Register(Frame::Kind::kKernel, std::move(kernel_namer));
   Register(Frame::Kind::kObject, std::make_unique<ObjectNamer>(objects, options_.symbol_tables,
-                                                               options_.inlines, counts_));
+                                                               options_.naming, counts_));
   Register(Frame::Kind::kUserAddress,
            std::make_unique<JitNamer>(perf_maps, options_.perf_maps, counts_));
 }

@@ -17,6 +17,7 @@
 #include "symbolize/kernel_namer.h"
 #include "symbolize/kernel_symbols.h"
 #include "symbolize/location_cache.h"
+#include "symbolize/object_namer.h"
 #include "symbolize/perf_maps.h"
 #include "symbolize/symbol_sources.h"
 #include "symbolize/symbol_table_cache.h"
@@ -40,7 +41,7 @@ class Symbolizer {
     uint32_t keep_windows = 60;
     // Where to read the kernel's symbols again when modules have come or gone; nothing: never.
     std::optional<Procfs> kernel = std::nullopt;
-    bool inlines = true;  // locations have the functions that were inlined there
+    ObjectNamer::Options naming = {};
   };
 
   // The sources must outlive this. `kernel` is empty if the kernel hides its symbols. Apply()

@@ -43,17 +43,18 @@ TEST(ParseCommandLine, RecordsTheWholeMachineUnlessTold) {
   EXPECT_TRUE(config.kernel_stacks);
   EXPECT_TRUE(config.inlines);
   EXPECT_TRUE(config.dwarf);
+  EXPECT_EQ(config.demangling, Demangling::kSimple);
   EXPECT_TRUE(config.sandbox);
   EXPECT_FALSE(config.quiet);
 }
 
 TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
-  const RecordConfig config =
-      ParseRecord({"--comm",       "nginx",        "--cgroup",   "/a",           "--container",
-                   "0123456789ab", "--pid",        "7",          "--duration",   "1m30s",
-                   "--frequency",  "499",          "--output",   "a.html",       "--format",
-                   "pprof",        "--output",     "b",          "--label",      "service=x",
-                   "--no-kernel",  "--no-inlines", "--no-dwarf", "--no-sandbox", "--quiet"});
+  const RecordConfig config = ParseRecord(
+      {"--comm",   "nginx",      "--cgroup",    "/a",           "--container", "0123456789ab",
+       "--pid",    "7",          "--duration",  "1m30s",        "--frequency", "499",
+       "--output", "a.html",     "--format",    "pprof",        "--output",    "b",
+       "--label",  "service=x",  "--no-kernel", "--no-inlines", "--no-dwarf",  "--no-sandbox",
+       "--quiet",  "--demangle", "none"});
   EXPECT_THAT(config.comms, ElementsAre("nginx"));
   EXPECT_THAT(config.cgroups, ElementsAre("/a"));
   EXPECT_THAT(config.containers, ElementsAre("0123456789ab"));
@@ -68,6 +69,7 @@ TEST(ParseCommandLine, ReadsEveryOptionOfRecord) {
   EXPECT_FALSE(config.kernel_stacks);
   EXPECT_FALSE(config.inlines);
   EXPECT_FALSE(config.dwarf);
+  EXPECT_EQ(config.demangling, Demangling::kNone);
   EXPECT_FALSE(config.sandbox);
   EXPECT_TRUE(config.quiet);
 }
@@ -278,6 +280,8 @@ TEST(ParseCommandLine, ReadsEveryOptionOfTheAgent) {
                                               "--no-kernel",
                                               "--no-inlines",
                                               "--no-dwarf",
+                                              "--demangle",
+                                              "full",
                                               "--comm",
                                               "nginx",
                                               "--cgroup",
@@ -306,6 +310,7 @@ TEST(ParseCommandLine, ReadsEveryOptionOfTheAgent) {
   EXPECT_TRUE(options.no_kernel);
   EXPECT_TRUE(options.no_inlines);
   EXPECT_TRUE(options.no_dwarf);
+  EXPECT_EQ(options.demangle, "full");
   EXPECT_THAT(options.comms, ElementsAre("nginx"));
   EXPECT_THAT(options.cgroups, ElementsAre("/a"));
   EXPECT_THAT(options.exclude_cgroups, ElementsAre("/b"));

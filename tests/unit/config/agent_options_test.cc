@@ -53,6 +53,7 @@ TEST(ParseAgentConfig, KeepsAWeekOfFilesByDefault) {
     EXPECT_TRUE(config.kernel_stacks);
     EXPECT_TRUE(config.inlines);
     EXPECT_TRUE(config.dwarf);
+    EXPECT_EQ(config.demangling, Demangling::kSimple);
     EXPECT_EQ(config.server.listen, "127.0.0.1:4041");
     EXPECT_EQ(config.spool.directory, "/var/lib/pyrometer/spool");
     ASSERT_THAT(config.sinks, SizeIs(1)) << text;
@@ -74,7 +75,7 @@ frequency: 499
 window: 1m30s
 kernel_stacks: false
 inlines: false
-symbols: { dwarf: false }
+symbols: { dwarf: false, demangle: full }
 sandbox: off
 labels: { cluster: blue, version: 1.10 }
 filter: { comms: [nginx, a-name-beyond-the-kernels], cgroups: [/a, /a], exclude_cgroups: [b] }
@@ -85,6 +86,7 @@ limits: { cpu: 2.5%, memory: 1GiB }
   EXPECT_FALSE(config.kernel_stacks);
   EXPECT_FALSE(config.inlines);
   EXPECT_FALSE(config.dwarf);
+  EXPECT_EQ(config.demangling, Demangling::kFull);
   EXPECT_FALSE(config.sandbox);
   EXPECT_THAT(config.labels, ElementsAre(Pair("cluster", "blue"), Pair("version", "1.10")));
   EXPECT_THAT(config.filter.comms, ElementsAre("nginx", "a-name-beyond-t"));

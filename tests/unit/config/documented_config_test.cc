@@ -82,6 +82,7 @@ TEST(DocumentedConfig, ShowsTheDefaults) {
   EXPECT_EQ(set.kernel_stacks, by_default.kernel_stacks);
   EXPECT_EQ(set.inlines, by_default.inlines);
   EXPECT_EQ(set.dwarf, by_default.dwarf);
+  EXPECT_EQ(set.demangling, by_default.demangling);
   EXPECT_EQ(set.sandbox, by_default.sandbox);
   EXPECT_EQ(set.server.listen, by_default.server.listen);
   EXPECT_EQ(set.server.bearer_token_file, by_default.server.bearer_token_file);

@@ -74,6 +74,26 @@ TEST(Demangle, ShowsNamesAsTheirAuthorsWroteThem) {
   for (const Case& c : cases) EXPECT_EQ(Demangle(c.symbol), c.function) << c.symbol;
 }
 
+TEST(Demangle, ShowsParametersOrNothingAtAllIfTold) {
+  struct Case {
+    const char* symbol;
+    const char* full;
+  };
+  const Case cases[] = {
+      {"main", "main"},
+      {"f.constprop.0", "f"},
+      {"_ZN3foo3barEi", "foo::bar(int)"},
+      {"_ZNK3foo3barERKS_.part.0", "foo::bar(foo const&) const"},
+      {"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt"},
+      {"_RNvC6_123foo3bar", "123foo::bar"},
+  };
+  for (const auto& [symbol, full] : cases) {
+    EXPECT_EQ(Demangle(symbol, Demangling::kFull), full);
+    EXPECT_EQ(Demangle(symbol, Demangling::kNone), symbol);
+  }
+  EXPECT_EQ(Demangle("a\nb", Demangling::kNone), Demangle("a\nb")) << "always printable";
+}
+
 TEST(Demangle, LeavesHostileNamesMangled) {
   // Each S_ doubles what is printed: 2^60 bytes, if one lets it.
   std::string doubling = "_Z1f";

@@ -82,9 +82,22 @@ TEST_F(SymbolizerTest, TellsWhatWasInlinedAndWhereThatIsInTheSource) {
 }
 
 TEST_F(SymbolizerTest, LeavesOutWhatWasInlinedIfSoAsked) {
-  Symbolizer symbolizer = Make({.inlines = false});
+  Symbolizer symbolizer = Make({.naming = {.inlines = false}});
   const NamedWindow named = symbolizer.Name(WindowOf({InLibrary(0x1085)}));
   EXPECT_EQ(LinesOf(named.locations[0]), "foo::bar (_ZN3foo3barEi) foo.cc:9 from 5; ");
+}
+
+TEST_F(SymbolizerTest, DemanglesAsAsked) {
+  const auto lines = [&](Demangling how) {
+    Symbolizer symbolizer = Make({.naming = {.demangling = how}});
+    return LinesOf(symbolizer.Name(WindowOf({InLibrary(0x1085)})).locations[0]);
+  };
+  EXPECT_EQ(lines(Demangling::kFull),
+            "foo::inlined() (_ZN3foo7inlinedEv) foo.h:71 from 70; "
+            "foo::bar(int) (_ZN3foo3barEi) foo.cc:9 from 5; ");
+  EXPECT_EQ(lines(Demangling::kNone),
+            "_ZN3foo7inlinedEv (_ZN3foo7inlinedEv) foo.h:71 from 70; "
+            "_ZN3foo3barEi (_ZN3foo3barEi) foo.cc:9 from 5; ");
 }
 
 TEST_F(SymbolizerTest, NamesFramesAgainWhenTheirDebugInformationIsRead) {
