@@ -2,9 +2,11 @@
 #include "binary/sections.h"
 
 #include <zlib.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -15,6 +17,8 @@ namespace {
 constexpr uint64_t kMaxSections = 65536;
 constexpr uint64_t kMaxNameTable = uint64_t{4} << 20;
 constexpr size_t kMaxSectionName = 256;
+// ELFCOMPRESS_ZSTD, which <elf.h> has since glibc 2.37.
+constexpr uint32_t kElfCompressZstd = 2;
 
 // The name at `offset` of a string table, cut to a sane length; "" if it is outside.
 std::string NameAt(const std::vector<char>& strings, uint32_t offset) {
@@ -73,23 +77,57 @@ Result<std::vector<std::byte>> Inflate(std::span<std::byte> compressed, size_t s
   return out;
 }
 
+struct FreeZstd {
+  void operator()(ZSTD_DCtx* context) const { ::ZSTD_freeDCtx(context); }
+};
+
+// In one step, since linkers write several frames behind each other, and since then the window is
+// the output itself: whatever window a frame claims, this takes 160 KB more.
+Result<std::vector<std::byte>> InflateZstd(std::span<std::byte> compressed, size_t size) {
+  const std::unique_ptr<ZSTD_DCtx, FreeZstd> context(::ZSTD_createDCtx());
+  if (context == nullptr) return Fail(ErrorCode::kExhausted, "zstd: no memory");
+  std::vector<std::byte> out(size);
+  const size_t written = ::ZSTD_decompressDCtx(context.get(), out.data(), out.size(),
+                                               compressed.data(), compressed.size());
+  if (::ZSTD_isError(written) != 0) {
+    return Fail(ErrorCode::kMalformed, "a compressed section does not inflate to {} bytes: {}",
+                size, ::ZSTD_getErrorName(written));
+  }
+  if (written != size) {
+    return Fail(ErrorCode::kMalformed, "a compressed section has {} bytes, not {}", written, size);
+  }
+  return out;
+}
+
+// A way of compressing sections.
+struct Compression {
+  uint32_t type;        // ELFCOMPRESS_*
+  uint64_t best_ratio;  // a larger claim would only cost memory
+  Result<std::vector<std::byte>> (*inflate)(std::span<std::byte> compressed, size_t size);
+};
+
+constexpr Compression kCompressions[] = {
+    // 258 bytes for two bits.
+    {.type = ELFCOMPRESS_ZLIB, .best_ratio = 1032, .inflate = &Inflate},
+    // A block of 128 KiB that is one byte again and again takes four.
+    {.type = kElfCompressZstd, .best_ratio = 32768, .inflate = &InflateZstd}};
+
 Result<std::vector<std::byte>> Decompress(std::span<std::byte> raw, size_t limit) {
-  // deflate cannot do better than 1032:1, so a larger claim would only cost memory.
-  constexpr uint64_t kBestRatio = 1032;
   Elf64_Chdr header;
   if (raw.size() < sizeof(header)) return Fail(ErrorCode::kMalformed, "no compression header");
   std::memcpy(&header, raw.data(), sizeof(header));
-  if (header.ch_type != ELFCOMPRESS_ZLIB) {
+  const auto* const known = std::ranges::find(kCompressions, header.ch_type, &Compression::type);
+  if (known == std::end(kCompressions)) {
     return Fail(ErrorCode::kUnsupported, "section compression {}", header.ch_type);
   }
   if (header.ch_size > limit) {
     return Fail(ErrorCode::kExhausted, "a section of {} bytes when decompressed", header.ch_size);
   }
   const std::span<std::byte> stream = raw.subspan(sizeof(header));
-  if (header.ch_size / kBestRatio > stream.size()) {
+  if (header.ch_size / known->best_ratio > stream.size()) {
     return Fail(ErrorCode::kMalformed, "{} bytes cannot hold {}", stream.size(), header.ch_size);
   }
-  return Inflate(stream, header.ch_size);
+  return known->inflate(stream, header.ch_size);
 }
 
 }  // namespace

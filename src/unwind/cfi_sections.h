@@ -16,7 +16,7 @@ namespace pyrometer {
 Result<CfiSection> ReadEhFrame(const ElfFile& elf, const Result<SectionTable>& sections);
 
 // .debug_frame of `elf`, decompressed. Errors: as above; kUnsupported for a compression other than
-// zlib.
+// zlib and zstd.
 Result<CfiSection> ReadDebugFrame(const ElfFile& elf, const Result<SectionTable>& sections);
 
 }  // namespace pyrometer

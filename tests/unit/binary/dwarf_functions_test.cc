@@ -75,7 +75,7 @@ std::map<uint64_t, Told> FunctionsOf(const char* fixture) {
 
 TEST(DwarfFunctions, TellLinesAndInlinedCallsInEveryVersion) {
   for (const char* fixture : {"lines_2.so", "lines_3.so", "lines_4.so", "lines_5.so", "lines_64.so",
-                              "lines_compressed.so"}) {
+                              "lines_compressed.so", "lines_zstd.so"}) {
     SCOPED_TRACE(fixture);
     const auto all = FunctionsOf(fixture);
     const auto outermost = all.find(NmSymbolOf(fixture, "outermost").address);
@@ -132,8 +132,10 @@ TEST(DwarfFunctions, AreNotThereWithoutDebugInformation) {
 }
 
 TEST(DwarfFunctions, InflateNoMoreThanTheyMay) {
-  const Opened opened(FixtureBytes("lines_compressed.so"));
-  EXPECT_EQ(opened.Functions(100).error().code(), ErrorCode::kExhausted);
+  for (const char* fixture : {"lines_compressed.so", "lines_zstd.so"}) {
+    const Opened opened(FixtureBytes(fixture));
+    EXPECT_EQ(opened.Functions(100).error().code(), ErrorCode::kExhausted) << fixture;
+  }
 }
 
 TEST(DwarfFunctions, StopWhenNoMoreIsWanted) {
