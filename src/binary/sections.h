@@ -41,8 +41,8 @@ class SectionTable {
 };
 
 // Reads the contents of a section: decompressed if it is SHF_COMPRESSED with zlib or zstd, empty
-// if it is SHT_NOBITS. Errors: kExhausted if that is more than `limit` bytes; kUnsupported for another
-// compression; kMalformed.
+// if it is SHT_NOBITS. Errors: kExhausted if that is more than `limit` bytes; kUnsupported for
+// another compression; kMalformed.
 Result<std::vector<std::byte>> ReadSection(const ElfFile& elf, const Section& section,
                                            size_t limit);
 

@@ -144,16 +144,26 @@ void ObjectSymbols::AskWithSources(const SampledObject& object, ArtifactStore::S
                      }));
 }
 
+void ObjectSymbols::Count(const Result<ArtifactStore::ContentRef>& answer, bool is_ahead) {
+  if (answer) {
+    ++counters_.read;
+    counters_.read_ahead += is_ahead ? 1 : 0;
+  } else if (answer.error().code() == ErrorCode::kNotFound) {
+    ++counters_.absent;
+  } else {
+    ++counters_.failed;
+  }
+}
+
 void ObjectSymbols::Answered(const Question& question, Result<ArtifactStore::ContentRef> answer) {
   if (on_read_ && answer) on_read_(question.of, *answer);
   {
     const absl::MutexLock lock(&mutex_);
     --pending_;
     pending_ahead_ -= question.is_ahead ? 1 : 0;
-    if (Known* const known = KnownOf(question.of)) {  // else it was forgotten meanwhile
-      read_ahead_ += question.is_ahead && answer ? 1 : 0;
-      known->answer = std::move(answer);
-    }
+    Count(answer, question.is_ahead);
+    // Else it was forgotten meanwhile.
+    if (Known* const known = KnownOf(question.of)) known->answer = std::move(answer);
   }
   ReadMore();
 }
@@ -218,9 +228,9 @@ size_t ObjectSymbols::pending() const {
   return pending_;
 }
 
-uint64_t ObjectSymbols::read_ahead() const {
+ObjectSymbols::Counters ObjectSymbols::counters() const {
   const absl::MutexLock lock(&mutex_);
-  return read_ahead_;
+  return counters_;
 }
 
 }  // namespace pyrometer

@@ -88,9 +88,15 @@ class ObjectSymbols {
   // From `when` on nothing more is read, and nobody waits.
   void GiveUpAt(MonotonicTime when);
 
-  // Objects whose symbols were read before a window asked; and those being read now.
-  uint64_t read_ahead() const;
-  size_t pending() const;
+  // Of objects.
+  struct Counters {
+    uint64_t read = 0;
+    uint64_t read_ahead = 0;  // of these: before a window asked
+    uint64_t absent = 0;      // what is looked for is not there
+    uint64_t failed = 0;
+  };
+  Counters counters() const;
+  size_t pending() const;  // being read now
 
  private:
   // Of an object with that info: its id may become another's.
@@ -112,6 +118,8 @@ class ObjectSymbols {
   void AskWithSources(const SampledObject& object, ArtifactStore::Source source,
                       ArtifactStore::OnAnswer on_answer);
   void Answered(const Question& question, Result<ArtifactStore::ContentRef> answer);
+  void Count(const Result<ArtifactStore::ContentRef>& answer, bool is_ahead)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Known* KnownOf(const SampledObject& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Answer FindLocked(const SampledObject& object) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -128,7 +136,7 @@ class ObjectSymbols {
   size_t pending_ahead_ ABSL_GUARDED_BY(mutex_) = 0;  // of these
   bool is_reading_more_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_ahead_over_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t read_ahead_ ABSL_GUARDED_BY(mutex_) = 0;
+  Counters counters_ ABSL_GUARDED_BY(mutex_);
   MonotonicTime give_up_at_ ABSL_GUARDED_BY(mutex_){UINT64_MAX};
   Lifeline<ObjectSymbols> lifeline_{*this};
 };

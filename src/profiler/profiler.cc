@@ -269,7 +269,9 @@ ProfilerStats Profiler::stats() const {
           .store = store_.counters(),
           .readers =
               machine_.readers == nullptr ? ReaderPool::Counters() : machine_.readers->counters(),
-          .symbols_read_ahead = symbols_.read_ahead(),
+          .symbols_read_ahead = symbols_.counters().read_ahead,
+          .debug_info = debug_info_.counters(),
+          .without_debug_info = namer_.without_debug_info(),
           .tables = tables_.counters(),
           .loading = loader_.counters(),
           .processes = machine_.processes.counters(),

@@ -388,6 +388,17 @@ void AddNames(const SymbolizerCounts& names, StatList& list) {
       "bytes of perf maps that were not read, as the files have more behind them than is kept");
 }
 
+void AddDebugInfo(const ProfilerStats& stats, StatList& list) {
+  static_assert(kNumbers<ObjectSymbols::Counters> == 4);
+  constexpr std::string_view kName = "debug_info_files_total";
+  constexpr std::string_view kHelp = "files whose debug information was looked for";
+  list.Add(kName, "result", "read", stats.debug_info.read, kHelp);
+  list.Add(kName, "result", "absent", stats.debug_info.absent, kHelp);
+  list.Add(kName, "result", "failed", stats.debug_info.failed, kHelp);
+  list.Add("debug_info_files_late", stats.without_debug_info,
+           "files in use whose debug information has not been read yet, as of the last window");
+}
+
 }  // namespace
 
 std::vector<Stat> ListStats(const ProfilerStats& stats) {
@@ -400,6 +411,7 @@ std::vector<Stat> ListStats(const ProfilerStats& stats) {
   list.Add(
       "symbols_read_ahead_total", stats.symbols_read_ahead,
       "files whose symbols were read soon after their first sample, before a window needed them");
+  AddDebugInfo(stats, list);
   AddReaders(stats.readers, list);
   AddWindows(stats, list);
   AddProcessRecords(stats.processes, list);

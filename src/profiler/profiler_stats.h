@@ -11,6 +11,7 @@
 #include "process/process_counters.h"
 #include "profiler/cold_unwinder.h"
 #include "profiler/consumer_thread.h"
+#include "profiler/object_symbols.h"
 #include "profiler/sampling_loop.h"
 #include "profiler/table_loader.h"
 #include "profiler/unwind_tables.h"
@@ -39,6 +40,8 @@ struct ProfilerStats {
   ArtifactStore::Counters store;
   ReaderPool::Counters readers;     // all 0 if there are none
   uint64_t symbols_read_ahead = 0;  // objects, whose symbols were read before a window needed them
+  ObjectSymbols::Counters debug_info;
+  uint64_t without_debug_info = 0;  // objects in use, where it is still being read
   UnwindTables::Counters tables;
   TableLoader::Counters loading;
   ProcessCounters processes;

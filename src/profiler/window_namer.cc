@@ -12,6 +12,7 @@ std::shared_ptr<const NamedWindow> WindowNamer::Name(ResolvedWindow resolved) {
   sources_.Clear();
   const absl::MutexLock lock(&mutex_);
   counts_ = symbolizer_.counts();
+  without_debug_info_ = sources_.without_debug_info();
   return named;
 }
 
@@ -22,6 +23,11 @@ void WindowNamer::Skip(const ResolvedWindow& resolved) {
 SymbolizerCounts WindowNamer::counts() const {
   const absl::MutexLock lock(&mutex_);
   return counts_;
+}
+
+size_t WindowNamer::without_debug_info() const {
+  const absl::MutexLock lock(&mutex_);
+  return without_debug_info_;
 }
 
 }  // namespace pyrometer

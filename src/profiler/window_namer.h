@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -52,12 +53,14 @@ class WindowNamer {
 
   // As of the last window named. Any thread.
   SymbolizerCounts counts() const;
+  size_t without_debug_info() const;  // objects in use, where it is still being read
 
  private:
   WindowSources sources_;
   Symbolizer symbolizer_;
   mutable absl::Mutex mutex_;
   SymbolizerCounts counts_ ABSL_GUARDED_BY(mutex_);
+  size_t without_debug_info_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace pyrometer

@@ -40,7 +40,10 @@ void WindowSources::Use(ResolvedWindow& resolved) {
                        [this](ObjectId object) { return !objects_.contains(object); });
   symbols_.Forget(forgotten);
   if (debug_info_ != nullptr) debug_info_->Forget(forgotten);
-  for (const ObjectId object : forgotten) waited_for_.erase(object);
+  for (const ObjectId object : forgotten) {
+    waited_for_.erase(object);
+    without_debug_info_.erase(object);
+  }
   std::vector<SampledObject> needed;
   for (const auto& [object, reference] : objects_) {
     if (reference.file != nullptr) needed.push_back({object, reference});
@@ -118,7 +121,12 @@ SymbolAnswer WindowSources::WithSources(const SampledObject& object,
   if (preliminary.table->layout().sources > 0) return preliminary;  // a Go program has them itself
   preliminary.better_after = 1;
   const ObjectSymbols::Answer answer = AwaitSources(object);
-  if (!answer) return preliminary;
+  if (!answer) {
+    const bool has_any = preliminary.table->unread_debug_info() > 0;
+    if (has_any || debug_info_->IsAsked(object)) without_debug_info_.insert(object.id);
+    return preliminary;
+  }
+  without_debug_info_.erase(object.id);
   if (auto table = TableOf(answer)) return {.table = std::move(table), .has_debug_info = true};
   // It was dropped before it was used, or could not be read.
   const bool may_help = *answer || ObjectSymbols::MayEndOtherwise((*answer).error());

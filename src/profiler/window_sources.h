@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "foreign/indexer.h"
@@ -79,6 +80,8 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   // Errors: those of Indexer; kIo, too, if no time is left.
   Result<std::optional<PerfMapFunction>> Read(int fd, const PerfMapPart& part,
                                               PerfMapSink sink) override;
+  // Objects in use whose debug information has not been read yet, or not been found.
+  size_t without_debug_info() const { return without_debug_info_.size(); }
   bool HasEnded(ProcessKey process) override { return ended_.contains(process); }
 
  private:
@@ -99,7 +102,8 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   std::chrono::nanoseconds waited_for_sources_{};  // for its debug information
   // Objects whose debug information was waited for, and how often it was asked for again.
   absl::flat_hash_map<ObjectId, uint32_t> waited_for_;
-  std::chrono::nanoseconds in_perf_maps_{};  // for this window's perf maps
+  absl::flat_hash_set<ObjectId> without_debug_info_;  // until it is read
+  std::chrono::nanoseconds in_perf_maps_{};           // for this window's perf maps
   decltype(ResolvedWindow::objects) objects_;
   decltype(ResolvedWindow::perf_maps) perf_maps_;
   decltype(ResolvedWindow::ended) ended_;

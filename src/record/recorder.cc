@@ -282,6 +282,12 @@ Result<void> RecordAndWrite(const RecordConfig& config, const StopSignals& signa
                  fmt::format("pyrometer: containers that began later may be missing: {}\n",
                              following->message()));
   }
+  if (stats.without_debug_info > 0) {
+    WriteMessage(STDERR_FILENO,
+                 fmt::format("pyrometer: the debug information of {} files was not read in time: "
+                             "lines and inlined functions of these are missing\n",
+                             stats.without_debug_info));
+  }
   if (!complete) {
     WriteMessage(STDERR_FILENO,
                  fmt::format("pyrometer: not everything could be unwound and named within {} s of "

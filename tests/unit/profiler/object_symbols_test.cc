@@ -85,7 +85,7 @@ TEST_F(ObjectSymbolsTest, AreReadAheadOnce) {
   symbols_.ReadForWindow({shell_});
   EXPECT_TRUE(IsNamed(symbols_.Find(shell_)));
   EXPECT_EQ(indexer_->asked, 1);
-  EXPECT_EQ(symbols_.read_ahead(), 1U);
+  EXPECT_EQ(symbols_.counters().read_ahead, 1U);
 }
 
 TEST_F(ObjectSymbolsTest, AreToldOfWhoeverAskedForThem) {
@@ -101,12 +101,14 @@ TEST_F(ObjectSymbolsTest, AreToldOfWhoeverAskedForThem) {
   EXPECT_TRUE(IsNamed(symbols.Await(shell_, kForEver)));
   EXPECT_FALSE(IsNamed(symbols.Await(passwords, kForEver)));
   EXPECT_EQ(told, 2);
+  EXPECT_EQ(symbols.counters().read, 2U);
+  EXPECT_EQ(symbols.counters().failed, 1U);
 }
 
 TEST_F(ObjectSymbolsTest, AreReadWhenAWindowAsks) {
   EXPECT_FALSE(symbols_.Find(shell_));
   EXPECT_TRUE(IsNamed(symbols_.Await(shell_, kForEver)));
-  EXPECT_EQ(symbols_.read_ahead(), 0U);
+  EXPECT_EQ(symbols_.counters().read_ahead, 0U);
 }
 
 TEST_F(ObjectSymbolsTest, AreNotThoseOfAnEarlierObjectWithThatId) {

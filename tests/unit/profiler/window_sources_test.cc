@@ -287,11 +287,13 @@ TEST_F(WindowDebugInfoTest, ComesInALaterWindowIfItTakesLong) {
   EXPECT_NE(first.table, nullptr);
   EXPECT_FALSE(HasSources(first));
   EXPECT_EQ(first.better_after, 1U);
+  EXPECT_EQ(sources.without_debug_info(), 1U);
   go_on.count_down();
   ASSERT_TRUE(Eventually([&] {
     Use(sources);
     return HasSources(sources.Symbols(kSelf, kAll));
   }));
+  EXPECT_EQ(sources.without_debug_info(), 0U);
   EXPECT_EQ(store_.counters().symbols_made, 2U);
 }
 
@@ -373,6 +375,8 @@ TEST_F(WindowDebugInfoTest, MayBeInADebugFile) {
   ASSERT_NE(without.table, nullptr);
   EXPECT_FALSE(HasSources(without));
   EXPECT_EQ(without.better_after, WindowSources::kRetryWindows) << "it may be installed later";
+  EXPECT_EQ(sources.without_debug_info(), 0U);
+  EXPECT_EQ(debug_info_.counters().absent, 1U);
 
   tree_.File("proc/1/root" + DebugFilePath(build_id), *ReadFile(FixturePath("lines.debug")));
   clock_.Advance(DebugFiles::kRetry);
