@@ -102,10 +102,8 @@ std::string_view WithoutCloneMarks(std::string_view symbol) {
   return LooksMangled(function) || IsOfCompiledC(function) ? function : symbol;
 }
 
-}  // namespace
-
-std::string Demangle(std::string_view symbol, Demangling how) {
-  if (how == Demangling::kNone) return Printable(symbol, kMaxNameLength);
+// At most `most` bytes.
+std::string NameOfFunction(std::string_view symbol, Demangling how, size_t most) {
   symbol = WithoutCloneMarks(symbol);
   if (LooksMangled(symbol) && symbol.size() <= kMaxNameLength) {
     const std::string terminated(symbol);
@@ -113,10 +111,23 @@ std::string Demangle(std::string_view symbol, Demangling how) {
     // Rust first: its older mangling is valid C++, with a hash for a last component.
     for (const Demangler demangle : {&rust_demangle_callback, &cplus_demangle_v3_callback}) {
       const std::optional<std::string> name = DemangledBy(demangle, terminated.c_str(), options);
-      if (name && !name->empty()) return Printable(*name, kMaxNameLength);
+      if (name && !name->empty()) return Printable(*name, most);
     }
   }
-  return Printable(symbol, kMaxNameLength);
+  return Printable(symbol, most);
+}
+
+}  // namespace
+
+std::string Demangle(std::string_view symbol, Demangling how) {
+  if (how == Demangling::kNone) return Printable(symbol, kMaxNameLength);
+  for (const std::string_view mark :
+       {kStubMark, std::string_view("$plt"), std::string_view("$pltgot")}) {
+    if (symbol.size() <= mark.size() || !symbol.ends_with(mark)) continue;
+    symbol.remove_suffix(mark.size());
+    return NameOfFunction(symbol, how, kMaxNameLength - kStubMark.size()).append(kStubMark);
+  }
+  return NameOfFunction(symbol, how, kMaxNameLength);
 }
 
 }  // namespace pyrometer

@@ -10,6 +10,7 @@
 
 #include "binary/debug_data.h"
 #include "binary/go_functions.h"
+#include "binary/plt_stubs.h"
 #include "binary/sections.h"
 #include "binary/segments.h"
 #include "binary/symbols.h"
@@ -94,6 +95,19 @@ class FunctionCollector {
     if (!table) return;
     if (and_names) AddFunctions(*table);
     if (!builder_.empty()) AddGoSources(elf_, sections, *table, builder_);
+  }
+
+  // Adds the stubs through which `elf` calls functions of other files, as far as these are known.
+  void AddStubs(const SectionTable& sections) {
+    const Result<PltStubs> found = FindPltStubs(elf_, sections);
+    if (!found) return;
+    std::vector<SymbolTableBuilder::Stub> stubs;
+    stubs.reserve(found->stubs.size());
+    for (const PltStub& stub : found->stubs) {
+      stubs.push_back({.range = {stub.begin, stub.end}, .function = stub.name});
+    }
+    SymbolNames names(elf_, found->symbols);
+    builder_.AddStubs(stubs, [&](uint32_t offset) { return names.At(offset); });
   }
 
   // Adds what debug information in `file` tells of their source, or counts it. Not if it is known.
@@ -203,9 +217,7 @@ using KnownCode = SymbolTableBuilder::KnownCode;
 
 std::optional<Code> CodeOf(const Section& section) {
   if ((section.header.sh_flags & SHF_EXECINSTR) == 0) return std::nullopt;
-  for (const char* plt : {".plt", ".plt.got", ".plt.sec", ".iplt"}) {
-    if (section.name == plt) return Code::kPlt;
-  }
+  if (IsPltSection(section)) return Code::kPlt;
   if (section.name == ".init") return Code::kInit;
   if (section.name == ".fini") return Code::kFini;
   return std::nullopt;
@@ -293,6 +305,7 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
     const Unsized unsized = functions.empty() ? Unsized::kDrop : Unsized::kKeep;
     attempts.Note(AddDynamic(elf, sections, unsized, functions));
   }
+  functions.AddStubs(sections);
   functions.AddGo(sections, is_stripped);
   if (functions.empty() && attempts.failure()) return *attempts.failure();
   const bool is_in_own = HasDebugInfo(sections) || debug_file == nullptr;

@@ -19,6 +19,9 @@ using UnnamedFunctions = std::vector<CodeRange>;
 // executable segment count.
 // Without .symtab the code of .plt, .init and .fini and of an executable's entry point is what it
 // is by its section and by the file's header, where no symbol covers it.
+// A stub through which `elf` calls a function of another file is `name@plt`, where `name` is that
+// of the function: whatever symbols `elf` has, for these have none of stubs, but where one covers
+// it. The stubs are those that FindPltStubs finds in `elf` itself.
 // An empty table is not an error: a file may have no symbols at all.
 // Of the source of functions a Go program's own table tells, else debug information: if
 // `options` say so it is read, in `elf` or in `debug_file`, which may be null, and else counted.

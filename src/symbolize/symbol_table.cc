@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "symbolize/better_name.h"
+#include "symbolize/demangle.h"
 #include "symbolize/source_record.h"
 
 namespace pyrometer {
@@ -126,11 +127,12 @@ std::string SymbolTable::BestName(uint32_t index, const Entry& entry) const {
   return best;
 }
 
-// "memcpy@@GLIBC_2.14" is called memcpy.
+// "memcpy@@GLIBC_2.14" is called memcpy, a stub that calls it "memcpy@plt".
 std::string SymbolTable::NameAt(uint32_t offset) const {
   if (offset >= kFirstKnown) return std::string(kKnownNames[offset - kFirstKnown]);
   std::string name = StringAt(offset, kMaxName);
-  name.resize(std::min(name.size(), name.find('@', 1)));
+  const size_t size = WithoutVersion(name).size();
+  if (std::string_view(name).substr(size) != kStubMark) name.resize(size);
   return name;
 }
 

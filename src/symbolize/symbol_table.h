@@ -22,8 +22,9 @@ struct CodeRange {
   ElfAddress end;
 };
 
-// A function's range. `name` is raw: mangled, with whatever bytes the file has; "" if the file
-// tells only where the function lies.
+// A function's range. `name` is raw: mangled, with whatever bytes the file has, and with kStubMark
+// if it is a stub that calls the function of that name; "" if the file tells only where the
+// function lies.
 struct Symbol {
   std::string name;
   ElfAddress start;
@@ -113,7 +114,7 @@ class SymbolTable {
   std::vector<SourceLine> LinesAt(ElfAddress address) const;
 
   bool empty() const { return size_ == 0; }
-  // Whether any of its functions has a name of its own.
+  // Whether any of its functions has a name of its own, which a stub has not.
   bool has_names() const { return has_names_; }
   // Bytes of debug information that would tell more of the source.
   uint64_t unread_debug_info() const { return unread_debug_info_; }

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "symbolize/demangle.h"
+
 namespace pyrometer {
 namespace {
 
@@ -53,13 +55,50 @@ void SymbolTableBuilder::Add(const DeclaredFunction& function, uint32_t name) {
 void SymbolTableBuilder::AddCode(std::span<const KnownCode> code) {
   code_.reserve(code.size());
   for (const auto& [range, what] : code) {
-    const uint64_t start = range.begin.value() - base_;  // wraps below base_
-    if (range.end <= range.begin || start > kReach) continue;
-    const uint64_t size = std::min(range.end.value() - range.begin.value(), kReach);
-    code_.push_back({.start = static_cast<uint32_t>(start),
-                     .size = static_cast<uint32_t>(size),
-                     .name = NameOf(what)});
+    std::optional<Function> placed = Placed(range);
+    if (!placed) continue;
+    placed->name = NameOf(what);
+    code_.push_back(*placed);
   }
+}
+
+// Nothing if it is out of reach.
+std::optional<SymbolTableBuilder::Function> SymbolTableBuilder::Placed(
+    const CodeRange& range) const {
+  const uint64_t start = range.begin.value() - base_;  // wraps below base_
+  if (range.end <= range.begin || start > kReach) return std::nullopt;
+  const uint64_t size = std::min(range.end.value() - range.begin.value(), kReach);
+  return Function{
+      .start = static_cast<uint32_t>(start), .size = static_cast<uint32_t>(size), .merged = true};
+}
+
+void SymbolTableBuilder::AddStubs(std::span<const Stub> stubs, NameReader read) {
+  stubs_.reserve(stubs.size());
+  for (const auto& [range, function] : stubs) {
+    std::optional<Function> placed = Placed(range);
+    if (!placed) continue;
+    placed->name = function;
+    stubs_.push_back(*placed);
+  }
+  std::ranges::sort(stubs_, {}, &Function::name);
+  KeepStubNames(read);
+  std::ranges::sort(stubs_, {}, &Function::start);
+}
+
+// REQUIRES: sorted by name.
+void SymbolTableBuilder::KeepStubNames(NameReader read) {
+  size_t kept = 0;
+  ReadName last;
+  for (Function stub : stubs_) {
+    if (!has_room_) break;
+    const Result<std::string_view> name = read(stub.name);
+    if (!name) continue;
+    const std::string_view function = WithoutVersion(*name);
+    if (function.empty() || function.size() > kMaxNameLength - kStubMark.size()) continue;
+    stub.name = Keep(stub.name, function, kStubMark, last);
+    stubs_[kept++] = stub;
+  }
+  stubs_.resize(kept);
 }
 
 uint32_t SymbolTableBuilder::NameOf(Code code) {
@@ -80,12 +119,13 @@ uint32_t SymbolTableBuilder::NameOf(Code code) {
 
 // A symbol says more than what is known otherwise, so of that only what lies beyond the end of the
 // functions before it counts. Functions that begin in it lie within it.
-void SymbolTableBuilder::MergeCode() {
+void SymbolTableBuilder::Merge(std::span<const Function> all_code) {
+  if (all_code.empty()) return;
   std::vector<Function> merged;
-  merged.reserve(functions_.size() + code_.size());
+  merged.reserve(functions_.size() + all_code.size());
   uint64_t covered_until = 0;
   auto next = functions_.begin();
-  for (Function code : code_) {
+  for (Function code : all_code) {
     // What begins within another that covers the beginning may cover more.
     const auto counts = [&](const Function& f) {
       return f.start <= code.start || f.start < covered_until;
@@ -102,13 +142,12 @@ void SymbolTableBuilder::MergeCode() {
     merged.push_back(code);
   }
   merged.insert(merged.end(), next, functions_.end());
-  code_ = {};
   // What was cut may begin after functions that lie in it, and where another one does.
   std::ranges::stable_sort(merged, {}, &Function::start);
   functions_.clear();
   for (size_t i = 0; i < merged.size(); ++i) {
-    const Function& f = merged[i];
-    const bool is_code = f.name >= SymbolTable::kFirstKnown;
+    Function& f = merged[i];
+    const bool is_code = std::exchange(f.merged, false);
     const bool is_covered = is_code && i + 1 < merged.size() && merged[i + 1].start == f.start &&
                             merged[i + 1].size >= f.size;
     if (!is_covered) functions_.push_back(f);
@@ -123,7 +162,7 @@ void SymbolTableBuilder::ReadNames(NameReader read) {
     if (!has_room_) break;
     const Result<std::string_view> name = read(function.name);
     if (!name || name->empty() || IsPrivateLabel(function, *name)) continue;
-    function.name = Keep(function.name, *name, last);
+    function.name = Keep(function.name, *name, "", last);
     functions_[named_++] = function;
   }
   functions_.resize(named_);
@@ -138,8 +177,10 @@ bool SymbolTableBuilder::IsPrivateLabel(const Function& function, std::string_vi
          name.find('.') != std::string_view::npos;
 }
 
-// Keeps a name that is the end of the last one only once: no more bytes than the file has.
-uint32_t SymbolTableBuilder::Keep(uint32_t offset, std::string_view name, ReadName& last) {
+// Keeps a name that is the end of the last one only once: no more bytes than the file has, and the
+// marks.
+uint32_t SymbolTableBuilder::Keep(uint32_t offset, std::string_view name, std::string_view mark,
+                                  ReadName& last) {
   if (offset - last.offset < last.size) return last.kept_at + (offset - last.offset);
   const uint64_t at = put_ + buffer_.size();
   has_room_ &= at <= kReach;
@@ -147,6 +188,7 @@ uint32_t SymbolTableBuilder::Keep(uint32_t offset, std::string_view name, ReadNa
           .size = static_cast<uint32_t>(name.size()),
           .kept_at = static_cast<uint32_t>(at)};
   Write(std::as_bytes(std::span(name)));
+  Write(std::as_bytes(std::span(mark)));
   Write(std::as_bytes(std::span("", 1)));
   return last.kept_at;
 }
@@ -203,7 +245,8 @@ Result<SymbolTable> SymbolTableBuilder::Build() && {
   std::ranges::sort(functions_, Before);
   EndUnsizedAtNext();
   DropCoveredAndAliases();
-  MergeCode();
+  Merge(std::exchange(stubs_, {}));
+  Merge(std::exchange(code_, {}));
   if (functions_.empty()) return table;
   table.unread_debug_info_ = unread_debug_info_;
   table.base_ = base_;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,10 +58,21 @@ class SymbolTableBuilder {
   };
   void AddCode(std::span<const KnownCode> code);
 
+  // Stubs through which functions of other files are called. `function` says where that function's
+  // name is in the file's table of names; the stub is called name@plt, without a symbol's version.
+  // Where a function that was added covers a stub, the function counts; a stub covers what
+  // AddCode() knows. One whose name cannot be read, or has more than kMaxNameLength with the mark,
+  // is left out. REQUIRES: as for AddCode(); called at most once.
+  using NameReader = absl::FunctionRef<Result<std::string_view>(uint32_t)>;
+  struct Stub {
+    CodeRange range;
+    uint32_t function = 0;
+  };
+  void AddStubs(std::span<const Stub> stubs, NameReader read);
+
   // Reads the names of the functions added since the last call, in ascending order of where they
   // are. A function whose name cannot be read is left out, and so are labels that are not meant as
   // names of code.
-  using NameReader = absl::FunctionRef<Result<std::string_view>(uint32_t)>;
   void ReadNames(NameReader read);
 
   // Forgets the functions added since the last ReadNames().
@@ -91,6 +103,7 @@ class SymbolTableBuilder {
     DeclaredFunction::Binding binding = DeclaredFunction::Binding::kGlobal;
     bool typed = true;
     bool sized = true;
+    bool merged = false;  // is not of the file's symbols; while it is merged with these
 
     uint64_t end() const { return uint64_t{start} + size; }
   };
@@ -105,12 +118,14 @@ class SymbolTableBuilder {
   static bool Before(const Function& a, const Function& b);
   static bool IsOfOneKind(const Function& a, const Function& b);
   static bool IsPrivateLabel(const Function& function, std::string_view name);
-  uint32_t Keep(uint32_t offset, std::string_view name, ReadName& last);
+  std::optional<Function> Placed(const CodeRange& range) const;
+  void KeepStubNames(NameReader read);
+  uint32_t Keep(uint32_t offset, std::string_view name, std::string_view mark, ReadName& last);
   void Write(std::span<const std::byte> bytes);
   void Flush();
   void EndUnsizedAtNext();
   void DropCoveredAndAliases();
-  void MergeCode();
+  void Merge(std::span<const Function> code);
   void WriteEntries(SymbolTable& table);
   void SortSources();
   void WriteSources(SymbolTable& table);
@@ -120,6 +135,7 @@ class SymbolTableBuilder {
   const uint64_t most_text_bytes_;
   std::vector<Function> functions_;
   size_t named_ = 0;  // of these, the first
+  std::vector<Function> stubs_;
   std::vector<Function> code_;
   std::vector<SymbolTable::Source> sources_;
   uint64_t unread_debug_info_ = 0;

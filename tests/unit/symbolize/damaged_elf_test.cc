@@ -10,9 +10,9 @@
 namespace pyrometer {
 namespace {
 
-constexpr const char* kFixtures[] = {"pie", "gnu_hash.so", "mini_debug"};
+constexpr const char* kFixtures[] = {"pie", "gnu_hash.so", "mini_debug", "calls_stripped.so"};
 // Decompressing again and again would take minutes under the sanitizers.
-constexpr const char* kPlainFixtures[] = {"pie", "gnu_hash.so"};
+constexpr const char* kPlainFixtures[] = {"pie", "gnu_hash.so", "calls_stripped.so"};
 
 void ExpectBounded(const std::vector<std::byte>& image, const std::string& what) {
   const Result<ElfFile> elf = ElfFile::FromBytes(image);

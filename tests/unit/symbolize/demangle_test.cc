@@ -57,6 +57,15 @@ TEST(Demangle, ShowsNamesAsTheirAuthorsWroteThem) {
       {"_ZZ4mainENKUlvE_clEv", "main::{lambda()#1}::operator()"},
       {"_ZN3foo3barEi.cold", "foo::bar"},
       {"_ZTV3foo", "vtable for foo"},
+      // Stubs, and mold's names for them
+      {"memcpy@plt", "memcpy@plt"},
+      {"_ZNSo5flushEv@plt", "std::ostream::flush@plt"},
+      {"_ZN3foo3barEi.cold@plt", "foo::bar@plt"},
+      {"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE@plt", "core::fmt::Formatter::pad@plt"},
+      {"_ZN3foo3barEi$plt", "foo::bar@plt"},
+      {"free$pltgot", "free@plt"},
+      {"@plt", "@plt"},
+      {"$plt", "$plt"},
       // Rust, older mangling
       {"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"},
       {"_ZN66_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..drop..Drop$GT$4drop17h"
@@ -112,6 +121,7 @@ TEST(Demangle, LeavesHostileNamesMangled) {
       "_Z" + std::string(100'000, 'P') + "i",
       "_Z1f" + std::string(1000, 'P'),
       "_R" + std::string(3000, 'N'),
+      std::string(5000, 'f') + "@plt",
   };
   for (const std::string& symbol : cases) {
     const std::string function = Demangle(symbol);

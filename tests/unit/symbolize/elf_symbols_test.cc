@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/elf_symbols.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "binary/plt_stubs.h"
 #include "binary/sections.h"
-
 #include "tests/shared/made_go_program.h"
 #include "tests/unit/binary/elf_fixtures.h"
 
@@ -112,8 +113,8 @@ TEST(ElfSymbols, OfAStrippedFileKnowFunctionsWithoutAName) {
   EXPECT_EQ(unnamed->start, ElfAddress(local.address));
   const SectionTable sections = *SectionTable::Read(elf);
   int known = 0;
-  for (const auto& [section, name] : std::vector<std::pair<const char*, const char*>>{
-           {".init", "_init"}, {".fini", "_fini"}, {".plt", "[plt]"}, {".plt.got", "[plt]"}}) {
+  for (const auto& [section, name] :
+       std::vector<std::pair<const char*, const char*>>{{".init", "_init"}, {".fini", "_fini"}}) {
     const Section* const s = sections.Find(section);
     if (s == nullptr) continue;
     EXPECT_EQ(NameAt(table, s->header.sh_addr), name);
@@ -121,6 +122,77 @@ TEST(ElfSymbols, OfAStrippedFileKnowFunctionsWithoutAName) {
     ++known;
   }
   EXPECT_GE(known, 2);
+}
+
+uint64_t BeginOf(const ElfFile& elf, const char* section) {
+  return SectionTable::Read(elf)->Find(section)->header.sh_addr;
+}
+
+// What the addresses in the sections of stubs are called.
+std::set<std::string> StubNames(const ElfFile& elf, const SymbolTable& table) {
+  std::set<std::string> names;
+  const SectionTable sections = *SectionTable::Read(elf);
+  for (const Section& section : sections.all()) {
+    if (!IsPltSection(section)) continue;
+    for (uint64_t i = 0; i < section.header.sh_size; ++i) {
+      names.insert(NameAt(table, section.header.sh_addr + i));
+    }
+  }
+  return names;
+}
+
+TEST(ElfSymbols, NameStubsAfterTheFunctionsThatTheyCall) {
+  using testing::UnorderedElementsAre;
+  const auto are_all = [](const char* rest) {
+    return UnorderedElementsAre("callee_one@plt", "callee_two@plt", "callee_also_stored@plt",
+                                "_ZN5outer6calleeEi@plt", rest);
+  };
+  for (const char* fixture : {"calls_lazy.so", "calls_now.so"}) {
+    const ElfFile elf = OpenFixture(fixture);
+    EXPECT_THAT(StubNames(elf, TableOf(elf)), are_all("-")) << fixture;
+  }
+  const ElfFile stripped = OpenFixture("calls_stripped.so");
+  EXPECT_THAT(StubNames(stripped, TableOf(stripped)), are_all("[plt]"));
+  EXPECT_EQ(NameAt(TableOf(stripped), BeginOf(stripped, ".plt")), "[plt]") << "the resolver";
+#ifdef __x86_64__
+  const ElfFile ibt = OpenFixture("calls_ibt.so");
+  ASSERT_NE(SectionTable::Read(ibt)->Find(".plt.sec"), nullptr);
+  EXPECT_THAT(StubNames(ibt, TableOf(ibt)), are_all("-"));
+#endif
+}
+
+TEST(ElfSymbols, NameStubsByTheFileThatHasThemAndNotByItsDebugFile) {
+  const ElfFile stripped = OpenFixture("calls_stripped.so");
+  const ElfFile debug_file = OpenFixture("calls_lazy.so");
+  const SymbolTable table = *ReadSymbolTable(stripped, {}, {}, &debug_file);
+  EXPECT_EQ(NameAt(table, NmSymbolOf("calls_lazy.so", "chosen_one").address), "chosen_one");
+  EXPECT_TRUE(StubNames(stripped, table).contains("callee_one@plt"));
+  std::vector<std::byte> image = FixtureBytes("calls_stripped.so");
+  RemoveSectionHeaders(image);
+  const ElfFile without = *ElfFile::FromBytes(image);
+  const SymbolTable other = *ReadSymbolTable(without, {}, {}, &debug_file);
+  EXPECT_EQ(StubNames(debug_file, other), std::set<std::string>{"-"});
+}
+
+TEST(ElfSymbols, CoverStubs) {
+  std::vector<std::byte> image = FixtureBytes("calls_lazy.so");
+  const ElfFile elf = *ElfFile::FromBytes(image);
+  const SectionTable sections = *SectionTable::Read(elf);
+  const Section& plt = *sections.Find(".plt");
+  const Elf64_Shdr symbols = sections.FindType(SHT_SYMTAB)->header;
+  const uint64_t calls = NmSymbolOf("calls_lazy.so", "calls").address;
+  for (uint64_t i = 1; i < symbols.sh_size / sizeof(Elf64_Sym); ++i) {
+    const size_t at = symbols.sh_offset + i * sizeof(Elf64_Sym);
+    auto symbol = Peek<Elf64_Sym>(image, at);
+    if (symbol.st_value != calls) continue;
+    symbol.st_value = plt.header.sh_addr;
+    symbol.st_size = plt.header.sh_size;
+    Poke(image, at, symbol);
+  }
+  const SymbolTable table = TableOf(*ElfFile::FromBytes(image));
+  for (uint64_t i = 0; i < plt.header.sh_size; ++i) {
+    EXPECT_EQ(NameAt(table, plt.header.sh_addr + i), "calls") << i;
+  }
 }
 
 TEST(ElfSymbols, AskForNoBoundsWhereAllFunctionsHaveSymbols) {

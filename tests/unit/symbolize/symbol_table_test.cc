@@ -473,6 +473,68 @@ TEST(SymbolTable, PrefersSymbolsToWhatIsKnownOtherwise) {
   EXPECT_TRUE(table.has_names());
 }
 
+TEST(SymbolTable, NamesStubsAfterWhatTheyCall) {
+  MadeUpSymbols symbols;
+  const auto add = [&](uint64_t begin, std::string_view name) {
+    symbols.AddStub({ElfAddress(begin), ElfAddress(begin + 0x10)}, name);
+  };
+  symbols.Add({.start = ElfAddress(0x1030), .size = 0x10, .limit = ElfAddress(0x9000)}, "same");
+  symbols.Add({.start = ElfAddress(0x1048), .size = 0x10, .limit = ElfAddress(0x9000)}, "half");
+  symbols.Add({.start = ElfAddress(0x2000), .size = 0x20, .limit = ElfAddress(0x9000)}, "around");
+  add(0x1010, "one");
+  add(0x1020, "two@@VERSION_2");
+  add(0x1030, "covered");
+  add(0x1040, "three");
+  add(0x1060, "");
+  add(0x1070, std::string(4093, 'a'));
+  add(0x1080, std::string(4092, 'b'));
+  add(0x2010, "covered");
+  const SymbolTableBuilder::KnownCode code[] = {
+      {.range = {ElfAddress(0x1000), ElfAddress(0x1090)}, .code = Code::kPlt}};
+  symbols.AddCode(code);
+  const SymbolTable table = *symbols.Build();
+  EXPECT_EQ(Told(table, 0x1000), "[plt]");
+  EXPECT_EQ(Told(table, 0x1010), "one@plt");
+  EXPECT_EQ(Told(table, 0x101f), "one@plt");
+  EXPECT_EQ(Told(table, 0x1020), "two@plt");
+  EXPECT_EQ(Told(table, 0x1030), "same");
+  EXPECT_EQ(Told(table, 0x1040), "three@plt");
+  EXPECT_EQ(Told(table, 0x1048), "half");
+  EXPECT_EQ(Told(table, 0x1058), "[plt]");
+  EXPECT_EQ(Told(table, 0x1060), "[plt]") << "what has no name";
+  EXPECT_EQ(Told(table, 0x1070), "[plt]") << "what would be cut";
+  EXPECT_EQ(Told(table, 0x1080), std::string(4092, 'b') + "@plt");
+  EXPECT_EQ(Told(table, 0x2010), "around");
+  EXPECT_EQ(table.Find(ElfAddress(0x1015))->start, ElfAddress(0x1010));
+}
+
+TEST(SymbolTable, HasNoNamesIfItHasOnlyStubs) {
+  MadeUpSymbols symbols;
+  symbols.AddStub({ElfAddress(0x1000), ElfAddress(0x1010)}, "f");
+  const SymbolTable table = *symbols.Build();
+  EXPECT_EQ(Told(table, 0x1000), "f@plt");
+  EXPECT_FALSE(table.has_names());
+}
+
+// The names of a linker that lets one be the end of another.
+TEST(SymbolTable, KeepsTheNamesOfStubsOnce) {
+  const std::string names = std::string("xmemcpy\0y", 10);
+  SymbolTableBuilder builder(ElfAddress(0), {});
+  const SymbolTableBuilder::Stub stubs[] = {{{ElfAddress(0x00), ElfAddress(0x10)}, 1},
+                                            {{ElfAddress(0x10), ElfAddress(0x20)}, 0},
+                                            {{ElfAddress(0x20), ElfAddress(0x30)}, 8},
+                                            {{ElfAddress(0x30), ElfAddress(0x40)}, 0}};
+  builder.AddStubs(stubs, [&](uint32_t offset) -> Result<std::string_view> {
+    return std::string_view(names.data() + offset);
+  });
+  const SymbolTable table = *std::move(builder).Build();
+  EXPECT_EQ(Told(table, 0x00), "memcpy@plt");
+  EXPECT_EQ(Told(table, 0x10), "xmemcpy@plt");
+  EXPECT_EQ(Told(table, 0x20), "y@plt");
+  EXPECT_EQ(Told(table, 0x30), "xmemcpy@plt");
+  EXPECT_EQ(table.layout().entries_at, std::string_view("xmemcpy@plt y@plt ").size());
+}
+
 // As where assembly has several functions in one description of frames.
 TEST(SymbolTable, KeepsTheNamesOfFunctionsThatShareBounds) {
   const SymbolTable table = TableWith({{"a", 0x1000, 0x50},
