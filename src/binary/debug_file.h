@@ -30,18 +30,25 @@ struct DebugLink {
   bool is_valid() const;
 };
 
-// What .gnu_debugaltlink says of the file that debug information refers to, which several files
-// share: https://sourceware.org/dwz/
+// Names the file with what a file's debug information shares with others':
+// https://sourceware.org/dwz/
 struct AlternateLink {
-  static constexpr size_t kMostName = 4095;  // bytes, of a path
-  std::string name;                          // a path; not from "/": from the file's directory
-  BuildId build_id{};
+  static constexpr size_t kMostName = 4096;  // bytes
+  std::string name;    // a path; one that is relative begins where the file with the link lies
+  BuildId build_id{};  // of the file of that name
 
   bool is_valid() const;
 };
 
-// Errors: kNotFound if there is none; kMalformed; those of ReadSection.
+// Reads the link of `elf`, which is a file with debug information. Sections:
+// .gnu_debugaltlink, as dwz has it, or .debug_sup (DWARF 5, section 7.3.6). Errors: kNotFound if it
+// has none; kMalformed if that has no name of 1 to 4096 bytes and no build id of 1 to 64; those of
+// ReadSection.
 Result<AlternateLink> ReadAlternateLink(const ElfFile& elf, const SectionTable& sections);
+
+// The build id by which links name an alternate file, which is `elf`: that in its note, or, as `dwz
+// --dwarf-5` writes none, that in its .debug_sup. Empty if there is none.
+BuildId ReadAlternateId(const ElfFile& elf, const SectionTable& sections);
 
 // Where the alternate file may lie to which the file at `path` refers: by its build id, then by its
 // name.
@@ -52,9 +59,11 @@ struct DebugLinks {
   bool has_debug_info = false;  // it has it itself
   std::optional<DebugLink> debug_file{};
   std::optional<AlternateLink> alternate{};  // of what it has itself
+  BuildId as_alternate{};                    // see ReadAlternateId()
 };
 
-// Errors: those of SectionTable. A link that makes no sense is none.
+// `elf` may be ElfFile::FromShared(). Errors: those of SectionTable. A link that makes no sense is
+// none.
 Result<DebugLinks> ReadDebugLinks(const ElfFile& elf);
 
 // Where the debug file of a program or library at `path` may lie that is called `name`, in the

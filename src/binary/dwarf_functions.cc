@@ -13,6 +13,7 @@
 #include "binary/dwarf/entry.h"
 #include "binary/dwarf/inline_cover.h"
 #include "binary/dwarf/line_table.h"
+#include "binary/dwarf/scope_walk.h"
 #include "binary/dwarf/section.h"
 #include "binary/dwarf/unit_source.h"
 #include "binary/dwarf_cursor.h"
@@ -63,7 +64,9 @@ std::string NameOfNameless(bool is_namespace, std::string_view inner) {
 
 struct DwarfFunctions::Parts {
   Parts(DwarfSections opened, std::function<bool(ElfAddress)> code)
-      : sections(std::move(opened)), is_code(std::move(code)), units(sections) {}
+      : sections(std::move(opened)), is_code(std::move(code)), units(sections), walk(units) {
+    if (units.alternate() != nullptr) alternate_walk.emplace(*units.alternate());
+  }
 
   DwarfSections sections;
   std::function<bool(ElfAddress)> is_code;
@@ -73,12 +76,14 @@ struct DwarfFunctions::Parts {
   // Likewise: where names of functions are that have no other.
   struct Scope {
     size_t around = 0;  // 0: none
-    DwarfName name{};   // kNowhere: it has none
-    bool is_namespace = false;
+    DwarfScope scope{};
   };
   std::vector<Scope> scopes{1};
   absl::flat_hash_map<uint64_t, size_t> scope_of;  // by entry
   absl::flat_hash_map<uint64_t, DwarfName> plain;  // that of an entry, without scopes
+  // The same for entries of all other units, of which nothing is noted.
+  DwarfScopeWalk walk;
+  std::optional<DwarfScopeWalk> alternate_walk;
 };
 
 // Reads the entries of one unit.
@@ -155,24 +160,24 @@ class DwarfUnitReader {
   // below it are.
   void NoteScope(const DwarfEntry& entry, size_t& names) {
     if (parts_.scopes.size() >= kMostScopes) return;
-    const DwarfName name = parts_.units.NameOf(entry.Get(Attribute::kName), context_);
-    const bool is_function = entry.tag == DW_TAG_subprogram;
-    const bool is_told = !entry.Get(Attribute::kLinkageName) && name.in != DwarfName::In::kNowhere;
-    if (is_function && is_told && names != 0) parts_.scope_of[entry.offset] = names;
-    if (!entry.has_children || (is_function && !is_told)) return;
-    parts_.scopes.push_back(
-        {.around = names, .name = name, .is_namespace = entry.tag == DW_TAG_namespace});
+    const bool is_told = entry.tag == DW_TAG_subprogram && entry.Get(Attribute::kName) &&
+                         !entry.Get(Attribute::kLinkageName);
+    if (is_told && names != 0) parts_.scope_of[entry.offset] = names;
+    const std::optional<DwarfScope> scope = parts_.units.ScopeOf(entry, context_);
+    if (!scope) return;
+    parts_.scopes.push_back({.around = names, .scope = *scope});
     names = parts_.scopes.size() - 1;
   }
 
   DwarfName NameOf(const DwarfOrigin& origin) {
-    const bool is_whole = origin.is_linkage_name || !context_.has_scopes ||
-                          origin.name.in == DwarfName::In::kNowhere ||
-                          origin.named_by < context_.unit.offset ||
-                          origin.named_by >= context_.unit.end;
+    const bool is_whole =
+        origin.is_linkage_name || !context_.has_scopes || origin.name.in == DwarfName::In::kNowhere;
     if (is_whole) return origin.name;
+    const bool is_own = !origin.is_named_by_alternate && origin.named_by >= context_.unit.offset &&
+                        origin.named_by < context_.unit.end;
+    if (!is_own) return {DwarfName::In::kEntry, origin.is_named_by_alternate, origin.named_by};
     parts_.plain[origin.named_by] = origin.name;
-    return {DwarfName::In::kUnit, origin.named_by};
+    return {DwarfName::In::kUnit, false, origin.named_by};
   }
 
   // False if there is no telling where they end.
@@ -283,10 +288,10 @@ DwarfFunctions::DwarfFunctions(DwarfFunctions&&) noexcept = default;
 DwarfFunctions& DwarfFunctions::operator=(DwarfFunctions&&) noexcept = default;
 DwarfFunctions::~DwarfFunctions() = default;
 
-Result<DwarfFunctions> DwarfFunctions::Open(const ElfFile& elf, const SectionTable& sections,
+Result<DwarfFunctions> DwarfFunctions::Open(const DwarfFile& file,
                                             std::function<bool(ElfAddress)> is_code,
                                             size_t most_inflated) {
-  ASSIGN_OR_RETURN(DwarfSections opened, DwarfSections::Open(elf, sections, most_inflated));
+  ASSIGN_OR_RETURN(DwarfSections opened, DwarfSections::Open(file, most_inflated));
   return DwarfFunctions(std::make_unique<Parts>(std::move(opened), std::move(is_code)));
 }
 
@@ -335,35 +340,39 @@ std::string DwarfFunctions::PathOf(uint32_t file) const {
 }
 
 std::string DwarfFunctions::NameAt(const DwarfName& name) {
-  DwarfSections& sections = parts_->sections;
-  switch (name.in) {
-    case DwarfName::In::kNowhere:
-      return {};
-    case DwarfName::In::kInfo:
-      return std::string(sections.info.TextAt(name.offset));
-    case DwarfName::In::kStrings:
-      return std::string(sections.strings.TextAt(name.offset));
-    case DwarfName::In::kLineStrings:
-      return std::string(sections.line_strings.TextAt(name.offset));
-    case DwarfName::In::kUnit:
-      return QualifiedName(name.offset);
-  }
-  return {};
+  if (name.in == DwarfName::In::kUnit) return NameOfUnit(name.offset);
+  if (name.in == DwarfName::In::kEntry) return NameOfEntry(name);
+  DwarfSection* const section = parts_->sections.SectionOf(name);
+  return section == nullptr ? std::string() : std::string(section->TextAt(name.offset));
 }
 
-// "std::vector<int>::push_back"
-std::string DwarfFunctions::QualifiedName(uint64_t entry) {
+std::string DwarfFunctions::NameOfUnit(uint64_t entry) {
   const auto plain = parts_->plain.find(entry);
   if (plain == parts_->plain.end()) return {};
-  std::string name = NameAt(plain->second);
   const auto found = parts_->scope_of.find(entry);
+  std::vector<DwarfScope> around;
   size_t scope = found == parts_->scope_of.end() ? 0 : found->second;
-  for (size_t depth = 0; scope != 0 && depth < kMostNameDepth; ++depth) {
-    const Parts::Scope& around = parts_->scopes[scope];
-    std::string outer = NameAt(around.name);
-    if (outer.empty()) outer = NameOfNameless(around.is_namespace, name);
+  for (; scope != 0 && around.size() < kMostNameDepth; scope = parts_->scopes[scope].around) {
+    around.push_back(parts_->scopes[scope].scope);
+  }
+  return Qualified(plain->second, around);
+}
+
+std::string DwarfFunctions::NameOfEntry(const DwarfName& name) {
+  if (name.is_alternate && !parts_->alternate_walk) return {};
+  DwarfScopeWalk& walk = name.is_alternate ? *parts_->alternate_walk : parts_->walk;
+  const std::optional<DwarfScopeWalk::Found> found = walk.Find(name.offset);
+  return found ? Qualified(found->name, found->around) : std::string();
+}
+
+// "std::vector<int>::push_back". `around`: innermost first. One whose name is not at hand ends it.
+std::string DwarfFunctions::Qualified(const DwarfName& of, std::span<const DwarfScope> around) {
+  std::string name = NameAt(of);
+  for (const DwarfScope& scope : around.first(std::min(around.size(), kMostNameDepth))) {
+    std::string outer = NameAt(scope.name);
+    if (outer.empty() && scope.has_name) break;
+    if (outer.empty()) outer = NameOfNameless(scope.is_namespace, name);
     name.insert(0, outer.append("::"));
-    scope = around.around;
     if (name.size() > DwarfSection::kMostAtOnce) break;
   }
   name.resize(std::min(name.size(), DwarfSection::kMostAtOnce));

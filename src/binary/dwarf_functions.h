@@ -22,19 +22,21 @@
 namespace pyrometer {
 
 class DwarfUnitReader;
+struct DwarfScope;
 
 // Where the name of a function lies, for DwarfFunctions::NameAt.
 struct DwarfName {
-  // kUnit: by the offset of its entry, and until the end of the unit only; the name is put together
-  // of that and the names of the scopes around it.
-  enum class In : uint8_t { kNowhere, kInfo, kStrings, kLineStrings, kUnit };
+  // kEntry: by the offset of its entry; the name is put together of that and the names of the
+  // scopes around it. kUnit: likewise, but until the end of the unit only.
+  enum class In : uint8_t { kNowhere, kInfo, kStrings, kLineStrings, kEntry, kUnit };
   In in = In::kNowhere;
+  bool is_alternate = false;  // it lies in the alternate file
   uint64_t offset = 0;
 
   auto operator<=>(const DwarfName&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DwarfName& name) {
-    return H::combine(std::move(h), name.in, name.offset);
+    return H::combine(std::move(h), name.in, name.is_alternate, name.offset);
   }
 };
 
@@ -74,9 +76,18 @@ struct DwarfCode {
   std::vector<DwarfRow> rows{};  // ascending, without gaps
 };
 
+// A file that has debug information.
+struct DwarfFile {
+  const ElfFile* elf = nullptr;
+  const SectionTable* sections = nullptr;  // its own
+  // What it shares with other files (ReadAlternateLink, ElfFile::FromShared); may be null. Names
+  // that lie there are not known without it, nor if it cannot be read.
+  const ElfFile* alternate = nullptr;
+};
+
 // Reads one unit of compilation after the other. Holds one of them, at most 32 MiB, and its lines,
-// at most 16, in memory, twice as much while they are put together; of the rest some ten megabytes.
-// One thread.
+// at most 16, in memory, twice as much while they are put together; of the rest, and of the
+// alternate file, some ten megabytes each. One thread.
 class DwarfFunctions {
  public:
   struct Counts {
@@ -87,11 +98,11 @@ class DwarfFunctions {
   // False: no more is wanted.
   using Visitor = std::function<bool(const DwarfCode&)>;
 
-  // `elf` has the debug information, and must outlive this; `is_code` says which addresses are
-  // code. Errors: kNotFound if there is none; kExhausted if more than `most_inflated` bytes of it
-  // are compressed; kUnsupported; those of reading.
-  static Result<DwarfFunctions> Open(const ElfFile& elf, const SectionTable& sections,
-                                     std::function<bool(ElfAddress)> is_code, size_t most_inflated);
+  // The files must outlive this; `is_code` says which addresses are code. Errors: kNotFound if
+  // there is no debug information; kExhausted if more than `most_inflated` bytes of it are
+  // compressed; kUnsupported; those of reading.
+  static Result<DwarfFunctions> Open(const DwarfFile& file, std::function<bool(ElfAddress)> is_code,
+                                     size_t most_inflated);
 
   DwarfFunctions(DwarfFunctions&&) noexcept;
   DwarfFunctions& operator=(DwarfFunctions&&) noexcept;
@@ -116,7 +127,9 @@ class DwarfFunctions {
 
   explicit DwarfFunctions(std::unique_ptr<Parts> parts);
 
-  std::string QualifiedName(uint64_t entry);
+  std::string NameOfUnit(uint64_t entry);
+  std::string NameOfEntry(const DwarfName& name);
+  std::string Qualified(const DwarfName& of, std::span<const DwarfScope> around);
 
   std::unique_ptr<Parts> parts_;
   Counts counts_;

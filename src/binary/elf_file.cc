@@ -31,13 +31,21 @@ Result<ElfFile> ElfFile::FromBytes(std::vector<std::byte> bytes) {
 }
 
 Result<ElfFile> ElfFile::From(std::unique_ptr<ByteSource> bytes) {
+  return Read(std::move(bytes), Types::kLoadable);
+}
+
+Result<ElfFile> ElfFile::FromShared(std::unique_ptr<ByteSource> bytes) {
+  return Read(std::move(bytes), Types::kAndRelocatable);
+}
+
+Result<ElfFile> ElfFile::Read(std::unique_ptr<ByteSource> bytes, Types types) {
   ElfFile elf(std::move(bytes));
-  RETURN_IF_ERROR(elf.ReadHeader());
+  RETURN_IF_ERROR(elf.ReadHeader(types));
   RETURN_IF_ERROR(elf.ReadProgramHeaders());
   return elf;
 }
 
-Result<void> ElfFile::ReadHeader() {
+Result<void> ElfFile::ReadHeader(Types types) {
   if (bytes_->size() < SELFMAG) return Fail(ErrorCode::kInvalid, "not an ELF file");
   ASSIGN_OR_RETURN(const auto magic, (ReadArray<char>(*bytes_, 0, SELFMAG)));
   if (std::memcmp(magic.data(), ELFMAG, SELFMAG) != 0) {
@@ -51,7 +59,9 @@ Result<void> ElfFile::ReadHeader() {
     return Fail(ErrorCode::kUnsupported, "ELF file for machine {}, not x86_64 or arm64",
                 header_.e_machine);
   }
-  if (header_.e_type != ET_EXEC && header_.e_type != ET_DYN) {
+  const bool is_known = header_.e_type == ET_EXEC || header_.e_type == ET_DYN ||
+                        (header_.e_type == ET_REL && types == Types::kAndRelocatable);
+  if (!is_known) {
     return Fail(ErrorCode::kUnsupported, "ELF file of type {}, neither executable nor shared",
                 header_.e_type);
   }

@@ -4,6 +4,7 @@
 #include <elf.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,6 +27,9 @@ class ElfFile {
   static Result<ElfFile> Open(int fd);
   static Result<ElfFile> FromBytes(std::vector<std::byte> bytes);
   static Result<ElfFile> From(std::unique_ptr<ByteSource> bytes);
+  // A file of debug information that others share. It may be relocatable, too: dwz says that its
+  // files are, though there is nothing to relocate in them.
+  static Result<ElfFile> FromShared(std::unique_ptr<ByteSource> bytes);
 
   const Elf64_Ehdr& header() const { return header_; }
   std::span<const Elf64_Phdr> program_headers() const { return program_headers_; }
@@ -37,8 +41,11 @@ class ElfFile {
   const ByteSource& bytes() const { return *bytes_; }
 
  private:
+  enum class Types : uint8_t { kLoadable, kAndRelocatable };
+
   explicit ElfFile(std::unique_ptr<ByteSource> bytes) : bytes_(std::move(bytes)) {}
-  Result<void> ReadHeader();
+  static Result<ElfFile> Read(std::unique_ptr<ByteSource> bytes, Types types);
+  Result<void> ReadHeader(Types types);
   Result<void> ReadProgramHeaders();
 
   std::unique_ptr<ByteSource> bytes_;

@@ -81,14 +81,14 @@ struct Arm64Instruction {
   bool Is(uint32_t instruction) const { return (instruction & mask) == bits; }
 };
 constexpr Arm64Instruction kBranchTarget{0xd503245f};             // bti c
-constexpr Arm64Instruction kPage{0x90000010, 0x9f00001f};         // adrp x16, page
+constexpr Arm64Instruction kLoadPage{0x90000010, 0x9f00001f};     // adrp x16, page
 constexpr Arm64Instruction kLoad{0xf9400211, 0xffc003ff};         // ldr x17, [x16, #offset]
 constexpr Arm64Instruction kSlotAddress{0x91000210, 0xffc003ff};  // add x16, x16, #offset
 constexpr Arm64Instruction kAuthenticate{0xd503219f};             // autia1716
 constexpr Arm64Instruction kBranch{0xd61f0220};                   // br x17
 constexpr Arm64Instruction kNothing{0xd503201f};                  // nop
 
-// What kPage and kLoad at `address` load.
+// What kLoadPage and kLoad at `address` load.
 uint64_t Arm64SlotOf(uint32_t page, uint32_t load, uint64_t address) {
   constexpr uint64_t kInPage = 0xfff;
   constexpr uint64_t kSign = uint64_t{1} << 20;
@@ -111,7 +111,7 @@ std::optional<Stub> Arm64StubAt(Code code, uint64_t address) {
   };
   skip(kBranchTarget);
   const size_t page = next;
-  if (!skip(kPage) || !skip(kLoad)) return std::nullopt;
+  if (!skip(kLoadPage) || !skip(kLoad)) return std::nullopt;
   skip(kSlotAddress);
   skip(kAuthenticate);
   if (!skip(kBranch)) return std::nullopt;

@@ -40,6 +40,13 @@ Result<SymbolTable> ReadSymbols(const FilesToRead& files, const SymbolTableOptio
   if (files.debug >= 0) {
     ASSIGN_OR_RETURN(debug_file, Open(files.debug, recorder));
   }
+  std::optional<ElfFile> alternate;
+  if (files.alternate >= 0) {
+    ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> bytes, recorder.Open(files.alternate));
+    // Only some names are missing without it.
+    if (Result<ElfFile> shared = ElfFile::FromShared(std::move(bytes)))
+      alternate = *std::move(shared);
+  }
   const auto unnamed_functions = [&elf] {
     const std::vector<FunctionBounds> bounds = ReadFunctionBounds(elf);
     UnnamedFunctions unnamed;
@@ -47,7 +54,9 @@ Result<SymbolTable> ReadSymbols(const FilesToRead& files, const SymbolTableOptio
     for (const auto& [begin, end] : bounds) unnamed.push_back({ElfAddress(begin), ElfAddress(end)});
     return unnamed;
   };
-  return ReadSymbolTable(elf, options, unnamed_functions, debug_file ? &*debug_file : nullptr);
+  return ReadSymbolTable(elf, options, unnamed_functions,
+                         {.debug = debug_file ? &*debug_file : nullptr,
+                          .alternate = alternate ? &*alternate : nullptr});
 }
 
 }  // namespace
@@ -61,7 +70,8 @@ Result<ObjectFacts> InProcessIndexer::Inspect(int fd) {
 }
 
 Result<DebugLinks> InProcessIndexer::Links(int fd) {
-  ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::Open(fd));
+  ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> bytes, FileBytes(fd));
+  ASSIGN_OR_RETURN(const ElfFile elf, ElfFile::FromShared(std::move(bytes)));
   return ReadDebugLinks(elf);
 }
 

@@ -198,6 +198,7 @@ void Write(const DebugLinks& links, FlatWriter& out) {
   const AlternateLink alternate = links.alternate.value_or(AlternateLink());
   out.PutAll(std::as_bytes(std::span(alternate.name)));
   out.PutAll(alternate.build_id.bytes());
+  out.PutAll(links.as_alternate.bytes());
 }
 
 // A name that leads elsewhere is none.
@@ -212,6 +213,7 @@ DebugLinks ReadLinks(FlatReader& in) {
   AlternateLink alternate{.name = {reinterpret_cast<const char*>(path.data()), path.size()}};
   alternate.build_id = BuildId(in.GetAll<std::byte>(BuildId::kMaxSize));
   if (in.ok() && alternate.is_valid()) links.alternate = std::move(alternate);
+  links.as_alternate = BuildId(in.GetAll<std::byte>(BuildId::kMaxSize));
   return links;
 }
 

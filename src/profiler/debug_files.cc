@@ -145,8 +145,8 @@ Result<DebugFiles::File> DebugFiles::Search::FindAlternate(size_t root, const st
                                                            const AlternateLink& link,
                                                            const Helpers& helpers) const {
   const IsWanted is_wanted = [&](int fd) {
-    const Result<ObjectFacts> facts = helpers.indexer.Inspect(fd);
-    return facts && facts->build_id == link.build_id;
+    const Result<DebugLinks> found = helpers.indexer.Links(fd);
+    return found && found->as_alternate == link.build_id;
   };
   for (const std::string& at : AlternatePaths(of, link)) {
     Result<File> file = Open(root, at, is_wanted, helpers.files);

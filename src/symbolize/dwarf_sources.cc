@@ -137,12 +137,12 @@ class Records {
 
 }  // namespace
 
-Result<void> AddDwarfSources(const ElfFile& elf, const ElfFile& file, const SectionTable& sections,
+Result<void> AddDwarfSources(const ElfFile& elf, const DwarfFile& file,
                              SymbolTableBuilder& builder) {
   // Where a linker left functions out, debug information may say that they lie at 0: which may be
   // in an executable segment, but in no section of code.
   std::vector<CodeRange> ranges;
-  for (const Section& section : sections.all()) {
+  for (const Section& section : file.sections->all()) {
     const Elf64_Shdr& header = section.header;
     if ((header.sh_flags & SHF_EXECINSTR) == 0 || header.sh_addr == 0) continue;
     ranges.push_back({ElfAddress(header.sh_addr), ElfAddress(header.sh_addr + header.sh_size)});
@@ -154,7 +154,7 @@ Result<void> AddDwarfSources(const ElfFile& elf, const ElfFile& file, const Sect
            ExecutableSegmentAt(elf.segments(), address) != nullptr;
   };
   ASSIGN_OR_RETURN(DwarfFunctions functions,
-                   DwarfFunctions::Open(file, sections, is_code, kMostInflatedDwarf));
+                   DwarfFunctions::Open(file, is_code, kMostInflatedDwarf));
   Records records(functions, builder);
   bool has_room = true;
   RETURN_IF_ERROR(

@@ -111,10 +111,10 @@ class FunctionCollector {
   }
 
   // Adds what debug information in `file` tells of their source, or counts it. Not if it is known.
-  Result<void> AddDebugInfo(const ElfFile& file, const SectionTable& sections, bool is_read) {
-    if (!HasDebugInfo(sections) || builder_.empty() || builder_.has_sources()) return {};
-    if (is_read) return AddDwarfSources(elf_, file, sections, builder_);
-    builder_.NoteUnread(sections.Find(kDebugInfo)->header.sh_size);
+  Result<void> AddDebugInfo(const DwarfFile& file, bool is_read) {
+    if (!HasDebugInfo(*file.sections) || builder_.empty() || builder_.has_sources()) return {};
+    if (is_read) return AddDwarfSources(elf_, file, builder_);
+    builder_.NoteUnread(file.sections->Find(kDebugInfo)->header.sh_size);
     return {};
   }
 
@@ -282,7 +282,7 @@ std::vector<KnownCode> KnownCodeOf(const ElfFile& elf, const SectionTable& secti
 
 Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options,
                                     const std::function<UnnamedFunctions()>& unnamed,
-                                    const ElfFile* debug_file) {
+                                    const SeparateFiles& separate) {
   Attempts attempts;
   const auto sections_of = [&attempts](const ElfFile& file) {
     Result<SectionTable> read = SectionTable::Read(file);
@@ -292,12 +292,12 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
   };
   const SectionTable sections = sections_of(elf);
   const SectionTable debug_sections =
-      debug_file == nullptr ? SectionTable() : sections_of(*debug_file);
+      separate.debug == nullptr ? SectionTable() : sections_of(*separate.debug);
   FunctionCollector functions(elf, options);
   attempts.Note(AddStatic(elf, sections, functions));
   const bool has_own = !functions.empty();
-  if (!has_own && debug_file != nullptr) {
-    attempts.Note(AddStatic(*debug_file, debug_sections, functions));
+  if (!has_own && separate.debug != nullptr) {
+    attempts.Note(AddStatic(*separate.debug, debug_sections, functions));
   }
   const bool is_stripped = functions.empty();
   if (is_stripped) {
@@ -308,9 +308,10 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
   functions.AddStubs(sections);
   functions.AddGo(sections, is_stripped);
   if (functions.empty() && attempts.failure()) return *attempts.failure();
-  const bool is_in_own = HasDebugInfo(sections) || debug_file == nullptr;
-  RETURN_IF_ERROR(functions.AddDebugInfo(is_in_own ? elf : *debug_file,
-                                         is_in_own ? sections : debug_sections,
+  const bool is_in_own = HasDebugInfo(sections) || separate.debug == nullptr;
+  RETURN_IF_ERROR(functions.AddDebugInfo({.elf = is_in_own ? &elf : separate.debug,
+                                          .sections = is_in_own ? &sections : &debug_sections,
+                                          .alternate = separate.alternate},
                                          options.with_debug_info));
   if (is_stripped) {
     functions.AddCode(KnownCodeOf(elf, sections, unnamed ? unnamed() : UnnamedFunctions()));

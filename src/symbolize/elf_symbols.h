@@ -13,6 +13,12 @@ namespace pyrometer {
 // Where functions lie, whose names are not known: sorted, disjoint.
 using UnnamedFunctions = std::vector<CodeRange>;
 
+// What is known of a file beside what it says itself. Null: nothing.
+struct SeparateFiles {
+  const ElfFile* debug = nullptr;      // its debug file, which also has the symbols that it lacks
+  const ElfFile* alternate = nullptr;  // what its debug information shares with other files'
+};
+
 // Reads the functions of `elf`: those in .symtab, which has all of them; without one, those in
 // .gnu_debugdata, in a Go program's own table of functions and in .dynsym together, and where these
 // have none, what `unnamed` returns, which is called only then; may be null. Only functions in an
@@ -24,12 +30,11 @@ using UnnamedFunctions = std::vector<CodeRange>;
 // it. The stubs are those that FindPltStubs finds in `elf` itself.
 // An empty table is not an error: a file may have no symbols at all.
 // Of the source of functions a Go program's own table tells, else debug information: if
-// `options` say so it is read, in `elf` or in `debug_file`, which may be null, and else counted.
-// `debug_file` also has the symbols of a stripped `elf`.
+// `options` say so it is read, in `elf` or in its debug file, and else counted.
 // Errors: kMalformed, kUnsupported, kExhausted, kIo if there are symbols, but none can be read;
 // kExhausted if there is no room for them; those of debug information that is to be read.
 Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions& options = {},
                                     const std::function<UnnamedFunctions()>& unnamed = {},
-                                    const ElfFile* debug_file = nullptr);
+                                    const SeparateFiles& separate = {});
 
 }  // namespace pyrometer

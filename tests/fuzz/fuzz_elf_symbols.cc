@@ -34,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (!elf) return 0;
   Require(FactsOf(*elf).segments == elf->segments());
   const auto unnamed = [&elf] { return Unnamed(*elf); };
-  Result<SymbolTable> table = ReadSymbolTable(*elf, {.with_debug_info = true}, unnamed);
+  Result<SymbolTable> table =
+      ReadSymbolTable(*elf, {.with_debug_info = true}, unnamed, {.alternate = &*elf});
   if (!table) table = ReadSymbolTable(*elf, {}, unnamed);
   if (!table) return 0;
   for (const Segment& segment : elf->segments()) {

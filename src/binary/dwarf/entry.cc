@@ -143,6 +143,13 @@ DwarfClass ClassOf(uint64_t form) {
     case DW_FORM_strx4:
     case DW_FORM_GNU_str_index:
       return DwarfClass::kStringIndex;
+    case DW_FORM_GNU_ref_alt:
+    case DW_FORM_ref_sup4:
+    case DW_FORM_ref_sup8:
+      return DwarfClass::kAlternateEntry;
+    case DW_FORM_GNU_strp_alt:
+    case DW_FORM_strp_sup:
+      return DwarfClass::kAlternateString;
     default:
       return DwarfClass::kOther;
   }

@@ -50,7 +50,9 @@ enum class DwarfClass : uint8_t {
   kText,        // likewise
   kString,      // an offset in .debug_str
   kLineString,  // an offset in .debug_line_str
-  kStringIndex
+  kStringIndex,
+  kAlternateEntry,  // as kEntry, in the alternate file
+  kAlternateString  // as kString, likewise
 };
 
 struct DwarfValue {

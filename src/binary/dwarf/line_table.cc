@@ -116,6 +116,9 @@ Result<void> DwarfLineTable::ReadNames(DwarfSections& sections, DwarfCursor& cur
         return {&sections.strings, value.number};
       case DwarfClass::kLineString:
         return {&sections.line_strings, value.number};
+      case DwarfClass::kAlternateString:
+        if (sections.alternate == nullptr) return {};
+        return {&sections.alternate->strings, value.number};
       default:
         return {};
     }

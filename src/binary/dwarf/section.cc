@@ -55,8 +55,20 @@ Result<void> DwarfSection::Read(uint64_t offset, uint64_t size, std::vector<std:
   return size == 0 ? Result<void>() : bytes_->Read(begin_ + offset, out);
 }
 
-Result<DwarfSections> DwarfSections::Open(const ElfFile& elf, const SectionTable& sections,
-                                          size_t most_inflated) {
+Result<DwarfSections> DwarfSections::Open(const DwarfFile& file, size_t most_inflated) {
+  ASSIGN_OR_RETURN(DwarfSections opened, OpenOwn(*file.elf, *file.sections, most_inflated));
+  if (opened.info.size() == 0) return Fail(ErrorCode::kNotFound, "no debug information");
+  if (file.alternate == nullptr) return opened;
+  const Result<SectionTable> sections = SectionTable::Read(*file.alternate);
+  if (!sections) return opened;
+  // What is wrong with it costs what is in it. It may have nothing but strings.
+  Result<DwarfSections> alternate = OpenOwn(*file.alternate, *sections, most_inflated);
+  if (alternate) opened.alternate = std::make_unique<DwarfSections>(*std::move(alternate));
+  return opened;
+}
+
+Result<DwarfSections> DwarfSections::OpenOwn(const ElfFile& elf, const SectionTable& sections,
+                                             size_t& most_inflated) {
   DwarfSections opened;
   const std::pair<const char*, DwarfSection*> all[] = {
       {".debug_info", &opened.info},
@@ -71,8 +83,27 @@ Result<DwarfSections> DwarfSections::Open(const ElfFile& elf, const SectionTable
   for (const auto& [name, section] : all) {
     ASSIGN_OR_RETURN(*section, DwarfSection::Open(elf, sections.Find(name), most_inflated));
   }
-  if (opened.info.size() == 0) return Fail(ErrorCode::kNotFound, "no debug information");
   return opened;
+}
+
+DwarfSection* DwarfSections::SectionOf(const DwarfName& name) {
+  if (name.is_alternate) {
+    return alternate == nullptr ? nullptr
+                                : alternate->SectionOf({.in = name.in, .offset = name.offset});
+  }
+  switch (name.in) {
+    case DwarfName::In::kInfo:
+      return &info;
+    case DwarfName::In::kStrings:
+      return &strings;
+    case DwarfName::In::kLineStrings:
+      return &line_strings;
+    case DwarfName::In::kNowhere:
+    case DwarfName::In::kEntry:
+    case DwarfName::In::kUnit:
+      return nullptr;
+  }
+  return nullptr;
 }
 
 }  // namespace pyrometer

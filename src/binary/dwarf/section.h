@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "binary/byte_source.h"
+#include "binary/dwarf_functions.h"
 #include "binary/elf_file.h"
 #include "binary/sections.h"
 #include "pyrometer/result.h"
@@ -58,8 +59,10 @@ class DwarfSection {
 struct DwarfSections {
   // Errors: kNotFound if there is no debug information; kExhausted if more of it is compressed than
   // `most_inflated` bytes; those of ReadSection.
-  static Result<DwarfSections> Open(const ElfFile& elf, const SectionTable& sections,
-                                    size_t most_inflated);
+  static Result<DwarfSections> Open(const DwarfFile& file, size_t most_inflated);
+
+  // The section that has a name's text. Null: nobody knows, or it takes more than a text.
+  DwarfSection* SectionOf(const DwarfName& name);
 
   DwarfSection info;
   DwarfSection abbreviations;
@@ -68,8 +71,14 @@ struct DwarfSections {
   DwarfSection line_strings;
   DwarfSection string_offsets;
   DwarfSection addresses;
-  DwarfSection ranges;       // before version 5
-  DwarfSection range_lists;  // since version 5
+  DwarfSection ranges;                       // before version 5
+  DwarfSection range_lists;                  // since version 5
+  std::unique_ptr<DwarfSections> alternate;  // null: it is not at hand
+
+ private:
+  // Takes off `most_inflated` what it inflates.
+  static Result<DwarfSections> OpenOwn(const ElfFile& elf, const SectionTable& sections,
+                                       size_t& most_inflated);
 };
 
 }  // namespace pyrometer

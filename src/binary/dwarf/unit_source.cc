@@ -57,7 +57,15 @@ bool IsC(const DwarfValue& language) {
 
 }  // namespace
 
+DwarfUnits::DwarfUnits(DwarfSections& sections, bool is_alternate)
+    : sections_(sections), is_alternate_(is_alternate) {
+  if (sections.alternate != nullptr) {
+    alternate_.reset(new DwarfUnits(*sections.alternate, true));
+  }
+}
+
 Result<void> DwarfUnits::Find() {
+  is_searched_ = true;
   for (uint64_t offset = 0; offset < sections_.info.size();) {
     const std::optional<DwarfUnit> unit = DwarfUnitAt(sections_.info, offset);
     if (!unit) break;
@@ -91,20 +99,7 @@ Result<DwarfUnitContext> DwarfUnits::Open(uint64_t offset) {
   context.lines = OffsetOf(entry.Get(Attribute::kLines));
   context.base_address = AddressOf(entry.Get(Attribute::kLowPc), context).value_or(0);
   const DwarfName directory = NameOf(entry.Get(Attribute::kDirectory), context);
-  switch (directory.in) {
-    case DwarfName::In::kNowhere:
-    case DwarfName::In::kUnit:
-      break;
-    case DwarfName::In::kInfo:
-      context.directory = {&sections_.info, directory.offset};
-      break;
-    case DwarfName::In::kStrings:
-      context.directory = {&sections_.strings, directory.offset};
-      break;
-    case DwarfName::In::kLineStrings:
-      context.directory = {&sections_.line_strings, directory.offset};
-      break;
-  }
+  context.directory = {sections_.SectionOf(directory), directory.offset};
   return context;
 }
 
@@ -125,22 +120,41 @@ Result<std::shared_ptr<const DwarfAbbreviations>> DwarfUnits::AbbreviationsOf(
 DwarfName DwarfUnits::NameOf(const DwarfValue& value, const DwarfUnitContext& context) {
   switch (value.kind) {
     case DwarfClass::kText:
-      return {DwarfName::In::kInfo, value.number};
+      return {DwarfName::In::kInfo, is_alternate_, value.number};
     case DwarfClass::kString:
-      return {DwarfName::In::kStrings, value.number};
+      return {DwarfName::In::kStrings, is_alternate_, value.number};
     case DwarfClass::kLineString:
-      return {DwarfName::In::kLineStrings, value.number};
+      return {DwarfName::In::kLineStrings, is_alternate_, value.number};
     case DwarfClass::kStringIndex: {
       const unsigned size = context.unit.offset_size;
       if (!context.string_offsets) return {};
       const uint64_t at = *context.string_offsets + value.number * size;
       const auto bytes = sections_.string_offsets.At(at, size);
       if (bytes.size() < size) return {};
-      return {DwarfName::In::kStrings, Sized(bytes, size)};
+      return {DwarfName::In::kStrings, is_alternate_, Sized(bytes, size)};
     }
+    case DwarfClass::kAlternateString:
+      if (alternate_ == nullptr) return {};
+      return {DwarfName::In::kStrings, true, value.number};
     default:
       return {};
   }
+}
+
+std::optional<DwarfScope> DwarfUnits::ScopeOf(const DwarfEntry& entry,
+                                              const DwarfUnitContext& context) {
+  if (!entry.has_children || !IsDwarfScope(entry.tag)) return std::nullopt;
+  const DwarfValue name = entry.Get(Attribute::kName);
+  const bool is_function = entry.tag == DW_TAG_subprogram;
+  if (is_function && (!name || entry.Get(Attribute::kLinkageName))) return std::nullopt;
+  return DwarfScope{.name = NameOf(name, context),
+                    .has_name = static_cast<bool>(name),
+                    .is_namespace = entry.tag == DW_TAG_namespace};
+}
+
+void DwarfUnits::ForgetOrigins() {
+  origins_.clear();
+  if (alternate_ != nullptr) alternate_->ForgetOrigins();
 }
 
 DwarfOrigin DwarfUnits::OriginOf(const DwarfEntry& entry, const DwarfUnitContext& context,
@@ -152,6 +166,7 @@ DwarfOrigin DwarfUnits::OriginOf(const DwarfEntry& entry, const DwarfUnitContext
 DwarfOrigin DwarfUnits::Merge(const DwarfEntry& entry, const DwarfUnitContext& context,
                               std::span<const std::byte> own, unsigned steps) {
   DwarfOrigin merged{.name = NameOf(entry.Get(Attribute::kLinkageName), context),
+                     .is_named_by_alternate = is_alternate_,
                      .named_by = entry.offset,
                      .start_line = ToLine(entry.Get(Attribute::kDeclarationLine))};
   merged.is_linkage_name = merged.name.in != DwarfName::In::kNowhere;
@@ -159,8 +174,8 @@ DwarfOrigin DwarfUnits::Merge(const DwarfEntry& entry, const DwarfUnitContext& c
   for (const Attribute attribute : {Attribute::kOrigin, Attribute::kSpecification}) {
     const DwarfValue reference = entry.Get(attribute);
     const bool is_whole = merged.is_linkage_name && merged.start_line != 0;
-    if (is_whole || reference.kind != DwarfClass::kEntry || steps == kMostReferences) continue;
-    const DwarfOrigin of = Follow(reference.number, context, own, steps + 1);
+    if (is_whole || !reference || steps == kMostReferences) continue;
+    const DwarfOrigin of = FollowTo(reference, context, own, steps + 1);
     if (merged.start_line == 0) merged.start_line = of.start_line;
     const bool is_better = merged.name.in == DwarfName::In::kNowhere ||
                            (of.is_linkage_name && !merged.is_linkage_name);
@@ -168,8 +183,16 @@ DwarfOrigin DwarfUnits::Merge(const DwarfEntry& entry, const DwarfUnitContext& c
     merged.name = of.name;
     merged.is_linkage_name = of.is_linkage_name;
     merged.named_by = of.named_by;
+    merged.is_named_by_alternate = of.is_named_by_alternate;
   }
   return merged;
+}
+
+DwarfOrigin DwarfUnits::FollowTo(const DwarfValue& reference, const DwarfUnitContext& context,
+                                 std::span<const std::byte> own, unsigned steps) {
+  if (reference.kind == DwarfClass::kEntry) return Follow(reference.number, context, own, steps);
+  const bool is_known = reference.kind == DwarfClass::kAlternateEntry && alternate_ != nullptr;
+  return is_known ? alternate_->Follow(reference.number, {}, {}, steps) : DwarfOrigin();
 }
 
 DwarfOrigin DwarfUnits::Follow(uint64_t entry, const DwarfUnitContext& context,
@@ -178,28 +201,35 @@ DwarfOrigin DwarfUnits::Follow(uint64_t entry, const DwarfUnitContext& context,
   const bool is_own = entry >= context.unit.entries && entry < context.unit.end;
   const auto other = is_own ? nullptr : ContextOf(entry);
   const DwarfUnitContext* const of = is_own ? &context : other.get();
-  if (of == nullptr || entry < of->unit.entries || entry >= of->unit.end) return {};
-  DwarfEntry read;
-  DwarfCursor cursor;
-  uint64_t base = entry;
+  if (of == nullptr) return {};
+  std::optional<DwarfEntry> read;
   if (is_own && !own.empty()) {
-    base = of->unit.offset;
-    cursor = DwarfCursor(own, entry - base);
-  } else {
-    const auto bytes = sections_.info.At(
-        entry, std::min<uint64_t>(DwarfSection::kMostAtOnce, of->unit.end - entry));
-    cursor = DwarfCursor(bytes);
+    const uint64_t base = of->unit.offset;
+    DwarfCursor cursor(own, entry - base);
+    if (!of->abbreviations->ReadEntry(cursor, of->unit, base, read.emplace())) return {};
+  } else if (!ReadEntryAt(entry, *of, read) || !read) {
+    return {};
   }
-  if (!of->abbreviations->ReadEntry(cursor, of->unit, base, read)) return {};
   // Nothing refers to the bytes any more, and none of another unit are at hand.
-  const DwarfOrigin found = Merge(read, *of, is_own ? own : std::span<const std::byte>(), steps);
+  const DwarfOrigin found = Merge(*read, *of, is_own ? own : std::span<const std::byte>(), steps);
   if (origins_.size() == kMostOrigins) origins_.clear();
   origins_[entry] = found;
   return found;
 }
 
-// Of the unit that has the entry.
+std::optional<uint64_t> DwarfUnits::ReadEntryAt(uint64_t offset, const DwarfUnitContext& context,
+                                                std::optional<DwarfEntry>& entry) {
+  const DwarfUnit& unit = context.unit;
+  if (offset < unit.entries || offset >= unit.end) return std::nullopt;
+  DwarfCursor cursor(
+      sections_.info.At(offset, std::min<uint64_t>(DwarfSection::kMostAtOnce, unit.end - offset)));
+  if (!context.abbreviations->ReadEntry(cursor, unit, offset, entry.emplace())) entry.reset();
+  return cursor.ok() ? std::optional(offset + cursor.position()) : std::nullopt;
+}
+
 std::shared_ptr<const DwarfUnitContext> DwarfUnits::ContextOf(uint64_t entry) {
+  // Of an alternate file only when something refers to it. Those beyond the first are not known.
+  if (!is_searched_) (void)Find();
   const auto behind = std::ranges::upper_bound(offsets_, entry);
   if (behind == offsets_.begin()) return nullptr;
   const uint64_t offset = *std::prev(behind);

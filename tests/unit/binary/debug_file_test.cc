@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "binary/notes.h"
 #include "tests/unit/binary/elf_fixtures.h"
 
 namespace pyrometer {
@@ -87,6 +90,85 @@ TEST(DebugLinks, AreNotReadBeyondTheirSection) {
     Poke(image, at, header);
     EXPECT_FALSE(ReadDebugLinks(*ElfFile::FromBytes(image))->debug_file.has_value()) << size;
   }
+}
+
+ElfFile OpenShared(const char* fixture) {
+  return *ElfFile::FromShared(MemoryBytes(FixtureBytes(fixture)));
+}
+
+Result<AlternateLink> LinkIn(const std::vector<std::byte>& image) {
+  const ElfFile elf = *ElfFile::FromShared(MemoryBytes(image));
+  return ReadAlternateLink(elf, *SectionTable::Read(elf));
+}
+
+TEST(ReadAlternateLink, NamesTheFileAndItsId) {
+  for (const std::string name : {"shared_4", "shared_5", "shared_standard"}) {
+    const Result<AlternateLink> link = LinkIn(FixtureBytes(name + ".so"));
+    ASSERT_TRUE(link) << name << link.error().message();
+    EXPECT_EQ(link->name, name + ".debug");
+    const ElfFile alternate = OpenShared((name + ".debug").c_str());
+    EXPECT_FALSE(link->build_id.empty());
+    EXPECT_EQ(link->build_id, ReadAlternateId(alternate, *SectionTable::Read(alternate))) << name;
+  }
+}
+
+TEST(ReadAlternateLink, IsNotThereInOthers) {
+  for (const char* fixture : {"lines_5.so", "shared_5.debug", "shared_standard.debug"}) {
+    EXPECT_EQ(LinkIn(FixtureBytes(fixture)).error().code(), ErrorCode::kNotFound) << fixture;
+  }
+}
+
+std::vector<std::byte> BytesOf(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(ReadAlternateLink, RefusesWhatIsNone) {
+  const std::string id(20, 'i');
+  const std::string nul(1, '\0');
+  const std::string head("\5\0\0", 3);
+  struct Case {
+    const char* fixture;
+    const char* section;
+    std::string content;
+    std::optional<ErrorCode> error{};
+  };
+  const Case cases[] = {
+      {"shared_5.so", ".gnu_debugaltlink", "name" + nul + id},
+      {"shared_5.so", ".gnu_debugaltlink", std::string(4096, 'n') + nul + std::string(64, 'i')},
+      {"shared_5.so", ".gnu_debugaltlink", "", ErrorCode::kMalformed},
+      {"shared_5.so", ".gnu_debugaltlink", "name", ErrorCode::kMalformed},
+      {"shared_5.so", ".gnu_debugaltlink", "name" + nul, ErrorCode::kMalformed},
+      {"shared_5.so", ".gnu_debugaltlink", nul + id, ErrorCode::kMalformed},
+      {"shared_5.so", ".gnu_debugaltlink", std::string(4097, 'n') + nul + id,
+       ErrorCode::kMalformed},
+      {"shared_5.so", ".gnu_debugaltlink", "name" + nul + std::string(65, 'i'),
+       ErrorCode::kMalformed},
+      {"shared_5.so", ".gnu_debugaltlink", std::string(1 << 20, 'n'), ErrorCode::kExhausted},
+      {"shared_standard.so", ".debug_sup", head + "name" + nul + "\24" + id},
+      {"shared_standard.so", ".debug_sup", head + "name" + nul + "\25" + id, ErrorCode::kMalformed},
+      {"shared_standard.so", ".debug_sup", head + "name" + nul + nul, ErrorCode::kMalformed},
+      {"shared_standard.so", ".debug_sup", head + nul + "\24" + id, ErrorCode::kMalformed},
+      {"shared_standard.so", ".debug_sup", head + "name", ErrorCode::kMalformed},
+      {"shared_standard.so", ".debug_sup", "\4" + head.substr(1) + "name" + nul + "\24" + id,
+       ErrorCode::kMalformed},
+      {"shared_standard.so", ".debug_sup", "", ErrorCode::kMalformed}};
+  for (const Case& c : cases) {
+    std::vector<std::byte> image = FixtureBytes(c.fixture);
+    SetSection(image, c.section, BytesOf(c.content));
+    const Result<AlternateLink> link = LinkIn(image);
+    ASSERT_EQ(link.has_value(), !c.error) << c.content.substr(0, 100);
+    if (!link) {
+      EXPECT_EQ(link.error().code(), *c.error) << c.content.substr(0, 100);
+    }
+  }
+}
+
+TEST(ReadAlternateId, IsEmptyWithoutOne) {
+  const ElfFile elf = OpenFixture("no_build_id.so");
+  EXPECT_TRUE(ReadAlternateId(elf, *SectionTable::Read(elf)).empty());
+  const ElfFile other = OpenFixture("shared_standard.so");
+  EXPECT_EQ(ReadAlternateId(other, *SectionTable::Read(other)), ReadBuildId(other));
 }
 
 }  // namespace

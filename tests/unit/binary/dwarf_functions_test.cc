@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <optional>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,19 +23,35 @@ namespace {
 constexpr size_t kMostInflated = size_t{1} << 20;
 
 struct Opened {
-  explicit Opened(std::vector<std::byte> image)
-      : elf(*ElfFile::FromBytes(std::move(image))), sections(*SectionTable::Read(elf)) {}
+  // `shared`: of the alternate file, if there is one.
+  explicit Opened(std::vector<std::byte> image, std::vector<std::byte> shared = {})
+      : elf(*ElfFile::FromBytes(std::move(image))), sections(*SectionTable::Read(elf)) {
+    if (!shared.empty()) alternate = *ElfFile::FromShared(MemoryBytes(std::move(shared)));
+  }
 
   Result<DwarfFunctions> Functions(size_t most_inflated = kMostInflated) const {
     const auto is_code = [this](ElfAddress address) {
       return ExecutableSegmentAt(elf.segments(), address) != nullptr;
     };
-    return DwarfFunctions::Open(elf, sections, is_code, most_inflated);
+    const ElfFile* const with = alternate ? &*alternate : nullptr;
+    return DwarfFunctions::Open({.elf = &elf, .sections = &sections, .alternate = with}, is_code,
+                                most_inflated);
   }
 
   ElfFile elf;
   SectionTable sections;
+  std::optional<ElfFile> alternate;
 };
+
+// What files share with others, and these files before they shared it.
+struct Shared {
+  std::string own;
+  std::string alternate;
+  std::string before;
+};
+const Shared kShared[] = {{"shared_4.so", "shared_4.debug", "lines_4.so"},
+                          {"shared_5.so", "shared_5.debug", "lines_5.so"},
+                          {"shared_standard.so", "shared_standard.debug", "lines_5.so"}};
 
 std::string FileOf(const DwarfFunctions& functions, const DwarfPlace& place) {
   const std::string path = place.file ? functions.PathOf(*place.file) : "";
@@ -43,10 +63,11 @@ struct Told {
   bool is_function = false;
   uint32_t start_line = 0;
   std::set<std::string> rows;
+
+  bool operator==(const Told&) const = default;
 };
 
-std::map<uint64_t, Told> FunctionsOf(const char* fixture) {
-  const Opened opened(FixtureBytes(fixture));
+std::map<uint64_t, Told> FunctionsOf(const Opened& opened) {
   DwarfFunctions functions = *opened.Functions();
   std::map<uint64_t, Told> all;
   const Result<void> read = functions.ForEach([&](const DwarfCode& code) {
@@ -77,7 +98,7 @@ TEST(DwarfFunctions, TellLinesAndInlinedCallsInEveryVersion) {
   for (const char* fixture : {"lines_2.so", "lines_3.so", "lines_4.so", "lines_5.so", "lines_64.so",
                               "lines_compressed.so", "lines_zstd.so"}) {
     SCOPED_TRACE(fixture);
-    const auto all = FunctionsOf(fixture);
+    const auto all = FunctionsOf(Opened(FixtureBytes(fixture)));
     const auto outermost = all.find(NmSymbolOf(fixture, "outermost").address);
     ASSERT_NE(outermost, all.end());
     EXPECT_TRUE(outermost->second.is_function);
@@ -97,15 +118,15 @@ TEST(DwarfFunctions, TellLinesAndInlinedCallsInEveryVersion) {
 }
 
 TEST(DwarfFunctions, TellTheLinesOfCodeThatIsNoFunctions) {
-  const auto all = FunctionsOf("lines_assembly.so");
+  const auto all = FunctionsOf(Opened(FixtureBytes("lines_assembly.so")));
   const auto labelled = all.find(NmSymbolOf("lines_assembly.so", "labelled").address);
   ASSERT_NE(labelled, all.end());
   EXPECT_FALSE(labelled->second.is_function);
   EXPECT_EQ(labelled->second.rows, (std::set<std::string>{"labelled.S:6", "labelled.S:7"}));
 }
 
-TEST(DwarfFunctions, NameMembersWithTheirScopes) {
-  const Opened opened(FixtureBytes("members.so"));
+// Of what was inlined. What a compiler made of the name of a template is left out.
+std::set<std::string> NamesIn(const Opened& opened) {
   DwarfFunctions functions = *opened.Functions();
   std::set<std::string> names;
   std::vector<DwarfName> of_unit;
@@ -121,10 +142,60 @@ TEST(DwarfFunctions, NameMembersWithTheirScopes) {
         }
       });
   EXPECT_TRUE(read);
+  return names;
+}
+
+TEST(DwarfFunctions, NameMembersWithTheirScopes) {
+  const std::set<std::string> names = NamesIn(Opened(FixtureBytes("members.so")));
   EXPECT_TRUE(names.contains("outer::Call"));
   EXPECT_TRUE(names.contains("outer::Holder"));
+  EXPECT_TRUE(names.contains("(anonymous namespace)::Counter::Add"));
   EXPECT_TRUE(names.contains("caller::{lambda}::operator()") || names.contains("caller::"))
       << "of a lambda some compilers have a name";
+}
+
+TEST(DwarfFunctions, TellWhatLiesInAnAlternateFile) {
+  for (const auto& [own, alternate, before] : kShared) {
+    SCOPED_TRACE(own);
+    const auto all = FunctionsOf(Opened(FixtureBytes(own), FixtureBytes(alternate)));
+    EXPECT_EQ(all, FunctionsOf(Opened(FixtureBytes(before))));
+    EXPECT_NE(all, FunctionsOf(Opened(FixtureBytes(own)))) << "nothing lies there";
+  }
+}
+
+TEST(DwarfFunctions, NameMembersWithTheirScopesInAnAlternateFile) {
+  const Opened scopes(FixtureBytes("shared_scopes.so"), FixtureBytes("shared_scopes.debug"));
+  EXPECT_EQ(NamesIn(scopes),
+            (std::set<std::string>{"outer::inner::call_first", "outer::inner::call_second"}));
+  EXPECT_EQ(NamesIn(Opened(FixtureBytes("shared_scopes.so"))), std::set<std::string>{""});
+  // Where there are nothing but strings.
+  const Opened members(FixtureBytes("shared_members.so"), FixtureBytes("shared_members.debug"));
+  EXPECT_EQ(NamesIn(members), NamesIn(Opened(FixtureBytes("members.so"))));
+}
+
+// What the file says of inlined functions with all that it says of names left out.
+std::map<uint64_t, Told> WithoutNames(std::map<uint64_t, Told> all) {
+  for (auto& [begin, told] : all) {
+    std::set<std::string> rows;
+    for (const std::string& row : told.rows) {
+      rows.insert(std::regex_replace(row, std::regex(" [^ ]*\\([0-9]+\\) from"), " (0) from"));
+    }
+    told.rows = rows;
+  }
+  return all;
+}
+
+TEST(DwarfFunctions, LackTheNamesInAnAlternateFileThatIsNotAtHand) {
+  for (const auto& [own, alternate, before] : kShared) {
+    SCOPED_TRACE(own);
+    const auto without = FunctionsOf(Opened(FixtureBytes(own)));
+    EXPECT_EQ(without, WithoutNames(FunctionsOf(Opened(FixtureBytes(before)))));
+    // Nor if nothing can be found in it.
+    EXPECT_EQ(without, FunctionsOf(Opened(FixtureBytes(own), FixtureBytes("stripped"))));
+    std::vector<std::byte> short_one = FixtureBytes(alternate);
+    SetSection(short_one, ".debug_info", std::vector<std::byte>(5));
+    EXPECT_EQ(without, FunctionsOf(Opened(FixtureBytes(own), short_one)));
+  }
 }
 
 TEST(DwarfFunctions, AreNotThereWithoutDebugInformation) {
@@ -146,9 +217,32 @@ TEST(DwarfFunctions, StopWhenNoMoreIsWanted) {
   EXPECT_EQ(visited, 2);
 }
 
+// Whatever refers to the alternate file finds an entry there that refers to one that refers to
+// itself, twice.
+TEST(DwarfFunctions, EndWhereEntriesReferToThemselves) {
+  // Code 0x20: DW_TAG_subprogram, without or with entries below it; DW_AT_abstract_origin and
+  // DW_AT_specification, DW_FORM_ref1. All bytes of the unit behind its head are 0x20.
+  for (const unsigned has_children : {0U, 1U}) {
+    const unsigned table[] = {0x20, 0x2e, has_children, 0x31, 0x11, 0x47, 0x11, 0, 0, 0};
+    std::vector<std::byte> shared = FixtureBytes("shared_5.debug");
+    const SectionTable sections = *SectionTable::Read(*ElfFile::FromShared(MemoryBytes(shared)));
+    const Elf64_Shdr& abbreviations = sections.Find(".debug_abbrev")->header;
+    ASSERT_GE(abbreviations.sh_size, std::size(table));
+    for (size_t i = 0; i < std::size(table); ++i) {
+      shared[abbreviations.sh_offset + i] = static_cast<std::byte>(table[i]);
+    }
+    const Elf64_Shdr& info = sections.Find(".debug_info")->header;
+    constexpr size_t kHead = 12;
+    ASSERT_GT(info.sh_size, 0x20U + 3);
+    for (size_t i = kHead; i < info.sh_size; ++i) shared[info.sh_offset + i] = std::byte{0x20};
+    EXPECT_EQ(FunctionsOf(Opened(FixtureBytes("shared_5.so"), shared)),
+              WithoutNames(FunctionsOf(Opened(FixtureBytes("lines_5.so")))));
+  }
+}
+
 // Reads all, as far as it goes.
-void ReadDamaged(const std::vector<std::byte>& image) {
-  const Opened opened(image);
+void ReadDamaged(const std::vector<std::byte>& image, const std::vector<std::byte>& shared = {}) {
+  const Opened opened(image, shared);
   Result<DwarfFunctions> functions = opened.Functions();
   if (!functions) return;
   std::vector<DwarfName> names;
@@ -169,20 +263,37 @@ void ReadDamaged(const std::vector<std::byte>& image) {
   for (const DwarfName& name : names) EXPECT_LE(functions->NameAt(name).size(), 4096U);
 }
 
-TEST(DwarfFunctions, AreReadWithinBoundsWithAnyByteChanged) {
-  for (const char* fixture : {"lines_4.so", "lines_5.so"}) {
-    const std::vector<std::byte> image = FixtureBytes(fixture);
-    const Opened whole(image);
-    for (const Section& section : whole.sections.all()) {
-      if (!section.name.starts_with(".debug_") || section.name.ends_with("str")) continue;
-      for (uint64_t at = 0; at < section.header.sh_size; ++at) {
-        for (const unsigned change : {0xffU, 0x01U, 0x80U}) {
-          std::vector<std::byte> damaged = image;
-          damaged[section.header.sh_offset + at] ^= static_cast<std::byte>(change);
-          ReadDamaged(damaged);
-        }
+// Calls `visit` with `image` with each byte of its debug information changed in several ways.
+void ForEachDamage(const std::vector<std::byte>& image,
+                   const std::function<void(const std::vector<std::byte>&)>& visit) {
+  const SectionTable sections = *SectionTable::Read(*ElfFile::FromShared(MemoryBytes(image)));
+  for (const Section& section : sections.all()) {
+    if (!section.name.starts_with(".debug_") || section.name.ends_with("str")) continue;
+    for (uint64_t at = 0; at < section.header.sh_size; ++at) {
+      for (const unsigned change : {0xffU, 0x01U, 0x80U}) {
+        std::vector<std::byte> damaged = image;
+        damaged[section.header.sh_offset + at] ^= static_cast<std::byte>(change);
+        visit(damaged);
       }
     }
+  }
+}
+
+TEST(DwarfFunctions, AreReadWithinBoundsWithAnyByteChanged) {
+  for (const char* fixture : {"lines_4.so", "lines_5.so"}) {
+    ForEachDamage(FixtureBytes(fixture), [](const auto& damaged) { ReadDamaged(damaged); });
+  }
+}
+
+TEST(DwarfFunctions, AreReadWithinBoundsWithAnyByteOfAnAlternateFileChanged) {
+  for (const std::string name : {"shared_4", "shared_5", "shared_standard", "shared_scopes"}) {
+    const std::vector<std::byte> own = FixtureBytes(name + ".so");
+    const std::vector<std::byte> shared = FixtureBytes(name + ".debug");
+    ForEachDamage(own, [&](const auto& damaged) {
+      ReadDamaged(damaged, shared);
+      ReadDamaged(damaged, damaged);
+    });
+    ForEachDamage(shared, [&](const auto& damaged) { ReadDamaged(own, damaged); });
   }
 }
 

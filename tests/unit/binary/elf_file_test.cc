@@ -79,6 +79,16 @@ TEST(ElfFile, RefusesHeadersThatLie) {
   }
 }
 
+TEST(ElfFile, MayBeRelocatableIfOthersShareIt) {
+  std::vector<std::byte> image = FixtureBytes("pie");
+  auto header = Peek<Elf64_Ehdr>(image, 0);
+  for (const auto& [type, is_read] : {std::pair{ET_REL, true}, {ET_DYN, true}, {ET_CORE, false}}) {
+    header.e_type = static_cast<Elf64_Half>(type);
+    Poke(image, 0, header);
+    EXPECT_EQ(ElfFile::FromShared(MemoryBytes(image)).has_value(), is_read) << type;
+  }
+}
+
 TEST(ElfFile, RefusesFilesCutWithinTheirHeaders) {
   const std::vector<std::byte> image = FixtureBytes("pie");
   const auto header = Peek<Elf64_Ehdr>(image, 0);

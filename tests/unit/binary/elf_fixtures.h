@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "base/file.h"
+#include "binary/byte_source.h"
 #include "binary/elf_file.h"
+#include "binary/sections.h"
 #include "tests/shared/test_paths.h"
 
 namespace pyrometer {
@@ -52,6 +54,20 @@ inline void RemoveSectionHeaders(std::vector<std::byte>& image) {
   header.e_shnum = 0;
   header.e_shstrndx = 0;
   Poke(image, 0, header);
+}
+
+// Gives the image other bytes for a section that it has.
+inline void SetSection(std::vector<std::byte>& image, std::string_view name,
+                       const std::vector<std::byte>& bytes) {
+  const SectionTable sections = *SectionTable::Read(*ElfFile::FromShared(MemoryBytes(image)));
+  const Section* const section = sections.Find(name);
+  ASSERT_NE(section, nullptr) << name;
+  const auto index = static_cast<size_t>(section - sections.all().data());
+  Elf64_Shdr header = section->header;
+  header.sh_offset = image.size();
+  header.sh_size = bytes.size();
+  Poke(image, Peek<Elf64_Ehdr>(image, 0).e_shoff + index * sizeof(header), header);
+  image.insert(image.end(), bytes.begin(), bytes.end());
 }
 
 struct NmSymbol {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is made of debug information, against what LLVM's symbolizer says of the same addresses.
-// The machine's compilers build a program in several ways; PYROMETER_AGREE_ON names another file to
+// The machine's compilers build a program in several ways; dwz and objcopy change some of these,
+// and what is said before and after is compared. PYROMETER_AGREE_ON names another file to
 // compare by hand.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,18 +12,23 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
+#include "binary/byte_source.h"
 #include "binary/elf_file.h"
 #include "binary/sections.h"
 #include "binary/symbols.h"
 #include "foreign/in_process_indexer.h"
+#include "symbolize/elf_symbols.h"
 #include "tests/shared/test_paths.h"
 
 namespace pyrometer {
@@ -238,6 +244,123 @@ TEST_P(DwarfAgreement, IsThatOfLlvm) {
   EXPECT_GT(compared.places, kPlaces / 2);
   EXPECT_GT(compared.inlined, compared.places / 4);
   EXPECT_LE(compared.different.size(), compared.places / 1000);
+}
+
+// What is done to a program `after`, which leaves what its debug information says. LLVM's
+// symbolizer knows none of it.
+struct Change {
+  const char* name;
+  const char* build;
+  const char* command;
+  bool has_alternate = false;  // in common.debug
+};
+
+std::ostream& operator<<(std::ostream& out, const Change& change) {
+  return out << change.name;
+}
+
+constexpr const char* kToZstd = "objcopy --compress-debug-sections=zstd after";
+constexpr const char* kToPartialUnits = "dwz after";
+constexpr const char* kToAlternate = "cp after other && dwz -m common.debug after other";
+constexpr const char* kToStandardAlternate = "cp after other && dwz -5 -m common.debug after other";
+constexpr const char* kToCompressedAlternate =
+    "cp after other && dwz -m common.debug after other && "
+    "objcopy --compress-debug-sections=zstd after && "
+    "objcopy --compress-debug-sections=zstd common.debug";
+
+std::unique_ptr<ByteSource> BytesOf(const std::string& path) {
+  const std::string text = *ReadFile(path);
+  const auto bytes = std::as_bytes(std::span(text));
+  return MemoryBytes({bytes.begin(), bytes.end()});
+}
+
+// `alternate`: its path, or "".
+SymbolTable TableOf(const std::string& path, const std::string& alternate) {
+  const ElfFile elf = *ElfFile::From(BytesOf(path));
+  std::optional<ElfFile> shared;
+  if (!alternate.empty()) shared = *ElfFile::FromShared(BytesOf(alternate));
+  auto table = ReadSymbolTable(elf, {.with_debug_info = true, .most_in_memory = size_t{1} << 30},
+                               {}, {.alternate = shared ? &*shared : nullptr});
+  EXPECT_TRUE(table) << table.error().message();
+  return table ? *std::move(table) : SymbolTable();
+}
+
+// Whether `found` says the same as `known` or less.
+bool IsSameOrLess(const Said& known, const Said& found) {
+  const bool is_named =
+      found.function == "[unknown]" || known.function.find(found.function) != std::string::npos;
+  return is_named && known.file.ends_with(found.file) && found.line == known.line &&
+         (found.start_line == 0 || found.start_line == known.start_line);
+}
+
+class DwarfChange : public testing::TestWithParam<Change> {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(::mkdtemp(directory_.data()), nullptr);
+    Run(fmt::format("{} -std=c++17 -O2 -o before {} && cp before after", GetParam().build,
+                    SourcePath("tests/programs/inlined.cc")));
+    Run(GetParam().command);
+    before_ = TableOf(directory_ + "/before", "");
+    places_ = PlacesIn(*ElfFile::From(BytesOf(directory_ + "/before")), before_);
+    ASSERT_GT(places_.size(), kPlaces / 2);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  void Run(const std::string& command) const {
+    const std::string all = fmt::format("cd {} && {{ {}; }}", directory_, command);
+    ASSERT_EQ(std::system(all.c_str()), 0) << all;
+  }
+
+  // Compares what is said before and after. Returns how many functions have no name after.
+  template <typename AreSame>
+  size_t Compare(const std::string& alternate, const AreSame& are_same) const {
+    const SymbolTable after = TableOf(directory_ + "/after", alternate);
+    size_t inlined = 0;
+    size_t unknown = 0;
+    size_t different = 0;
+    for (const uint64_t place : places_) {
+      const Chain expected = Ours(before_, place);
+      const Chain chain = Ours(after, place);
+      inlined += chain.size() > 1 ? 1U : 0U;
+      for (const Said& said : chain) unknown += said.function == "[unknown]" ? 1U : 0U;
+      if (std::ranges::equal(expected, chain, are_same) || different++ >= 5) continue;
+      ADD_FAILURE() << fmt::format("{:#x}\n  before:\n{}  after:\n{}", place, Print(expected),
+                                   Print(chain));
+    }
+    fmt::print(
+        "{} places, {} in inlined functions; {} functions are unknown, {} places different\n",
+        places_.size(), inlined, unknown, different);
+    EXPECT_GT(inlined, places_.size() / 4);
+    EXPECT_EQ(different, 0U);
+    return unknown;
+  }
+
+  std::string directory_ = testing::TempDir() + "pyrometer_dwarf_XXXXXX";
+  SymbolTable before_;
+  std::vector<uint64_t> places_;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Changes, DwarfChange,
+    testing::Values(Change{"gcc_5_zstd", "g++ -gdwarf-5", kToZstd},
+                    Change{"gcc_4_partial", "g++ -gdwarf-4", kToPartialUnits},
+                    Change{"gcc_5_partial", "g++ -gdwarf-5", kToPartialUnits},
+                    Change{"clang_4_partial", "clang++ -gdwarf-4", kToPartialUnits},
+                    Change{"gcc_4_alternate", "g++ -gdwarf-4", kToAlternate, true},
+                    Change{"gcc_5_alternate", "g++ -gdwarf-5", kToAlternate, true},
+                    Change{"clang_4_alternate", "clang++ -gdwarf-4", kToAlternate, true},
+                    Change{"gcc_5_standard", "g++ -gdwarf-5", kToStandardAlternate, true},
+                    Change{"gcc_5_compressed", "g++ -gdwarf-5", kToCompressedAlternate, true}),
+    [](const auto& change) { return std::string(change.param.name); });
+
+TEST_P(DwarfChange, ChangesNothing) {
+  const bool has_alternate = GetParam().has_alternate;
+  const std::string alternate = has_alternate ? directory_ + "/common.debug" : "";
+  EXPECT_EQ(Compare(alternate, std::equal_to<>()), 0U);
+  // And no name to another without what lies elsewhere.
+  if (has_alternate) {
+    EXPECT_GT(Compare("", &IsSameOrLess), 0U);
+  }
 }
 
 TEST(DwarfAgreementOn, AFileByHand) {

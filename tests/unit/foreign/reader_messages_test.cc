@@ -82,7 +82,8 @@ TEST(ReaderMessages, CarryLinksThatLeadNowhereElse) {
   const DebugLinks links{
       .has_debug_info = true,
       .debug_file = DebugLink{.name = "program.debug", .checksum = 0xcafe},
-      .alternate = AlternateLink{.name = "../.dwz/common", .build_id = SomeFacts().build_id}};
+      .alternate = AlternateLink{.name = "../.dwz/common", .build_id = SomeFacts().build_id},
+      .as_alternate = SomeFacts().build_id};
   const auto carry = [](const DebugLinks& sent) {
     FlatWriter out;
     Write(sent, out);
@@ -99,6 +100,7 @@ TEST(ReaderMessages, CarryLinksThatLeadNowhereElse) {
   ASSERT_TRUE(read.alternate.has_value());
   EXPECT_EQ(read.alternate->name, "../.dwz/common");
   EXPECT_EQ(read.alternate->build_id, SomeFacts().build_id);
+  EXPECT_EQ(read.as_alternate, SomeFacts().build_id);
   for (const std::string& name :
        {std::string(), std::string(".."), std::string("../etc/shadow"), std::string("a\0b", 3)}) {
     EXPECT_FALSE(carry({.debug_file = DebugLink{.name = name}}).debug_file.has_value());

@@ -123,6 +123,37 @@ TEST_F(SandboxedIndexerTest, ReadsDebugFiles) {
   EXPECT_TRUE(*sandboxed_.Repeats(files, symbols->reading));
 }
 
+TEST_F(SandboxedIndexerTest, ReadsAlternateFiles) {
+  const UniqueFd own = *Open(FixturePath("shared_5.so"), O_RDONLY);
+  const UniqueFd alternate = *Open(FixturePath("shared_5.debug"), O_RDONLY);
+  const Result<DebugLinks> links = sandboxed_.Links(own.get());
+  ASSERT_TRUE(links.has_value()) << links.error().message();
+  ASSERT_TRUE(links->alternate.has_value());
+  EXPECT_EQ(links->alternate->name, "shared_5.debug");
+  const Result<DebugLinks> of_alternate = sandboxed_.Links(alternate.get());
+  ASSERT_TRUE(of_alternate.has_value()) << of_alternate.error().message();
+  EXPECT_EQ(of_alternate->as_alternate, links->alternate->build_id);
+
+  const SymbolTableOptions options{.with_debug_info = true};
+  const FilesToRead both{.own = own.get(), .alternate = alternate.get()};
+  const Result<Made<SymbolTable>> symbols = sandboxed_.Symbols(both, options);
+  ASSERT_TRUE(symbols.has_value()) << symbols.error().message();
+  EXPECT_TRUE(*sandboxed_.Repeats(both, symbols->reading));
+  const Result<Made<SymbolTable>> without = sandboxed_.Symbols({.own = own.get()}, options);
+  ASSERT_TRUE(without.has_value()) << without.error().message();
+  const auto unknown = [](const SymbolTable& table) {
+    size_t count = 0;
+    for (uint64_t address = 0; address < 0x4000; ++address) {
+      for (const SourceLine& line : table.LinesAt(ElfAddress(address))) {
+        count += line.function == "[unknown]" ? 1 : 0;
+      }
+    }
+    return count;
+  };
+  EXPECT_EQ(unknown(symbols->value), 0U);
+  EXPECT_GT(unknown(without->value), 0U);
+}
+
 TEST_F(SandboxedIndexerTest, ReadsDebugInformation) {
   for (const char* fixture : {"lines_5.so", "lines_compressed.so"}) {
     const UniqueFd fd = *Open(FixturePath(fixture), O_RDONLY);

@@ -37,7 +37,9 @@ class ContentIndexer : public Indexer {
   }
   Result<DebugLinks> Links(int fd) override {
     ASSIGN_OR_RETURN(const std::string content, ContentOf(fd));
-    return content == own ? links : DebugLinks();
+    DebugLinks said = content == own ? links : DebugLinks();
+    said.as_alternate = BuildId(std::as_bytes(std::span(content)));
+    return said;
   }
   Result<uint32_t> Checksum(int fd) override { return ContentOf(fd)->size(); }
   Result<Made<SymbolTable>> Symbols(const FilesToRead&, const SymbolTableOptions&) override {

@@ -164,13 +164,13 @@ TEST(ElfSymbols, NameStubsAfterTheFunctionsThatTheyCall) {
 TEST(ElfSymbols, NameStubsByTheFileThatHasThemAndNotByItsDebugFile) {
   const ElfFile stripped = OpenFixture("calls_stripped.so");
   const ElfFile debug_file = OpenFixture("calls_lazy.so");
-  const SymbolTable table = *ReadSymbolTable(stripped, {}, {}, &debug_file);
+  const SymbolTable table = *ReadSymbolTable(stripped, {}, {}, {.debug = &debug_file});
   EXPECT_EQ(NameAt(table, NmSymbolOf("calls_lazy.so", "chosen_one").address), "chosen_one");
   EXPECT_TRUE(StubNames(stripped, table).contains("callee_one@plt"));
   std::vector<std::byte> image = FixtureBytes("calls_stripped.so");
   RemoveSectionHeaders(image);
   const ElfFile without = *ElfFile::FromBytes(image);
-  const SymbolTable other = *ReadSymbolTable(without, {}, {}, &debug_file);
+  const SymbolTable other = *ReadSymbolTable(without, {}, {}, {.debug = &debug_file});
   EXPECT_EQ(StubNames(debug_file, other), std::set<std::string>{"-"});
 }
 
