@@ -88,7 +88,7 @@ class DwarfCursor {
   std::string_view String(size_t limit) {
     const auto* const text = reinterpret_cast<const char*>(at_);
     const size_t available = std::min(remaining(), limit);
-    const size_t length = ::strnlen(text, available);
+    const size_t length = available == 0 ? 0 : ::strnlen(text, available);
     if (length == available) {
       Fail();
       return {};

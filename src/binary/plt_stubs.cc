@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kMaxStubs = 65'536;
 constexpr uint64_t kMaxCode = uint64_t{2} << 20;  // bytes, of all sections of stubs
 // Ten times what the largest position-independent programs have.
-constexpr uint64_t kMaxRelocations = 8'000'000;
+constexpr uint64_t kMostRelocations = 8'000'000;
 
 using Code = std::span<const std::byte>;
 
@@ -200,7 +200,7 @@ void NoteSymbolsOf(const ElfFile& elf, FileOffset relocations, uint64_t count,
 void NoteSymbols(const ElfFile& elf, const SectionTable& sections, const Section* symbols,
                  std::vector<Stub>& stubs) {
   std::ranges::sort(stubs, {}, &Stub::slot);
-  uint64_t left = kMaxRelocations;
+  uint64_t left = kMostRelocations;
   for (const Section& section : sections.all()) {
     const Elf64_Shdr& header = section.header;
     const bool is_meant = header.sh_type == SHT_RELA && header.sh_entsize == sizeof(Elf64_Rela) &&

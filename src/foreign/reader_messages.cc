@@ -232,7 +232,7 @@ void Write(const Reading& reading, FlatWriter& out) {
 
 Reading ReadReading(FlatReader& in) {
   Reading reading;
-  reading.sizes = in.GetAll<uint64_t>(2);
+  reading.sizes = in.GetAll<uint64_t>(Reading::kMostFiles);
   const auto pieces = in.Get<uint64_t>();
   if (pieces > ReadingRecorder::kMostPieces) in.Fail();
   for (uint64_t i = 0; i < pieces && in.ok(); ++i) {

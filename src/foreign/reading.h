@@ -21,6 +21,7 @@ struct Reading {
     uint64_t offset = 0;
     uint64_t size = 0;
   };
+  static constexpr size_t kMostFiles = 3;
   std::vector<uint64_t> sizes;  // of the files
   std::vector<Piece> pieces;    // in the order in which they were read
   Digest digest;

@@ -6,7 +6,7 @@
 namespace pyrometer {
 namespace {
 
-constexpr size_t kMostEntryDepth = 4096;
+constexpr size_t kMostWalkedDepth = 4096;
 
 }  // namespace
 
@@ -53,7 +53,7 @@ bool DwarfScopeWalk::Step(uint64_t towards) {
     last_ = next_ = sibling.number;
     return true;
   }
-  if (open_.size() == kMostEntryDepth) return false;
+  if (open_.size() == kMostWalkedDepth) return false;
   open_.push_back(units_.ScopeOf(*read, *context_));
   return true;
 }

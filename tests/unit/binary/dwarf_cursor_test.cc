@@ -66,6 +66,12 @@ TEST(DwarfCursor, RefusesWhatDoesNotFit) {
   }
 }
 
+TEST(DwarfCursor, HasNoStringWhereThereIsNothing) {
+  DwarfCursor cursor;
+  EXPECT_EQ(cursor.String(100), "");
+  EXPECT_FALSE(cursor.ok());
+}
+
 TEST(DwarfCursor, EndsStringsAtTheirNul) {
   const DwarfBytes bytes = DwarfBytes().String("zR").U8('x');
   DwarfCursor cursor(bytes.bytes());

@@ -152,6 +152,13 @@ TEST_F(SandboxedIndexerTest, ReadsAlternateFiles) {
   };
   EXPECT_EQ(unknown(symbols->value), 0U);
   EXPECT_GT(unknown(without->value), 0U);
+
+  const UniqueFd stripped = *Open(FixturePath("lines_stripped.so"), O_RDONLY);
+  const FilesToRead all{.own = stripped.get(), .debug = own.get(), .alternate = alternate.get()};
+  const Result<Made<SymbolTable>> of_all = sandboxed_.Symbols(all, options);
+  ASSERT_TRUE(of_all.has_value()) << of_all.error().message();
+  EXPECT_TRUE(*sandboxed_.Repeats(all, of_all->reading));
+  ExpectEqual(of_all->value, symbols->value);
 }
 
 TEST_F(SandboxedIndexerTest, ReadsDebugInformation) {
