@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "binary/debug_file.h"
 #include "binary/object_facts.h"
 #include "symbolize/elf_symbols.h"
 #include "tests/fuzz/fuzz_file.h"
@@ -33,6 +34,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   const Result<ElfFile> elf = ElfFile::FromBytes(std::move(image));
   if (!elf) return 0;
   Require(FactsOf(*elf).segments == elf->segments());
+  if (const Result<DebugLinks> links = ReadDebugLinks(*elf)) {
+    Require(!links->debug_file || links->debug_file->is_valid());
+    Require(!links->alternate || links->alternate->is_valid());
+  }
   const auto unnamed = [&elf] { return Unnamed(*elf); };
   Result<SymbolTable> table =
       ReadSymbolTable(*elf, {.with_debug_info = true}, unnamed, {.alternate = &*elf});
