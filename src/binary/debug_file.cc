@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -129,16 +130,19 @@ BuildId ReadAlternateId(const ElfFile& elf, const SectionTable& sections) {
   return read && read->is_alternate ? read->id : BuildId();
 }
 
+bool IsDebugPath(std::string_view path) {
+  const std::filesystem::path whole(path);
+  return path.starts_with(std::string(kDebugRoot) + "/") && whole.lexically_normal() == whole;
+}
+
 std::vector<std::string> AlternatePaths(std::string_view path, const AlternateLink& link) {
   std::vector<std::string> paths;
   if (std::string by_build_id = DebugFilePath(link.build_id); !by_build_id.empty()) {
     paths.push_back(std::move(by_build_id));
   }
-  if (link.name.starts_with('/')) {
-    paths.push_back(link.name);
-  } else if (path.starts_with('/')) {
-    paths.push_back(std::string(path.substr(0, path.rfind('/') + 1)) + link.name);
-  }
+  const std::filesystem::path from(path.substr(0, path.rfind('/') + 1));
+  std::string by_name = (from / link.name).lexically_normal().string();
+  if (IsDebugPath(by_name)) paths.push_back(std::move(by_name));
   return paths;
 }
 

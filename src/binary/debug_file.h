@@ -50,8 +50,11 @@ Result<AlternateLink> ReadAlternateLink(const ElfFile& elf, const SectionTable& 
 // --dwarf-5` writes none, that in its .debug_sup. Empty if there is none.
 BuildId ReadAlternateId(const ElfFile& elf, const SectionTable& sections);
 
+// Whether this is a path below /usr/lib/debug that leads nowhere else, but for links there.
+bool IsDebugPath(std::string_view path);
+
 // Where the alternate file may lie to which the file at `path` refers: by its build id, then by its
-// name.
+// name, if that is an IsDebugPath(): debug information may name any path.
 std::vector<std::string> AlternatePaths(std::string_view path, const AlternateLink& link);
 
 // Where a file says its debug information to be.

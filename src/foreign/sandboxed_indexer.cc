@@ -63,9 +63,14 @@ Room RoomFor(ReaderTask::What what, const FilesToRead& files) {
 Result<std::unique_ptr<ReaderPool::Task>> SandboxedIndexer::Begin(
     ReaderTask::What what, const FilesToRead& files, std::stop_token stop,
     std::span<const std::byte> value, std::chrono::nanoseconds at_most) {
-  ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(files.own));
+  uint64_t size = 0;
+  for (const int file : {files.own, files.debug, files.alternate}) {
+    if (file < 0) continue;
+    ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(file));
+    size += identity.size;
+  }
   const Room room = RoomFor(what, files);
-  const std::chrono::nanoseconds time = std::min(TimeFor(what, identity.size), at_most);
+  const std::chrono::nanoseconds time = std::min(TimeFor(what, size), at_most);
   ASSIGN_OR_RETURN(
       std::unique_ptr<ReaderPool::Task> task,
       readers_->Take(

@@ -41,15 +41,26 @@ SymbolTableOptions OptionsFor(const std::shared_ptr<SpillFile>& spill, bool with
           .most_spilled = spill == nullptr ? 0 : spill->most() / 4};
 }
 
+int FdOf(const ArtifactStore::File& file) {
+  return file == nullptr ? -1 : file->get();
+}
+
+// Of all files of a source.
+uint64_t SizeOf(const ArtifactStore::Source& source) {
+  uint64_t size = source.size;
+  for (const ArtifactStore::File& other : {source.debug, source.alternate}) {
+    if (other == nullptr) continue;
+    const Result<FileIdentity> identity = IdentityOf(other->get());
+    size += identity ? identity->size : 0;
+  }
+  return size;
+}
+
 // For one that looks whether a file has its content still, compares it with so many others, and
 // then reads it.
 std::chrono::nanoseconds JobTime(uint64_t size, size_t known) {
   return Indexer::kMostOfHeaders +
          (ReadingTime(size) + std::chrono::seconds(1)) * static_cast<int64_t>(known + 1);
-}
-
-int FdOf(const ArtifactStore::File& file) {
-  return file == nullptr ? -1 : file->get();
 }
 
 FilesToRead FilesOf(const ArtifactStore::Source& source, bool is_large) {
@@ -167,7 +178,8 @@ std::optional<ArtifactStore::Question> ArtifactStore::Post(Question question) {
   const bool is_stopped = shared->family.kind == Kind::kTable && stopping_.stop_requested();
   const bool posted =
       !is_stopped &&
-      parts_.workers.Post(shared->source.account, JobTime(shared->source.size, work->known.size()),
+      parts_.workers.Post(shared->source.account,
+                          JobTime(SizeOf(shared->source), work->known.size()),
                           {[work, outcome] { Read(*work, *outcome); },
                            shared->is_large ? Effort::kLarge : Effort::kSmall},
                           lifeline_.To([shared, outcome](ArtifactStore& self, QuestionEnd ended) {

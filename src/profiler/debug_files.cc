@@ -23,6 +23,12 @@ uint64_t DebugFileSystemOf(const UniqueFd& root) {
   return NumberOf(Asked::kDebugFiles, std::array{inode->device, inode->number});
 }
 
+// Where a link leads to is as its object's owner chose it: if that does not answer, he waits for
+// it.
+uint64_t AccountOfLink(const UniqueFd& root, uint64_t account) {
+  return NumberOf(Asked::kDebugFiles, std::array{DebugFileSystemOf(root), account});
+}
+
 // All of a file is read for its checksum: a second of CPU time for so much.
 constexpr uint64_t kMostChecked = uint64_t{1} << 30;
 constexpr std::chrono::nanoseconds kMostOfChecksum = ReadingTime(kMostChecked);
@@ -40,7 +46,8 @@ struct DebugFiles::Search {
   struct Place {
     size_t root = 0;
     std::vector<std::string> paths;
-    std::optional<uint32_t> checksum{};  // what a file there must have, if no build ids tell
+    std::optional<uint32_t> checksum{};  // what a file there must have, without a build id
+    uint64_t account = 0;                // who waits if it does not answer
   };
   // Those who can open and read what is there.
   struct Helpers {
@@ -54,43 +61,63 @@ struct DebugFiles::Search {
   BuildId build_id;
   std::string path;
   uint32_t user = 0;  // the owner of its file
-  std::vector<UniqueFd> roots;
+  std::vector<UniqueFd> roots{};
+  bool has_own_root = false;  // the first one is that of a process that has it mapped
+  bool was_missed = false;    // a while ago
   OnFound on_found{};
-  DebugLinks links{};          // of its file
+  DebugLinks links{};  // of its file
+  bool knows_links = false;
+  bool is_sure = true;         // all roots have answered
   std::deque<Place> places{};  // still to be looked into
 
   void AddPlaces();
+  std::vector<std::string> PathsOf(const DebugLink& link, size_t root) const;
   bool IsOfObject(int fd, const std::optional<uint32_t>& checksum, Indexer& indexer) const;
-  Result<File> Open(size_t root, const std::string& at, const IsWanted& is_wanted,
+  Result<File> Open(const Place& place, const std::string& at, const IsWanted& is_wanted,
                     ForeignFiles& files) const;
   Result<Found> LookInto(const Place& place, const Helpers& helpers) const;
-  Result<File> FindAlternate(size_t root, const std::string& of, const AlternateLink& link,
+  Result<File> FindAlternate(const Place& place, const std::string& of, const AlternateLink& link,
                              const Helpers& helpers) const;
 };
 
 // What it has itself needs no debug file, but perhaps an alternate one.
 void DebugFiles::Search::AddPlaces() {
   const std::string by_build_id = DebugFilePath(build_id);
+  const uint64_t account = AccountOf(own->get());
   for (size_t root = 0; root < roots.size(); ++root) {
     if (links.has_debug_info) {
-      if (links.alternate) places.push_back({.root = root, .paths = {path}});
+      if (!links.alternate) continue;
+      places.push_back(
+          {.root = root, .paths = {path}, .account = AccountOfLink(roots[root], account)});
     } else if (!by_build_id.empty()) {
-      places.push_back({.root = root, .paths = {by_build_id}});
+      places.push_back(
+          {.root = root, .paths = {by_build_id}, .account = DebugFileSystemOf(roots[root])});
     }
   }
   if (links.has_debug_info || !links.debug_file) return;
-  const auto& [name, checksum] = *links.debug_file;
   for (size_t root = 0; root < roots.size(); ++root) {
-    places.push_back({.root = root, .paths = DebugLinkPaths(path, name), .checksum = checksum});
+    places.push_back({.root = root,
+                      .paths = PathsOf(*links.debug_file, root),
+                      .checksum = links.debug_file->checksum,
+                      .account = AccountOfLink(roots[root], account)});
   }
+}
+
+// In the root of its process its owner may have put anything anywhere. In the host's he has nothing
+// to say, but chooses the path.
+std::vector<std::string> DebugFiles::Search::PathsOf(const DebugLink& link, size_t root) const {
+  std::vector<std::string> paths = DebugLinkPaths(path, link.name);
+  const bool is_own = has_own_root && root == 0;
+  if (!is_own) std::erase_if(paths, [](const std::string& at) { return !IsDebugPath(at); });
+  return paths;
 }
 
 bool DebugFiles::Search::IsOfObject(int fd, const std::optional<uint32_t>& checksum,
                                     Indexer& indexer) const {
   const Result<ObjectFacts> facts = indexer.Inspect(fd);
-  if (!facts) return false;
-  const bool both_tell = !facts->build_id.empty() && !build_id.empty();
-  if (both_tell || !checksum) return both_tell && facts->build_id == build_id;
+  if (!facts || facts->segments.empty()) return false;  // no ELF file
+  if (!build_id.empty()) return facts->build_id == build_id;
+  if (!checksum) return false;
   const Result<FileIdentity> file = IdentityOf(fd);
   if (!file || file->size > kMostChecked) return false;
   const Result<uint32_t> found = indexer.Checksum(fd);
@@ -98,12 +125,11 @@ bool DebugFiles::Search::IsOfObject(int fd, const std::optional<uint32_t>& check
 }
 
 // Errors: kNotFound; those of ForeignFiles.
-Result<DebugFiles::File> DebugFiles::Search::Open(size_t root, const std::string& at,
+Result<DebugFiles::File> DebugFiles::Search::Open(const Place& place, const std::string& at,
                                                   const IsWanted& is_wanted,
                                                   ForeignFiles& files) const {
-  const UniqueFd& directory = roots[root];
-  const FilePatience patience{.limit = kMostTime, .file_system = DebugFileSystemOf(directory)};
-  ASSIGN_OR_RETURN(const UniqueFd found, files.LookUp(directory.get(), at, 0, patience));
+  const FilePatience patience{.limit = kMostTime, .file_system = place.account};
+  ASSIGN_OR_RETURN(const UniqueFd found, files.LookUp(roots[place.root].get(), at, 0, patience));
   ASSIGN_OR_RETURN(const uint32_t owner, OwnerOf(found.get()));
   const Result<Inode> itself = InodeOf(own->get());
   const Result<Inode> inode = InodeOf(found.get());
@@ -120,20 +146,20 @@ Result<DebugFiles::File> DebugFiles::Search::Open(size_t root, const std::string
 Result<DebugFiles::Found> DebugFiles::Search::LookInto(const Place& place,
                                                        const Helpers& helpers) const {
   if (links.has_debug_info) {
-    ASSIGN_OR_RETURN(File alternate, FindAlternate(place.root, path, *links.alternate, helpers));
+    ASSIGN_OR_RETURN(File alternate, FindAlternate(place, path, *links.alternate, helpers));
     return Found{.is_own = true, .alternate = std::move(alternate)};
   }
   const IsWanted is_wanted = [&](int fd) {
     return IsOfObject(fd, place.checksum, helpers.indexer);
   };
   for (const std::string& at : place.paths) {
-    Result<File> file = Open(place.root, at, is_wanted, helpers.files);
+    Result<File> file = Open(place, at, is_wanted, helpers.files);
     if (!file && EndOf(file) != QuestionEnd::kDone) return file.error();
     if (!file) continue;
     Found found{.debug = *std::move(file)};
     const Result<DebugLinks> of_debug = helpers.indexer.Links(found.debug->get());
     if (!of_debug || !of_debug->alternate) return found;
-    Result<File> alternate = FindAlternate(place.root, at, *of_debug->alternate, helpers);
+    Result<File> alternate = FindAlternate(place, at, *of_debug->alternate, helpers);
     if (alternate) found.alternate = *std::move(alternate);
     return found;
   }
@@ -141,7 +167,8 @@ Result<DebugFiles::Found> DebugFiles::Search::LookInto(const Place& place,
 }
 
 // In the same root.
-Result<DebugFiles::File> DebugFiles::Search::FindAlternate(size_t root, const std::string& of,
+Result<DebugFiles::File> DebugFiles::Search::FindAlternate(const Place& place,
+                                                           const std::string& of,
                                                            const AlternateLink& link,
                                                            const Helpers& helpers) const {
   const IsWanted is_wanted = [&](int fd) {
@@ -149,7 +176,7 @@ Result<DebugFiles::File> DebugFiles::Search::FindAlternate(size_t root, const st
     return found && found->as_alternate == link.build_id;
   };
   for (const std::string& at : AlternatePaths(of, link)) {
-    Result<File> file = Open(root, at, is_wanted, helpers.files);
+    Result<File> file = Open(place, at, is_wanted, helpers.files);
     if (file || EndOf(file) != QuestionEnd::kDone) return file;
   }
   return Fail(ErrorCode::kNotFound, "no alternate file");
@@ -162,9 +189,14 @@ Result<std::shared_ptr<DebugFiles::Search>> DebugFiles::Prepare(ObjectId object,
                                                       .own = std::move(own),
                                                       .build_id = info.build_id,
                                                       .path = info.path,
-                                                      .user = user,
-                                                      .roots = {}});
+                                                      .user = user});
+  {
+    const absl::MutexLock lock(&mutex_);
+    search->was_missed = missed_.Contains(object, parts_.clock.Now());
+  }
+  if (search->was_missed) return search;
   std::array roots{parts_.processes.OpenRootOf(object), OpenHostRoot(parts_.procfs)};
+  search->has_own_root = roots.front().has_value();
   for (Result<UniqueFd>& root : roots) {
     if (root) search->roots.push_back(*std::move(root));
   }
@@ -172,27 +204,24 @@ Result<std::shared_ptr<DebugFiles::Search>> DebugFiles::Prepare(ObjectId object,
 }
 
 void DebugFiles::Find(const std::shared_ptr<Search>& search, OnFound on_found) {
-  bool was_missed = false;
-  {
-    const absl::MutexLock lock(&mutex_);
-    was_missed = missed_.Contains(search->object, parts_.clock.Now());
-  }
-  if (was_missed) return on_found({});
+  if (search->was_missed) return on_found({});
   search->on_found = std::move(on_found);
   AskLinks(search);
 }
 
-// What the object itself says. If that cannot be read its build id is known still.
+// What the object itself says. If that cannot be read its build id is known still, and in the end
+// it may have itself what is looked for.
 void DebugFiles::AskLinks(const std::shared_ptr<Search>& search) {
   // The worker's own until it has ended.
-  const auto links = std::make_shared<DebugLinks>();
+  const auto links = std::make_shared<std::optional<DebugLinks>>();
   const bool posted = parts_.workers.Post(
       AccountOf(search->own->get()), 2 * Indexer::kMostOfHeaders,
       [search, links, indexer = parts_.indexer] {
         if (Result<DebugLinks> read = indexer->Links(search->own->get())) *links = *std::move(read);
       },
       lifeline_.To([search, links](DebugFiles& self, QuestionEnd end) {
-        if (end == QuestionEnd::kDone) search->links = std::move(*links);
+        search->knows_links = end == QuestionEnd::kDone && links->has_value();
+        if (search->knows_links) search->links = **links;
         search->AddPlaces();
         self.Next(search);
       }));
@@ -210,7 +239,7 @@ void DebugFiles::Next(const std::shared_ptr<Search>& search) {
   const auto count = static_cast<int64_t>(place->paths.size());
   const auto found = std::make_shared<Found>();  // the worker's own until it has ended
   const bool posted = parts_.workers.Post(
-      DebugFileSystemOf(search->roots[place->root]),
+      place->account,
       (count + 2) * kMostTime + (is_large ? count * kMostOfChecksum : std::chrono::seconds(0)),
       {[search, place, found, files = parts_.files, indexer = parts_.indexer] {
          Result<Found> here = search->LookInto(*place, {.files = *files, .indexer = *indexer});
@@ -219,22 +248,36 @@ void DebugFiles::Next(const std::shared_ptr<Search>& search) {
          return end;
        },
        is_large ? Effort::kLarge : Effort::kSmall},
-      lifeline_.To([search, found](DebugFiles& self, QuestionEnd end) {
-        const bool is_there = found->is_own || found->debug != nullptr;
-        if (end != QuestionEnd::kDone || !is_there) return self.Next(search);
-        search->on_found(std::move(*found));
+      lifeline_.To([search, place, found](DebugFiles& self, QuestionEnd end) {
+        if (end != QuestionEnd::kDone) return self.GoOnWithout(search, place->root);
+        if (!found->is_own && found->debug == nullptr) return self.Next(search);
+        Tell(*search, std::move(*found));
       }));
-  if (!posted) Next(search);
+  if (!posted) GoOnWithout(search, place->root);
 }
 
+// It does not answer, or could not be asked.
+void DebugFiles::GoOnWithout(const std::shared_ptr<Search>& search, size_t root) {
+  search->is_sure = false;
+  std::erase_if(search->places, [root](const Search::Place& place) { return place.root == root; });
+  Next(search);
+}
+
+// Only what is known not to be there is remembered.
 void DebugFiles::Missed(const std::shared_ptr<Search>& search) {
-  if (search->links.has_debug_info) return search->on_found({.is_own = true});
-  {
+  const bool may_be_own = search->links.has_debug_info || !search->knows_links;
+  if (!may_be_own && search->is_sure) {
     const absl::MutexLock lock(&mutex_);
     const MonotonicTime now = parts_.clock.Now();
     if (!missed_.Contains(search->object, now)) missed_.Add(search->object, now);
   }
-  search->on_found({});
+  Tell(*search, {.is_own = may_be_own});
+}
+
+// Whoever waits for it may hold the search.
+void DebugFiles::Tell(Search& search, Found found) {
+  const OnFound told = std::exchange(search.on_found, nullptr);
+  told(std::move(found));
 }
 
 }  // namespace pyrometer

@@ -28,11 +28,11 @@ Result<UniqueFd> OpenHostRoot(const Procfs& procfs);
 
 // Looks for the separate debug files of objects, by QuestionThreads: below
 // /usr/lib/debug/.build-id in the root of a process that has the object mapped, then in the host's;
-// then where its .gnu_debuglink leads to, in both. An object that has its debug information itself
-// has no debug file.
+// then where its .gnu_debuglink leads to, in both, but in the host's only below /usr/lib/debug: a
+// stranger chooses that path. An object that has its debug information itself has no debug file.
 //
-// What is found by its build id has the same, and what a link leads to, too, where both have one;
-// else the checksum that the link has. The file must be regular and belong to root or to the
+// What is found has the object's build id. Of an object without one, it has the checksum that the
+// link has. The file must be regular and belong to root or to the
 // object's owner: otherwise anyone could put a file with any build id into a root of his own, map
 // the object there, and mislead us about all who have it mapped. So it is with the alternate file
 // to which debug information refers, by its build id or by its name; its build id tells.
@@ -76,8 +76,10 @@ class DebugFiles {
 
  private:
   void Next(const std::shared_ptr<Search>& search);
+  void GoOnWithout(const std::shared_ptr<Search>& search, size_t root);
   void AskLinks(const std::shared_ptr<Search>& search);
   void Missed(const std::shared_ptr<Search>& search);
+  static void Tell(Search& search, Found found);
 
   const Parts parts_;
   absl::Mutex mutex_;

@@ -156,15 +156,19 @@ void ObjectSymbols::Count(const Result<ArtifactStore::ContentRef>& answer, bool 
 }
 
 void ObjectSymbols::Answered(const Question& question, Result<ArtifactStore::ContentRef> answer) {
-  if (on_read_ && answer) on_read_(question.of, *answer);
+  bool is_known = false;
   {
     const absl::MutexLock lock(&mutex_);
     --pending_;
     pending_ahead_ -= question.is_ahead ? 1 : 0;
     Count(answer, question.is_ahead);
     // Else it was forgotten meanwhile.
-    if (Known* const known = KnownOf(question.of)) known->answer = std::move(answer);
+    if (Known* const known = KnownOf(question.of)) {
+      known->answer = answer;
+      is_known = true;
+    }
   }
+  if (on_read_ && answer && is_known) on_read_(question.of, *answer);
   ReadMore();
 }
 

@@ -39,7 +39,8 @@ class ObjectSymbols {
   // those that one may need. Unwind tables wait for neither for long.
   static constexpr size_t kMostForWindow = 16;
   static constexpr size_t kMostAhead = 4;
-  // Debug information, which may take a minute: the other large files have a place beside it.
+  // Debug information, which may take a minute: large files of other owners or devices have a place
+  // beside it.
   static constexpr size_t kMostDebugInfoAhead = 1;
   // So many may wait to be read ahead, each with a file held open. Beyond that the window asks.
   static constexpr size_t kMostWaiting = 256;

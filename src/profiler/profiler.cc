@@ -234,6 +234,7 @@ void Profiler::RunNaming() {
     if (consumers_.empty()) {
       namer_.Skip(resolved);
       symbols_.Forget(resolved.unused);
+      debug_info_.Forget(resolved.unused);
     } else {
       consumers_.Offer(taken->number, namer_.Name(std::move(resolved)), taken->ended,
                        taken->missed);

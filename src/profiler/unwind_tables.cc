@@ -116,12 +116,12 @@ void UnwindTables::OwnIsMade(ObjectId object, const std::shared_ptr<Files>& file
   const bool may_gain =
       own ? table != nullptr && LeavesOutMuch(*table) : own.error().code() == ErrorCode::kMalformed;
   if (!may_gain) return IsMade(object, own);
-  parts_.debug_files.Find(
-      files->search, lifeline_.To([object, files, own = std::move(own)](UnwindTables& self,
-                                                                        DebugFiles::Found found) {
-        if (found.debug == nullptr) return self.IsMade(object, own);
-        self.AskForBoth(object, files->source, own, std::move(found.debug));
-      }));
+  const auto search = std::exchange(files->search, nullptr);
+  parts_.debug_files.Find(search, lifeline_.To([object, files, own = std::move(own)](
+                                                   UnwindTables& self, DebugFiles::Found found) {
+    if (found.debug == nullptr) return self.IsMade(object, own);
+    self.AskForBoth(object, files->source, own, std::move(found.debug));
+  }));
 }
 
 void UnwindTables::AskForBoth(ObjectId object, ArtifactStore::Source source,

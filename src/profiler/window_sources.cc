@@ -35,15 +35,13 @@ void WindowSources::Use(ResolvedWindow& resolved) {
   waited_ = {};
   waited_for_sources_ = {};
   in_perf_maps_ = {};
+  without_debug_info_.clear();
   std::vector<ObjectId> forgotten;
   std::ranges::copy_if(resolved.unused, std::back_inserter(forgotten),
                        [this](ObjectId object) { return !objects_.contains(object); });
   symbols_.Forget(forgotten);
   if (debug_info_ != nullptr) debug_info_->Forget(forgotten);
-  for (const ObjectId object : forgotten) {
-    waited_for_.erase(object);
-    without_debug_info_.erase(object);
-  }
+  for (const ObjectId object : forgotten) waited_for_.erase(object);
   std::vector<SampledObject> needed;
   for (const auto& [object, reference] : objects_) {
     if (reference.file != nullptr) needed.push_back({object, reference});

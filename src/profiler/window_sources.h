@@ -80,7 +80,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   // Errors: those of Indexer; kIo, too, if no time is left.
   Result<std::optional<PerfMapFunction>> Read(int fd, const PerfMapPart& part,
                                               PerfMapSink sink) override;
-  // Objects in use whose debug information has not been read yet, or not been found.
+  // Objects of this window whose debug information has not been read yet, or not been found.
   size_t without_debug_info() const { return without_debug_info_.size(); }
   bool HasEnded(ProcessKey process) override { return ended_.contains(process); }
 
@@ -102,7 +102,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   std::chrono::nanoseconds waited_for_sources_{};  // for its debug information
   // Objects whose debug information was waited for, and how often it was asked for again.
   absl::flat_hash_map<ObjectId, uint32_t> waited_for_;
-  absl::flat_hash_set<ObjectId> without_debug_info_;  // until it is read
+  absl::flat_hash_set<ObjectId> without_debug_info_;  // in this window
   std::chrono::nanoseconds in_perf_maps_{};           // for this window's perf maps
   decltype(ResolvedWindow::objects) objects_;
   decltype(ResolvedWindow::perf_maps) perf_maps_;

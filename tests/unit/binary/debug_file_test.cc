@@ -64,17 +64,23 @@ TEST(DebugLinks, LeadNowhereElse) {
   }
 }
 
-TEST(AlternatePaths, BeginWithTheBuildId) {
+TEST(AlternatePaths, BeginWithTheBuildIdAndLieBelowTheDebugFiles) {
   constexpr std::array<std::byte, 2> kBytes = {std::byte{0xab}, std::byte{0x01}};
   AlternateLink link{.name = "../.dwz/common"};
   link.build_id = BuildId(kBytes);
+  const std::string by_build_id = "/usr/lib/debug/.build-id/ab/01.debug";
+  EXPECT_EQ(AlternatePaths("/usr/lib/debug/bin/program.debug", link),
+            (std::vector<std::string>{by_build_id, "/usr/lib/debug/.dwz/common"}));
   EXPECT_EQ(AlternatePaths("/usr/lib/debug/program.debug", link),
-            (std::vector<std::string>{"/usr/lib/debug/.build-id/ab/01.debug",
-                                      "/usr/lib/debug/../.dwz/common"}));
+            (std::vector<std::string>{by_build_id}));
+  for (const char* name :
+       {"/proc/kmsg", "/usr/lib/debug/../../../proc/kmsg", "/usr/lib/debugger", "common"}) {
+    link.name = name;
+    EXPECT_EQ(AlternatePaths("/usr/bin/program", link), (std::vector<std::string>{by_build_id}))
+        << name;
+  }
   link.name = "/usr/lib/debug/.dwz/common";
   EXPECT_EQ(AlternatePaths("memfd:program", link).back(), link.name);
-  link.name = "common";
-  EXPECT_EQ(AlternatePaths("memfd:program", link).size(), 1U);
 }
 
 TEST(DebugLinks, AreNotReadBeyondTheirSection) {

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "foreign/direct_foreign_files.h"
+#include "tests/shared/eventually.h"
 #include "tests/unit/base/temporary_tree.h"
 #include "tests/unit/profiler/fakes.h"
 
@@ -32,11 +33,14 @@ class ContentIndexer : public Indexer {
   }
   Result<ObjectFacts> Inspect(int fd) override {
     ASSIGN_OR_RETURN(const std::string content, ContentOf(fd));
-    if (content.starts_with('-')) return ObjectFacts();
-    return ObjectFacts{.build_id = BuildId(std::as_bytes(std::span(content))), .segments = {}};
+    ObjectFacts facts;
+    if (!content.empty()) facts.segments.emplace_back();
+    if (!content.starts_with('-')) facts.build_id = BuildId(std::as_bytes(std::span(content)));
+    return facts;
   }
   Result<DebugLinks> Links(int fd) override {
     ASSIGN_OR_RETURN(const std::string content, ContentOf(fd));
+    if (fails) return Fail(ErrorCode::kIo, "not now");
     DebugLinks said = content == own ? links : DebugLinks();
     said.as_alternate = BuildId(std::as_bytes(std::span(content)));
     return said;
@@ -61,6 +65,7 @@ class ContentIndexer : public Indexer {
   // What the object itself is, and says.
   std::string own;
   DebugLinks links;
+  bool fails = false;
 };
 
 // Every process has its root there.
@@ -184,8 +189,7 @@ TEST_F(DebugFilesTest, AreNotWantedByWhatHasDebugInformationItself) {
 TEST_F(DebugFilesTest, AreWhereALinkLeads) {
   indexer_->links.debug_file = DebugLink{.name = "program.debug", .checksum = 1};
   for (const char* place :
-       {"host/usr/lib/debug/usr/bin/program.debug", "host/usr/bin/.debug/program.debug",
-        "host/usr/bin/program.debug", "container/usr/lib/debug/usr/bin/program.debug",
+       {"host/usr/lib/debug/usr/bin/program.debug", "container/usr/lib/debug/usr/bin/program.debug",
         "container/usr/bin/.debug/program.debug", "container/usr/bin/program.debug"}) {
     tree_.File(place, "\xab\xcd\xee");
     EXPECT_NE(Found(), place) << "it has another build id";
@@ -196,17 +200,58 @@ TEST_F(DebugFilesTest, AreWhereALinkLeads) {
   EXPECT_EQ(Found(), In("host")) << "build ids lead first";
 }
 
-TEST_F(DebugFilesTest, HaveTheLinksChecksumWithoutBuildIds) {
+// A stranger chooses where his object lies, and what it is a link to.
+TEST_F(DebugFilesTest, AreNotLookedForWhereAStrangerLikes) {
+  indexer_->links.debug_file = DebugLink{.name = "program.debug", .checksum = 1};
+  for (const char* place : {"host/usr/bin/program.debug", "host/usr/bin/.debug/program.debug"}) {
+    tree_.File(place, content_);
+    EXPECT_EQ(Found(), "nothing");
+  }
+  indexer_->links = {.has_debug_info = true, .alternate = AlternateLink{.name = "/proc/kmsg"}};
+  indexer_->links.alternate->build_id = BuildId(kIdBytes);
+  tree_.File("host/proc/kmsg", content_);
+  tree_.File("container/proc/kmsg", content_);
+  EXPECT_EQ(Found(), "itself");
+}
+
+TEST_F(DebugFilesTest, HaveTheLinksChecksumIfTheObjectHasNoBuildId) {
   const std::string place = "container/usr/bin/program.debug";
   indexer_->links.debug_file = DebugLink{.name = "program.debug", .checksum = 4};
   tree_.File(place, "-abc");
-  EXPECT_EQ(Found(), place) << "the debug file has no build id";
+  EXPECT_EQ(Found(), "nothing") << "the object's build id is missing";
+  info_.build_id = BuildId();
+  EXPECT_EQ(Found(), place);
+  tree_.File(place, "abcd");
+  EXPECT_EQ(Found(), place) << "whatever its build id";
   tree_.File(place, "-abcd");
   EXPECT_EQ(Found(), "nothing");
-  info_.build_id = BuildId();
-  EXPECT_EQ(Found(), "nothing");
-  tree_.File(place, "abcd");
-  EXPECT_EQ(Found(), place) << "the object has no build id";
+  indexer_->links.debug_file->checksum = 0;
+  tree_.File(place, "");
+  EXPECT_EQ(Found(), "nothing") << "no ELF file";
+}
+
+TEST_F(DebugFilesTest, MayBeTheObjectWhereItsLinksCannotBeRead) {
+  indexer_->fails = true;
+  EXPECT_EQ(Found(), "itself");
+  tree_.File(In("host"), content_);
+  EXPECT_EQ(Found(), In("host"));
+}
+
+TEST_F(DebugFilesTest, LetGoOfTheObjectWhenTheyAreFound) {
+  DebugFiles files({.processes = processes_,
+                    .indexer = indexer_,
+                    .files = std::make_shared<DirectForeignFiles>(),
+                    .workers = workers_,
+                    .clock = clock_,
+                    .procfs = tree_.AsProcfs()});
+  auto own =
+      std::make_shared<const UniqueFd>(*Open(tree_.Path("container/usr/bin/program"), O_RDONLY));
+  const std::weak_ptr<const UniqueFd> watched = own;
+  auto search = *files.Prepare(ObjectId(3), info_, std::move(own));
+  // As UnwindTables does, who keeps what it has asked for until it is told.
+  files.Find(search, [search](const DebugFiles::Found&) {});
+  search = nullptr;
+  EXPECT_TRUE(Eventually([&] { return watched.expired(); }));
 }
 
 TEST_F(DebugFilesTest, AreAnotherFileThanTheObject) {
@@ -247,10 +292,11 @@ TEST_F(DebugFilesTest, AreLookedForAgainAfterAWhile) {
                     .clock = clock_,
                     .procfs = tree_.AsProcfs()});
   const auto finds = [&] {
-    std::promise<bool> found;
+    // Whoever is told may still be telling when the answer is here.
+    const auto found = std::make_shared<std::promise<bool>>();
     files.Find(*files.Prepare(ObjectId(3), info_, own),
-               [&](const DebugFiles::Found& f) { found.set_value(f.debug != nullptr); });
-    return found.get_future().get();
+               [found](const DebugFiles::Found& f) { found->set_value(f.debug != nullptr); });
+    return found->get_future().get();
   };
   EXPECT_FALSE(finds());
   tree_.File(In("host"), content_);

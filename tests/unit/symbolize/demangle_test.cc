@@ -95,6 +95,7 @@ TEST(Demangle, ShowsParametersOrNothingAtAllIfTold) {
       {"_ZNK3foo3barERKS_.part.0", "foo::bar(foo const&) const"},
       {"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt"},
       {"_RNvC6_123foo3bar", "123foo::bar"},
+      {"_ZN2ns4sortIiEEvPT_S2_", "void ns::sort<int>(int*, int*)"},
   };
   for (const auto& [symbol, full] : cases) {
     EXPECT_EQ(Demangle(symbol, Demangling::kFull), full);
