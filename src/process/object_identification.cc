@@ -36,6 +36,17 @@ bool IsMemfd(std::string_view path) {
   return path.starts_with("/memfd:");
 }
 
+// True of files that runtimes write code to through one mapping and run it through another, so as
+// to have no page that is both writable and executable.
+bool MayHoldWrittenCode(std::string_view path) {
+  return IsMemfd(path) || path.starts_with("/dev/shm/") || path.starts_with("/SYSV") ||
+         WithoutDeleted(path) != path;
+}
+
+bool IsWrittenCode(const MappedFile& file, const ObjectFacts& facts) {
+  return MayHoldWrittenCode(file.path) && facts.segments.empty();
+}
+
 // Stands for the file system that has to be asked about a path, which may be any that is mounted in
 // the root.
 uint64_t FileSystemOf(const RootIdentity& root, std::string_view path) {
@@ -53,13 +64,13 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
   // Code is written to a memfd after it was mapped.
   if (file.build_id.empty() && !IsMemfd(file.path)) mapped = finder.MappedAt();
   if (const std::optional<ObjectId> known = RememberedInode(file, mapped)) return *known;
-  Candidate mapping = CandidateOf(finder.OpenMapping(), Through::kMapping, mapped);
+  Candidate mapping = CandidateOf(finder.OpenMapping(), Through::kMapping, mapped, file.path);
   const bool has_mapping = mapping.file != nullptr;
   if (has_mapping && !IsCalled(mapping.file->get(), file.path)) {
     mapping.through = Through::kRenamed;
   }
   FileFinder::Way way = finder.FindPath();
-  const Candidate named = CandidateOf(std::move(way.file), Through::kPath, mapped);
+  const Candidate named = CandidateOf(std::move(way.file), Through::kPath, mapped, file.path);
   const bool is_same = has_mapping && named.file != nullptr && mapping.identity == named.identity;
   std::optional<ObjectId> by_path;
   if (!is_same) {
@@ -94,11 +105,15 @@ ObjectId ObjectTable::Identify(const RootIdentity& root, const MappedFile& file,
 }
 
 ObjectTable::Candidate ObjectTable::CandidateOf(UniqueFd path_fd, Through through,
-                                                const std::optional<WallTime>& mapped) const {
+                                                const std::optional<WallTime>& mapped,
+                                                std::string_view path) const {
   if (!path_fd) return {};
   const Result<FileIdentity> identity = IdentityOf(path_fd.get());
-  if (!identity || IsNewer(*identity, mapped)) return {};
-  return {std::make_shared<const UniqueFd>(std::move(path_fd)), *identity, through, mapped};
+  if (!identity) return {};
+  const bool is_newer = IsNewer(*identity, mapped);
+  if (is_newer && !MayHoldWrittenCode(path)) return {};
+  return {std::make_shared<const UniqueFd>(std::move(path_fd)), *identity, through, mapped,
+          is_newer};
 }
 
 bool ObjectTable::IsNewer(const FileIdentity& identity,
@@ -122,12 +137,14 @@ std::optional<ObjectId> ObjectTable::Accept(const Candidate& candidate, const Na
                                             bool is_name_true) {
   if (candidate.file == nullptr || !MatchesInode(candidate, name.file)) return std::nullopt;
   if (const auto known = by_identity_.find(candidate.identity); known != by_identity_.end()) {
+    if (candidate.is_newer) return std::nullopt;  // others have mapped it as it is now
     return AcceptKnown(known->second, candidate, name);
   }
   if (unreadable_.contains(candidate.identity)) return std::nullopt;
   if (const auto waits = placeholders_.find(candidate.identity); waits != placeholders_.end()) {
     BuildId& claimed = waits->second.claimed;
     if (claimed.empty()) claimed = name.file.build_id;
+    if (candidate.is_newer) waits->second.newer_than = candidate.mapped;
     const bool agrees = name.file.build_id.empty() || name.file.build_id == claimed;
     return agrees ? std::optional(waits->second.id) : std::nullopt;
   }
@@ -269,6 +286,7 @@ std::optional<ObjectTable::Identified> ObjectTable::OnObject(Wanted wanted,
   const Name name = wanted.name;
   if (const auto waits = placeholders_.find(wanted.identity); waits != placeholders_.end()) {
     wanted.name.file.build_id = waits->second.claimed;
+    if (waits->second.newer_than) wanted.mapped = waits->second.newer_than;
   }
   const std::optional<ObjectId> id = Settle(wanted, answer);
   ForgetPlaceholder(wanted);
@@ -289,7 +307,8 @@ std::optional<ObjectId> ObjectTable::Settle(const Wanted& wanted, FileInspection
   const Candidate candidate{found.file, found.identity, wanted.through};
   const MappedFile& file = wanted.name.file;
   if (!MatchesInode(candidate, file)) return std::nullopt;
-  if (IsNewer(found.identity, wanted.mapped)) return std::nullopt;
+  const bool is_written_code = IsWrittenCode(file, found.facts);
+  if (!is_written_code && IsNewer(found.identity, wanted.mapped)) return std::nullopt;
   if (const auto known = by_identity_.find(found.identity); known != by_identity_.end()) {
     return AcceptKnown(known->second, candidate, wanted.name);
   }
@@ -298,7 +317,7 @@ std::optional<ObjectId> ObjectTable::Settle(const Wanted& wanted, FileInspection
 }
 
 ObjectId ObjectTable::EnterFound(const MappedFile& file, FileFindings& found) {
-  if (IsMemfd(file.path) && found.facts.segments.empty()) return ObjectId(0);  // a JIT's code
+  if (IsWrittenCode(file, found.facts)) return ObjectId(0);  // a JIT's
   ObjectInfo info;
   info.path = file.path;
   info.build_id = found.facts.build_id;

@@ -156,7 +156,7 @@ Result<UniqueFd> ObjectTable::OpenHeld(ObjectId id) {
 }
 
 bool ObjectTable::Reopen(ObjectId id, UniqueFd path_fd) {
-  const Candidate candidate = CandidateOf(std::move(path_fd), Through::kMapping, {});
+  const Candidate candidate = CandidateOf(std::move(path_fd), Through::kMapping, {}, {});
   if (candidate.file == nullptr) return false;
   const auto known = by_identity_.find(candidate.identity);
   if (known == by_identity_.end() || known->second != id) return false;

@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,7 +68,7 @@ class ObjectTable {
     size_t max_names = size_t{1} << 18;
     size_t max_waiting = 4096;  // placeholders; beyond that files stay unopened
   };
-  // What is mapped as `placeholder` is `object`; ObjectId(0): code in a memfd.
+  // What is mapped as `placeholder` is `object`; ObjectId(0): code in shared memory.
   struct Identified {
     ObjectId placeholder;
     ObjectId object;
@@ -83,7 +84,8 @@ class ObjectTable {
   // accepts only a file with the build id, or else the inode, of the mapping. A file that is gone
   // or cannot be read is an object without facts, a placeholder until another mapping of that name
   // leads to it.
-  // ObjectId(0): not a file that could have symbols (code written to a memfd), or no id is left.
+  // ObjectId(0): not a file that could have symbols (code written to shared memory), or no id is
+  // left.
   ObjectId Identify(const RootIdentity& root, const MappedFile& file, FileFinder& finder);
 
   // True if Identify() will answer without looking for the file.
@@ -162,10 +164,13 @@ class ObjectTable {
     FileIdentity identity;
     Through through = Through::kPath;
     std::optional<WallTime> mapped = {};  // when, if that is known and matters
+    bool is_newer = false;                // it may have been written to since; see CandidateOf()
   };
   struct Placeholder {
     ObjectId id;
     BuildId claimed;  // empty: nobody said which it has
+    // When it was mapped by someone for whom it may have been written to since.
+    std::optional<WallTime> newer_than = {};
   };
   // Stands for a file that was not found.
   struct NotFound {
@@ -194,9 +199,9 @@ class ObjectTable {
   // The object that RememberInode() was told of, unless it may have been written to since `mapped`.
   std::optional<ObjectId> RememberedInode(const MappedFile& file,
                                           const std::optional<WallTime>& mapped);
-  // None if it may have been written to since it was mapped.
-  Candidate CandidateOf(UniqueFd path_fd, Through through,
-                        const std::optional<WallTime>& mapped) const;
+  // None if it may have been written to since it was mapped, and is not where code is written to.
+  Candidate CandidateOf(UniqueFd path_fd, Through through, const std::optional<WallTime>& mapped,
+                        std::string_view path) const;
   bool IsNewer(const FileIdentity& identity, const std::optional<WallTime>& mapped) const;
   static bool IsInodeOf(const MappedFile& file, const FileIdentity& identity);
   static bool MatchesInode(const Candidate& candidate, const MappedFile& file);

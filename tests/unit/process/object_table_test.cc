@@ -100,6 +100,30 @@ TEST_F(ObjectTableTest, TakesCodeForAMemfdsThatIsWrittenAfterItIsMapped) {
             ObjectId(0));
 }
 
+TEST_F(ObjectTableTest, TakesCodeForSharedMemorysThatIsWrittenAfterItIsMapped) {
+  const std::string memory = File("memory", "code");
+  FakeFinder finder(memory, "");
+  finder.mapped_at = std::chrono::system_clock::time_point();
+  for (const char* const path : {"/dev/shm/jit (deleted)", "/dev/shm/jit", "/SYSV00000001 (deleted)",
+                                 "/tmp/jit-7f (deleted)"}) {
+    EXPECT_EQ(table_.Identify(kHost, WithInode(path, memory), finder), ObjectId(0)) << path;
+  }
+  const ObjectId file = table_.Identify(kHost, WithInode("/usr/lib/app.dll", memory), finder);
+  EXPECT_NE(file, ObjectId(0)) << "its frames are known by its name";
+}
+
+TEST_F(ObjectTableTest, TakesNoElfFileInSharedMemoryThatWasWrittenToSinceItWasMapped) {
+  const std::string elf = File("elf", "ELF a");
+  FakeFinder finder(elf, "");
+  finder.mapped_at = std::chrono::system_clock::time_point();
+  const MappedFile file = WithInode("/dev/shm/program", elf);
+  EXPECT_FALSE(table_.Find(table_.Identify(kHost, file, finder))->was_opened);
+  FakeFinder later(elf, elf);  // mapped as it is now
+  EXPECT_TRUE(table_.Find(table_.Identify(kHost, WithInode("/dev/shm/2", elf), later))->was_opened);
+  EXPECT_FALSE(
+      table_.Find(table_.Identify(kHost, WithInode("/dev/shm/3", elf), finder))->was_opened);
+}
+
 TEST_F(ObjectTableTest, AsksAgainWhatIsInAFileWhoseReaderWasLate) {
   const std::string libc = File("libc", "ELF a");
   FakeFinder finder(libc, libc);
