@@ -107,6 +107,12 @@ Result<std::optional<PerfMapFunction>> InProcessIndexer::PerfMapLines(
   return DirectPerfMapReader().Read(fd, part, sink);
 }
 
+Result<bool> InProcessIndexer::JitDumpRecords(int fd, const JitDumpPart& part,
+                                              std::chrono::nanoseconds /*at_most*/,
+                                              JitDumpSink sink) {
+  return DirectJitDumpReader().Read(fd, part, sink);
+}
+
 Result<bool> InProcessIndexer::Repeats(const FilesToRead& files, const Reading& reading) {
   std::vector<int> all = {files.own, files.debug, files.alternate};
   std::erase_if(all, [](int fd) { return fd < 0; });

@@ -23,6 +23,8 @@ class InProcessIndexer : public Indexer {
   Result<std::optional<PerfMapFunction>> PerfMapLines(int fd, const PerfMapPart& part,
                                                       std::chrono::nanoseconds at_most,
                                                       PerfMapSink sink) override;
+  Result<bool> JitDumpRecords(int fd, const JitDumpPart& part, std::chrono::nanoseconds at_most,
+                              JitDumpSink sink) override;
   Result<bool> Repeats(const FilesToRead& files, const Reading& reading) override;
 
  private:

@@ -13,6 +13,7 @@
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
 #include "pyrometer/unwind_table.h"
+#include "symbolize/jit_dump_reader.h"
 #include "symbolize/perf_map_reader.h"
 #include "symbolize/symbol_table.h"
 
@@ -81,6 +82,11 @@ class Indexer {
   virtual Result<std::optional<PerfMapFunction>> PerfMapLines(int fd, const PerfMapPart& part,
                                                               std::chrono::nanoseconds at_most,
                                                               PerfMapSink sink) = 0;
+
+  // See JitDumpReader; takes no longer than `at_most`. What it gives `sink` fits `part` and has the
+  // form. Some 2 µs a record.
+  virtual Result<bool> JitDumpRecords(int fd, const JitDumpPart& part,
+                                      std::chrono::nanoseconds at_most, JitDumpSink sink) = 0;
 
   // True if the same would be made of these files: each byte that was read is read again. Errors:
   // those of reading them.

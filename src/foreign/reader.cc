@@ -177,12 +177,14 @@ class Reader : private RowSink, private SymbolByteSink {
         FlatReader in(value);
         const PerfMapPart part = ReadPerfMapPart(in);
         if (!in.ended()) End();
-        const auto send = [this](const PerfMapLines& lines) { Put(lines); };
+        const auto send = [this](const PerfMapLines& lines) { PutValue(lines); };
         ASSIGN_OR_RETURN(const std::optional<PerfMapFunction> last,
                          indexer_.PerfMapLines(files.own, part, {}, send));
         Write(last, out);
         return {};
       }
+      case ReaderTask::What::kJitDump:
+        return AnswerJitDump(files, value, out);
       case ReaderTask::What::kRepeats: {
         FlatReader in(value);
         const Reading reading = ReadReading(in);
@@ -195,6 +197,17 @@ class Reader : private RowSink, private SymbolByteSink {
     End();
   }
 
+  Result<void> AnswerJitDump(const FilesToRead& files, std::span<const std::byte> value,
+                             FlatWriter& out) {
+    FlatReader in(value);
+    const JitDumpPart part = ReadJitDumpPart(in);
+    if (!in.ended()) End();
+    const auto send = [this](const JitDumpRecords& records) { PutValue(records); };
+    ASSIGN_OR_RETURN(const bool is_all, indexer_.JitDumpRecords(files.own, part, {}, send));
+    out.Put(uint8_t{is_all});
+    return {};
+  }
+
   void Put(std::span<const pyro_unwind_row> rows) override {
     if (!channel_.SendAll(ReaderMessage::kBulk, std::as_bytes(rows))) End();
   }
@@ -202,9 +215,10 @@ class Reader : private RowSink, private SymbolByteSink {
     return channel_.SendAll(ReaderMessage::kBulk, bytes).has_value();
   }
 
-  void Put(const PerfMapLines& lines) {
+  template <typename T>
+  void PutValue(const T& value) {
     FlatWriter out;
-    Write(lines, out);
+    Write(value, out);
     if (!channel_.Send(ReaderMessage::kBulk, out.bytes())) End();
   }
 

@@ -55,6 +55,13 @@ Result<std::vector<std::byte>> ReceiveValue(AnswerMessages& messages) {
   return Receive(messages, [](Bytes) -> Result<void> { return Lie(); });
 }
 
+Result<bool> YesOrNo(Bytes value) {
+  FlatReader in(value);
+  const auto answer = in.Get<uint8_t>();
+  if (!in.ended() || answer > 1) return Lie();
+  return answer == 1;
+}
+
 // Passes rows on, or keeps them.
 class RowReceiver {
  public:
@@ -134,10 +141,7 @@ Result<uint32_t> ReceiveChecksum(AnswerMessages& messages) {
 
 Result<bool> ReceiveRepeats(AnswerMessages& messages) {
   ASSIGN_OR_RETURN(const std::vector<std::byte> value, ReceiveValue(messages));
-  FlatReader in(value);
-  const auto repeats = in.Get<uint8_t>();
-  if (!in.ended() || repeats > 1) return Lie();
-  return repeats == 1;
+  return YesOrNo(value);
 }
 
 Result<std::vector<std::byte>> ReceiveCode(AnswerMessages& messages) {
@@ -168,6 +172,30 @@ Result<std::optional<PerfMapFunction>> ReceivePerfMap(AnswerMessages& messages,
   std::optional<PerfMapFunction> last = ReadPerfMapFunction(in);
   if (!in.ended()) return Lie();
   return last;
+}
+
+Result<bool> ReceiveJitDump(AnswerMessages& messages, const JitDumpPart& part, JitDumpSink sink) {
+  uint64_t at = part.begin;
+  SentJitRecords sent;
+  const auto take = [&](Bytes bytes) -> Result<void> {
+    FlatReader in(bytes);
+    const JitDumpRecords records = ReadJitDumpRecords(in, sent);
+    if (!in.ended() || records.end <= at || records.end > part.end) return Lie();
+    // As few as their bytes can be, so that time is bounded; code may be bad, and its lines, too.
+    const uint64_t most = (records.end - at) / kLeastJitRecord;
+    uint64_t lines = 0;
+    for (const JitDumpRecords::Record& record : records.records) lines += record.lines.size();
+    const uint64_t most_lines = (records.end - at) / kLeastJitLine;
+    if (records.records.size() > most || records.bad > 2 * most || lines > most_lines ||
+        records.lines_left_out > most_lines - lines) {
+      return Lie();
+    }
+    at = records.end;
+    sink(records);
+    return {};
+  };
+  ASSIGN_OR_RETURN(const std::vector<std::byte> value, Receive(messages, take));
+  return YesOrNo(value);
 }
 
 Result<Made<UnwindTable>> ReceiveTable(AnswerMessages& messages, RowSink* rows) {

@@ -31,6 +31,8 @@ Result<Made<UnwindTable>> ReceiveTable(AnswerMessages& messages, RowSink* rows);
 // Of `part`. Gives `sink` lines as they come.
 Result<std::optional<PerfMapFunction>> ReceivePerfMap(AnswerMessages& messages,
                                                       const PerfMapPart& part, PerfMapSink sink);
+// The same of a jitdump.
+Result<bool> ReceiveJitDump(AnswerMessages& messages, const JitDumpPart& part, JitDumpSink sink);
 // kExhausted, too, if there is no room for the table.
 Result<Made<SymbolTable>> ReceiveSymbols(AnswerMessages& messages,
                                          const SymbolTableOptions& options);

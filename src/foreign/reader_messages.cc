@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -78,6 +79,66 @@ PerfMapLines::Function ReadFunction(FlatReader& in) {
     in.Fail();
   }
   return function;
+}
+
+void Write(const JitDumpRecords::Record& record, FlatWriter& out) {
+  out.Put(record.kind);
+  out.Put(record.start);
+  out.Put(record.old_start);
+  out.Put(record.size);
+  out.Put(record.time);
+  out.PutAll(std::as_bytes(std::span(record.name)));
+  out.Put(uint64_t{record.files.size()});
+  for (const std::string_view file : record.files) out.PutAll(std::as_bytes(std::span(file)));
+  out.PutAll(record.lines);
+}
+
+std::string_view ReadJitName(FlatReader& in) {
+  const std::span<const std::byte> bytes = in.View(kMostOfJitName);
+  const std::string_view name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (!IsPrintable(name)) in.Fail();
+  return name;
+}
+
+// Whether all that JitDump takes for granted is so.
+bool IsSound(const JitDumpRecords::Record& record) {
+  if (record.size == 0 || record.size > std::numeric_limits<uint32_t>::max() ||
+      record.size > std::numeric_limits<uint64_t>::max() - record.start) {
+    return false;
+  }
+  uint32_t before = 0;
+  for (const JitLine& line : record.lines) {
+    if (line.offset < std::exchange(before, line.offset) || line.offset > record.size) return false;
+    if (line.line != 0 && line.file >= record.files.size()) return false;
+  }
+  switch (record.kind) {
+    case JitDumpRecords::Record::Kind::kLoad:
+      return true;
+    case JitDumpRecords::Record::Kind::kMove:
+      return record.name.empty() && record.lines.empty() && record.files.empty();
+  }
+  return false;
+}
+
+JitDumpRecords::Record ReadJitRecord(FlatReader& in, SentJitRecords& sent) {
+  JitDumpRecords::Record record;
+  record.kind = in.Get<JitDumpRecords::Record::Kind>();
+  record.start = in.Get<uint64_t>();
+  record.old_start = in.Get<uint64_t>();
+  record.size = in.Get<uint64_t>();
+  record.time = in.Get<MonotonicTime>();
+  record.name = ReadJitName(in);
+  const auto count = in.Get<uint64_t>();
+  if (count > kMostJitFiles) in.Fail();
+  std::vector<std::string_view>& files = sent.files.emplace_back();
+  for (uint64_t i = 0; i < count && in.ok(); ++i) {
+    files.push_back(ReadJitName(in));
+    if (files.back().empty()) in.Fail();
+  }
+  record.files = files;
+  record.lines = sent.lines.emplace_back(in.GetAll<JitLine>(kMostJitLines));
+  if (!IsSound(record)) in.Fail();
+  return record;
 }
 
 // Whether all that the kernel side and the unwinder take for granted is so.
@@ -349,6 +410,42 @@ std::optional<PerfMapFunction> ReadPerfMapFunction(FlatReader& in) {
   if (in.Get<uint8_t>() == 0) return std::nullopt;
   const auto [start, end, name] = ReadFunction(in);
   return PerfMapFunction{.start = start, .end = end, .name = std::string(name)};
+}
+
+void Write(const JitDumpPart& part, FlatWriter& out) {
+  out.Put(part.begin);
+  out.Put(part.end);
+  out.Put(part.to_read);
+}
+
+JitDumpPart ReadJitDumpPart(FlatReader& in) {
+  JitDumpPart part;
+  part.begin = in.Get<uint64_t>();
+  part.end = in.Get<uint64_t>();
+  part.to_read = in.Get<uint64_t>();
+  return part;
+}
+
+void Write(const JitDumpRecords& records, FlatWriter& out) {
+  out.Put(records.bad);
+  out.Put(records.lines_left_out);
+  out.Put(records.read);
+  out.Put(records.end);
+  out.Put(uint64_t{records.records.size()});
+  for (const JitDumpRecords::Record& record : records.records) Write(record, out);
+}
+
+JitDumpRecords ReadJitDumpRecords(FlatReader& in, SentJitRecords& sent) {
+  JitDumpRecords records;
+  records.bad = in.Get<uint64_t>();
+  records.lines_left_out = in.Get<uint64_t>();
+  records.read = in.Get<uint64_t>();
+  records.end = in.Get<uint64_t>();
+  const auto count = in.Get<uint64_t>();
+  sent = {};
+  for (uint64_t i = 0; i < count && in.ok(); ++i) sent.records.push_back(ReadJitRecord(in, sent));
+  records.records = sent.records;
+  return records;
 }
 
 }  // namespace pyrometer

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -25,6 +26,7 @@
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
 #include "pyrometer/unwind_table.h"
+#include "symbolize/jit_dump_reader.h"
 #include "symbolize/perf_map_reader.h"
 #include "symbolize/symbol_table.h"
 
@@ -36,7 +38,8 @@ enum class ReaderMessage : uint32_t {
   kTask,       // ReaderTask; attached: the file
   kOtherFile,  // nothing; attached: the file
   kValue,      // a part of a value's bytes
-  kBulk,       // rows of an unwind table, names and entries of a symbol table, PerfMapLines
+  kBulk,       // rows of an unwind table, names and entries of a symbol table, PerfMapLines,
+               // JitDumpRecords
   kDone,       // the last part of a value's bytes
   kFailed,     // a code, then the text of a message
 };
@@ -56,6 +59,7 @@ struct ReaderTask {
     kCode,
     kRepeats,
     kPerfMap,
+    kJitDump,
   };
   What what = What::kInspect;
   // Which other files come, in this order.
@@ -118,6 +122,8 @@ void Write(const UnwindTable& table, FlatWriter& out);  // but its rows and its 
 void Write(const PerfMapPart& part, FlatWriter& out);
 void Write(const PerfMapLines& lines, FlatWriter& out);
 void Write(const std::optional<PerfMapFunction>& function, FlatWriter& out);
+void Write(const JitDumpPart& part, FlatWriter& out);
+void Write(const JitDumpRecords& records, FlatWriter& out);
 
 // What is read is checked as far as its users rely on it. Else the reader has failed.
 ObjectFacts ReadFacts(FlatReader& in);
@@ -134,5 +140,13 @@ PerfMapPart ReadPerfMapPart(FlatReader& in);
 // Names stay where they lie, functions in `functions`.
 PerfMapLines ReadPerfMapLines(FlatReader& in, std::vector<PerfMapLines::Function>& functions);
 std::optional<PerfMapFunction> ReadPerfMapFunction(FlatReader& in);
+JitDumpPart ReadJitDumpPart(FlatReader& in);
+// What records refer to. Their texts stay where they lie.
+struct SentJitRecords {
+  std::vector<JitDumpRecords::Record> records;
+  std::deque<std::vector<JitLine>> lines;  // of one each
+  std::deque<std::vector<std::string_view>> files;
+};
+JitDumpRecords ReadJitDumpRecords(FlatReader& in, SentJitRecords& sent);
 
 }  // namespace pyrometer

@@ -46,6 +46,7 @@ Room RoomFor(ReaderTask::What what, const FilesToRead& files) {
       return files.is_large ? Room::kSmall : Room::kHeaders;
     case ReaderTask::What::kCode:
     case ReaderTask::What::kPerfMap:
+    case ReaderTask::What::kJitDump:
       return Room::kHeaders;
     case ReaderTask::What::kChecksum:
     case ReaderTask::What::kRepeats:
@@ -141,6 +142,15 @@ Result<std::optional<PerfMapFunction>> SandboxedIndexer::PerfMapLines(
   ASSIGN_OR_RETURN(const auto task,
                    Begin(ReaderTask::What::kPerfMap, {.own = fd}, {}, value.bytes(), at_most));
   return Conclude(*task, ReceivePerfMap(*task, part, sink));
+}
+
+Result<bool> SandboxedIndexer::JitDumpRecords(int fd, const JitDumpPart& part,
+                                              std::chrono::nanoseconds at_most, JitDumpSink sink) {
+  FlatWriter value;
+  Write(part, value);
+  ASSIGN_OR_RETURN(const auto task,
+                   Begin(ReaderTask::What::kJitDump, {.own = fd}, {}, value.bytes(), at_most));
+  return Conclude(*task, ReceiveJitDump(*task, part, sink));
 }
 
 Result<bool> SandboxedIndexer::Repeats(const FilesToRead& files, const Reading& reading) {

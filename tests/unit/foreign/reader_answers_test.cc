@@ -168,5 +168,85 @@ TEST(ReaderAnswers, HaveFunctionsOfPerfMapsWithPrintableNames) {
   EXPECT_FALSE(is_believed({2, 1, "backwards"}));
 }
 
+// What of a jitdump's bytes 100 to 260 is believed, if a reader says that.
+Result<bool> ReceiveJitDumpOf(
+    const std::vector<JitDumpRecords>& said, const Bytes& last = Bytes(1),
+    JitDumpSink sink = [](const JitDumpRecords&) {}) {
+  Lies lies;
+  for (const JitDumpRecords& records : said) lies.Add(ReaderMessage::kBulk, BytesOf(records));
+  lies.Add(ReaderMessage::kDone, last);
+  return ReceiveJitDump(lies, {.begin = 100, .end = 260}, sink);
+}
+
+TEST(ReaderAnswers, HaveRecordsThatTheirBytesCanHold) {
+  const JitDumpRecords::Record f{.start = 0x1000, .size = 0x10, .name = "f"};
+  const std::vector<JitDumpRecords::Record> many(9, f);
+  std::vector<uint64_t> ends;
+  const auto note = [&](const JitDumpRecords& records) { ends.push_back(records.end); };
+  EXPECT_EQ(ReceiveJitDumpOf({}).value(), false);
+  EXPECT_EQ(ReceiveJitDumpOf({}, Bytes(1, std::byte{1})).value(), true);
+  EXPECT_FALSE(ReceiveJitDumpOf({}, Bytes(1, std::byte{2})).has_value());
+  EXPECT_FALSE(ReceiveJitDumpOf({}, Bytes(2)).has_value());
+  EXPECT_FALSE(ReceiveJitDumpOf({}, {}).has_value());
+  EXPECT_TRUE(ReceiveJitDumpOf({{.records = many, .bad = 18, .lines_left_out = 8, .end = 244},
+                                {.read = ~uint64_t{0}, .end = 260}},
+                               Bytes(1), note)
+                  .has_value());
+  EXPECT_EQ(ends, (std::vector<uint64_t>{244, 260}));
+  EXPECT_FALSE(ReceiveJitDumpOf({{.records = many, .end = 243}}).has_value());
+  EXPECT_FALSE(ReceiveJitDumpOf({{.bad = 19, .end = 244}}).has_value());
+  EXPECT_FALSE(ReceiveJitDumpOf({{.lines_left_out = 9, .end = 244}}).has_value());
+  EXPECT_FALSE(ReceiveJitDumpOf({{.lines_left_out = ~uint64_t{0}, .end = 244}}).has_value());
+  EXPECT_FALSE(ReceiveJitDumpOf({{.end = 100}}).has_value()) << "no bytes";
+  EXPECT_FALSE(ReceiveJitDumpOf({{.end = 261}}).has_value());
+  EXPECT_FALSE(ReceiveJitDumpOf({{.end = 150}, {.end = 150}}).has_value());
+  EXPECT_FALSE(ReceiveJitDumpOf({{.end = 150}, {.end = 110}}).has_value());
+  const std::string_view file = "a.js";
+  const std::vector<JitLine> lines(6);
+  const JitDumpRecords::Record with_lines{
+      .start = 0x1000, .size = 0x10, .name = "f", .lines = lines, .files = {&file, 1}};
+  EXPECT_TRUE(ReceiveJitDumpOf({{.records = {&with_lines, 1}, .lines_left_out = 3, .end = 260}})
+                  .has_value());
+  EXPECT_FALSE(ReceiveJitDumpOf({{.records = {&with_lines, 1}, .lines_left_out = 4, .end = 260}})
+                   .has_value());
+}
+
+TEST(ReaderAnswers, HaveRecordsOfJitDumpsWithTheForm) {
+  const auto is_believed = [](const JitDumpRecords::Record& record) {
+    return ReceiveJitDumpOf({{.records = {&record, 1}, .end = 260}}).has_value();
+  };
+  const auto name = [](std::string_view text) {
+    return JitDumpRecords::Record{.start = 1, .size = 1, .name = text};
+  };
+  EXPECT_TRUE(is_believed(name("")));
+  EXPECT_TRUE(is_believed(name(std::string(kMostOfJitName, 'x'))));
+  EXPECT_FALSE(is_believed(name(std::string(kMostOfJitName + 1, 'x'))));
+  EXPECT_FALSE(is_believed(name("\x1b[31m")));
+  const uint64_t last = ~uint64_t{0};
+  EXPECT_TRUE(is_believed({.start = last - 5, .size = 5}));
+  EXPECT_FALSE(is_believed({.start = last - 5, .size = 6}));
+  EXPECT_FALSE(is_believed({.start = 5, .size = 0}));
+  EXPECT_FALSE(is_believed({.start = 5, .size = uint64_t{1} << 32}));
+  using Kind = JitDumpRecords::Record::Kind;
+  EXPECT_TRUE(is_believed({.kind = Kind::kMove, .start = 5, .old_start = last, .size = 5}));
+  EXPECT_FALSE(is_believed({.kind = Kind::kMove, .start = 5, .size = 5, .name = "f"}));
+  EXPECT_FALSE(is_believed({.kind = static_cast<Kind>(2), .start = 5, .size = 5}));
+
+  const auto lines = [&](const std::vector<JitLine>& of,
+                         const std::vector<std::string_view>& files) {
+    return is_believed({.start = 1, .size = 16, .name = "f", .lines = of, .files = files});
+  };
+  EXPECT_TRUE(lines({{0, 1, 0}, {16, 2, 1}, {16, 0, 99}}, {"a", "b"}));
+  EXPECT_FALSE(lines({{0, 1, 2}}, {"a", "b"})) << "no such file";
+  EXPECT_FALSE(lines({{0, 1, 0}}, {}));
+  EXPECT_FALSE(lines({{17, 1, 0}}, {"a"})) << "behind the code";
+  EXPECT_FALSE(lines({{2, 1, 0}, {1, 1, 0}}, {"a"})) << "not in order";
+  EXPECT_FALSE(lines({}, {""}));
+  EXPECT_FALSE(lines({}, {"\n"}));
+  EXPECT_FALSE(lines({}, {std::string(kMostOfJitName + 1, 'x')}));
+  EXPECT_TRUE(lines({}, std::vector<std::string_view>(kMostJitFiles, "a")));
+  EXPECT_FALSE(lines({}, std::vector<std::string_view>(kMostJitFiles + 1, "a")));
+}
+
 }  // namespace
 }  // namespace pyrometer

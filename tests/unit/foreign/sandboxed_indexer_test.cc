@@ -29,6 +29,7 @@
 #include "tests/shared/fake_clock.h"
 #include "tests/unit/base/temporary_tree.h"
 #include "tests/unit/binary/elf_fixtures.h"
+#include "tests/unit/symbolize/jit_dump_file.h"
 
 namespace pyrometer {
 namespace {
@@ -253,6 +254,125 @@ TEST_F(SandboxedIndexerTest, ReadsPerfMaps) {
     EXPECT_EQ(PerfMapText::Of(sandboxed_, fd.get(), part),
               PerfMapText::Of(in_process_, fd.get(), part));
   }
+}
+
+// What an indexer tells of a part of a file, and what it fails with.
+struct JitDumpText {
+  std::vector<std::string> records;
+  uint64_t bad = 0;
+  uint64_t lines_left_out = 0;
+  uint64_t read = 0;
+  uint64_t end = 0;
+  bool is_all = false;
+  std::string error;
+  bool operator==(const JitDumpText&) const = default;
+
+  static JitDumpText Of(Indexer& indexer, int fd, const JitDumpPart& part) {
+    JitDumpText text;
+    const auto take = [&](const JitDumpRecords& records) {
+      for (const JitDumpRecords::Record& record : records.records) {
+        std::string& said = text.records.emplace_back(
+            fmt::format("{} {:x} {:x} {:x} {} {}", static_cast<int>(record.kind), record.start,
+                        record.old_start, record.size, record.time.value(), record.name));
+        for (const auto& [offset, line, file] : record.lines) {
+          said += fmt::format(" {}:{}:{}", offset, line == 0 ? "-" : record.files[file], line);
+        }
+      }
+      text.bad += records.bad;
+      text.lines_left_out += records.lines_left_out;
+      text.read += records.read;
+      text.end = records.end;
+    };
+    const Result<bool> is_all = indexer.JitDumpRecords(fd, part, std::chrono::seconds(5), take);
+    text.is_all = is_all && *is_all;
+    if (!is_all) text.error = is_all.error().message();
+    return text;
+  }
+};
+
+// Two functions and a move for each of so many.
+std::string ManyJitRecords(int count) {
+  JitDumpFile file;
+  file.Record(0, "bad").Load(0x100, 0x10, "a\x1b[31m", 5);
+  for (int i = 0; i < count; ++i) {
+    const uint64_t start = 0x10000 + 256 * static_cast<uint64_t>(i);
+    const std::string source = fmt::format("file_{}.js", i % 7);
+    file.Lines(start, {{start, 1, source}, {start + 8, 2, "\xff"}, {start + 16, 3, "\n"}})
+        .Load(start, 64, fmt::format("function_{}", i), 10 + static_cast<uint64_t>(i))
+        .Load(start + 128, 64, "other")
+        .Move(start, start + 64, 64, 20 + static_cast<uint64_t>(i));
+  }
+  return file.bytes();
+}
+
+TEST_F(SandboxedIndexerTest, ReadsJitDumps) {
+  const std::string bytes = ManyJitRecords(1000);
+  const UniqueFd fd(::memfd_create("file", MFD_CLOEXEC));
+  ASSERT_TRUE(WriteAll(fd.get(), bytes + "half").has_value());
+  constexpr uint64_t kAll = 1 << 30;
+  const JitDumpText all =
+      JitDumpText::Of(sandboxed_, fd.get(), {.end = bytes.size() + 4, .to_read = kAll});
+  EXPECT_EQ(all.error, "");
+  EXPECT_EQ(all.records.size(), 3001U);
+  EXPECT_EQ(all.records.front(), "0 100 0 10 5 a\uFFFD[31m");
+  EXPECT_EQ(all.records[1], "0 10000 0 40 10 function_0 0:file_0.js:1 8:file_0.js:2 16:-:0");
+  EXPECT_EQ(all.records.back(), "1 4e740 4e700 40 1019 ");
+  EXPECT_EQ(all.bad, 1U);
+  EXPECT_EQ(all.end, bytes.size());
+  EXPECT_TRUE(all.is_all);
+  const JitDumpText some =
+      JitDumpText::Of(sandboxed_, fd.get(), {.end = bytes.size(), .to_read = 50'000});
+  EXPECT_FALSE(some.is_all);
+  EXPECT_LT(some.end, bytes.size());
+  for (const JitDumpPart& part :
+       {JitDumpPart{.end = bytes.size(), .to_read = kAll}, JitDumpPart{.end = 10, .to_read = kAll},
+        JitDumpPart{.end = bytes.size(), .to_read = 50'000},
+        JitDumpPart{.begin = some.end, .end = bytes.size(), .to_read = kAll},
+        JitDumpPart{.begin = 40, .end = 5000, .to_read = kAll},
+        JitDumpPart{.begin = 45, .end = 5000, .to_read = kAll},
+        JitDumpPart{.begin = 40, .end = 1 << 30, .to_read = kAll}}) {
+    EXPECT_EQ(JitDumpText::Of(sandboxed_, fd.get(), part),
+              JitDumpText::Of(in_process_, fd.get(), part));
+  }
+  EXPECT_EQ(readers_->counters().died, 0U);
+}
+
+TEST_F(SandboxedIndexerTest, ReadsFunctionsOfJitDumpsWithAsManyLinesAsThereMayBe) {
+  std::vector<std::string> names;
+  std::vector<JitDumpFile::Line> lines;
+  for (uint32_t i = 0; i < 8; ++i) names.emplace_back(kMostOfJitName, static_cast<char>('a' + i));
+  for (uint32_t i = 0; i < kMostJitLines; ++i) lines.push_back({0x1000 + i, i + 1, names[i % 8]});
+  const std::string name(kMostOfJitName, 'n');
+  const std::string bytes =
+      JitDumpFile().Lines(0x1000, lines).Load(0x1000, 5000, name).Load(0x9000, 1, name).bytes();
+  const UniqueFd fd(::memfd_create("file", MFD_CLOEXEC));
+  ASSERT_TRUE(WriteAll(fd.get(), bytes).has_value());
+  const JitDumpPart part{.end = bytes.size(), .to_read = 1 << 30};
+  const JitDumpText all = JitDumpText::Of(sandboxed_, fd.get(), part);
+  EXPECT_EQ(all.error, "");
+  EXPECT_EQ(all.records.size(), 2U);
+  EXPECT_EQ(all, JitDumpText::Of(in_process_, fd.get(), part));
+}
+
+TEST_F(SandboxedIndexerTest, HasTheSameAnswerForMutatedJitDumps) {
+  const std::string original = ManyJitRecords(3);
+  std::mt19937 random(1);
+  TemporaryTree tree;
+  for (int mutation = 0; mutation < 300; ++mutation) {
+    std::string bytes = original;
+    for (uint32_t changes = random() % 4 + 1; changes > 0; --changes) {
+      bytes[random() % bytes.size()] = static_cast<char>(random() % 3 == 0 ? 0xff : random());
+    }
+    if (random() % 8 == 0) bytes.resize(random() % bytes.size());
+    // With a name: so all have one reader.
+    tree.File("mutated", bytes);
+    const UniqueFd fd = *Open(tree.Path("mutated"), O_RDONLY);
+    const JitDumpPart part{.end = bytes.size(), .to_read = 1 << 20};
+    ASSERT_EQ(JitDumpText::Of(sandboxed_, fd.get(), part),
+              JitDumpText::Of(in_process_, fd.get(), part))
+        << mutation;
+  }
+  EXPECT_EQ(readers_->counters().died, 0U);
 }
 
 TEST_F(SandboxedIndexerTest, RepeatsNothingOfAFileWithOtherBytes) {

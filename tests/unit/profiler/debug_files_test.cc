@@ -60,6 +60,10 @@ class ContentIndexer : public Indexer {
                                                       PerfMapSink) override {
     return Fail(ErrorCode::kUnsupported, "no perf map");
   }
+  Result<bool> JitDumpRecords(int, const JitDumpPart&, std::chrono::nanoseconds,
+                              JitDumpSink) override {
+    return Fail(ErrorCode::kUnsupported, "no jitdump");
+  }
   Result<bool> Repeats(const FilesToRead&, const Reading&) override { return false; }
 
   // What the object itself is, and says.

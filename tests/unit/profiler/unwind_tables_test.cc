@@ -69,6 +69,10 @@ class TableIndexer : public Indexer {
                                                       PerfMapSink sink) override {
     return InProcessIndexer().PerfMapLines(fd, part, at_most, sink);
   }
+  Result<bool> JitDumpRecords(int fd, const JitDumpPart& part, std::chrono::nanoseconds at_most,
+                              JitDumpSink sink) override {
+    return InProcessIndexer().JitDumpRecords(fd, part, at_most, sink);
+  }
   Result<bool> Repeats(const FilesToRead&, const Reading&) override { return true; }
 
   std::atomic<int> made = 0;
