@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pyrometer/event.h"
+#include "pyrometer/frame.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/labels.h"
 #include "pyrometer/sample.h"
@@ -51,8 +52,17 @@ struct Location {
   uint64_t address = 0;     // ELF vaddr, kernel address or JIT address; pc-1 for return addresses
   std::vector<Line> lines;  // at least one; innermost inlined function first
   NameQuality quality = NameQuality::kSymbol;
+  MonotonicTime since{};  // of JIT code: when it came to lie there; 0 if not known
 };
 using LocationRef = std::shared_ptr<const Location>;
+
+// A frame of an earlier window, by another name than it had then.
+struct Renamed {
+  Frame frame;
+  ProcessKey process;  // of a user address: what ran there; of others anything
+  ExecId exec;
+  LocationRef location;
+};
 
 // A window whose frames have names: `locations` runs parallel to `window.frames`.
 // Equal frames (if they are user addresses: of the same process) have the same LocationRef within a
@@ -60,6 +70,8 @@ using LocationRef = std::shared_ptr<const Location>;
 struct NamedWindow {
   Window window;
   std::vector<LocationRef> locations;
+  // Of the last window, if that was asked for: what is known by now of frames of all of them.
+  std::vector<Renamed> renamed = {};
 };
 
 inline std::vector<ValueType> ValueTypeList(EventKind event) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of ProcessHistory that opens files of processes.
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -20,6 +22,16 @@ constexpr int kReopenAttempts = 8;
 // Windows do not ask again before for a file that could not be reached. (All mappings of the
 // machine are looked through for it.)
 constexpr std::chrono::nanoseconds kTryAgain = std::chrono::minutes(1);
+
+// Each is held open.
+constexpr size_t kMostJitDumps = 256;
+// Its own, if it writes a new one from time to time, and those of who has forked it.
+constexpr size_t kMostJitDumpsOfOne = 4;
+
+bool IsInodeOf(const MappedFile& file, const Inode& inode) {
+  return inode.number == file.inode && major(inode.device) == file.major &&
+         minor(inode.device) == file.minor;
+}
 
 UniqueFd ValueOrNone(Result<UniqueFd> fd) {
   return fd ? *std::move(fd) : UniqueFd();
@@ -134,6 +146,37 @@ ObjectId ProcessHistory::Identify(Process& process, const MappingEvent& event) {
   const std::optional<ProcReader::Subject> subject = SubjectOf(process);
   return Identify(event.range, event.file, process.program().root, subject ? &*subject : nullptr,
                   event.when);
+}
+
+void ProcessHistory::NoteJitDump(Process& process, const FileMapping& range,
+                                 const MappedFile& file, const ProcReader::Subject* subject) {
+  const auto is_it = [&](const JitDumpUse& use) {
+    return IsInodeOf(file, use.file->inode()) && use.until == kForever;
+  };
+  if (std::ranges::any_of(process.jit_dumps, is_it)) return;
+  std::erase_if(jit_dumps_, [](const auto& d) { return d.expired(); });
+  if (jit_dumps_.size() >= kMostJitDumps) return;
+  Finder finder(*this, range, file.path, process.program().root, subject);
+  UniqueFd found = finder.OpenMapping();
+  Result<Inode> inode = InodeOf(found.get());
+  if (!found) {  // the process is gone, or does not answer
+    found = finder.FindPath().file;
+    inode = InodeOf(found.get());
+    if (!inode || !IsInodeOf(file, *inode)) return;
+  }
+  if (!inode) return;
+  std::shared_ptr<const JitDumpFile> dump;
+  for (const auto& known : jit_dumps_) {
+    // A child that was found with its parent's.
+    if (auto other = known.lock(); other != nullptr && other->inode() == *inode) dump = other;
+  }
+  if (dump == nullptr) {
+    dump = std::make_shared<const JitDumpFile>(std::move(found), *inode, ++last_jit_dump_,
+                                               inspections_.files());
+    jit_dumps_.push_back(dump);
+  }
+  process.jit_dumps.insert(process.jit_dumps.begin(), {.file = std::move(dump)});
+  if (process.jit_dumps.size() > kMostJitDumpsOfOne) process.jit_dumps.pop_back();
 }
 
 std::optional<ObjectInfo> ProcessHistory::Object(ObjectId id) const {

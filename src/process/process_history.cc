@@ -143,6 +143,10 @@ void ProcessHistory::On(const MappingEvent& event) {
     return;
   }
   const ObjectId object = AsKnown(Identify(*process, event), event.range.start, process);
+  if (JitDumpFile::IsCalledLikeOne(event.file.path)) {
+    const std::optional<ProcReader::Subject> subject = SubjectOf(*process);
+    NoteJitDump(*process, event.range, event.file, subject ? &*subject : nullptr);
+  }
   const FileMapping range = WithoutReservation(event.range, SegmentsOf(object), page_size_);
   const bool counted = IsCounted(range, event.file);
   bool changed = false;

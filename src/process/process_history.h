@@ -256,6 +256,12 @@ class ProcessHistory final : public ProcessKnowledge {
   // Opens files of `missing` through processes that map them, and takes those out.
   void Reopen(absl::flat_hash_set<ObjectId>& missing, const std::function<void(ObjectId)>& done);
   // `directory` may be null: then it is looked for.
+  // `process` has mapped a file, which may be a jitdump. `subject`: as above.
+  void NoteJitDump(Process& process, const FileMapping& range, const MappedFile& file,
+                   const ProcReader::Subject* subject);
+  // All of those that it has mapped.
+  void NoteJitDumps(Process& process, const ProcMaps& maps, const ProcReader::Subject& subject);
+  void ShareInherited(const Process& process, ResolvedWindow& resolved);
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
   // Null: not available. The process holds it only if it may, else the caller.
   std::shared_ptr<const PerfMapDirectory> LearnPerfMap(Process& process,
@@ -298,6 +304,8 @@ class ProcessHistory final : public ProcessKnowledge {
   LatencyHistogram publish_latency_;                  // from an event to the sink
   absl::flat_hash_map<RootIdentity, Pid> witnesses_;  // a living process with that root
   std::vector<std::weak_ptr<const PerfMapDirectory>> perf_maps_;
+  std::vector<std::weak_ptr<const JitDumpFile>> jit_dumps_;
+  uint64_t last_jit_dump_ = 0;
   std::optional<OpenDirectory> open_;  // the last one: bursts are often about one process
   std::vector<SymbolEvent> symbols_;   // later than the last window
   ProcessCounters counters_;

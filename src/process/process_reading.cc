@@ -60,6 +60,7 @@ void ProcessHistory::AddScanned(const ScannedProcess& scanned, const ProcessDire
     process.program().root_is_own = true;
   }
   if (HasAnonymousCode(read.remembered)) NoteAnonymousCode(process, &directory);
+  if (scanned.maps) NoteJitDumps(process, *scanned.maps, {directory, scanned.key, share->user()});
   if (IsToBeShown(process)) Show(process, &directory);
   changed_.insert(scanned.key.pid);
 }
@@ -129,7 +130,16 @@ bool ProcessHistory::TakeMaps(Process& process, const ProcMaps& maps,
   if (changed && program.complete) NoteDrift(before, subject.directory, program);
   NoteRead(process, read);
   if (HasAnonymousCode(read.remembered)) NoteAnonymousCode(process, &subject.directory);
+  NoteJitDumps(process, maps, subject);
   return changed;
+}
+
+void ProcessHistory::NoteJitDumps(Process& process, const ProcMaps& maps,
+                                  const ProcReader::Subject& subject) {
+  for (const ProcMapping& mapping : maps.mappings) {
+    if (!JitDumpFile::IsCalledLikeOne(mapping.file.path)) continue;
+    NoteJitDump(process, mapping.first_line(), mapping.file, &subject);
+  }
 }
 
 void ProcessHistory::TakeProcessAnswers() {

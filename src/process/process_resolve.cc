@@ -254,6 +254,19 @@ void ProcessHistory::SharePerfMaps(ResolvedWindow& resolved) {
     // The user or root of one that lives may have changed since.
     auto perf_map = process->alive() ? LearnPerfMap(*process, nullptr) : process->perf_map;
     if (perf_map != nullptr) resolved.perf_maps.emplace(*stack.process, std::move(perf_map));
+    ShareInherited(*process, resolved);
+    if (!process->jit_dumps.empty()) resolved.jit_dumps[*stack.process] = process->jit_dumps;
+  }
+}
+
+void ProcessHistory::ShareInherited(const Process& process, ResolvedWindow& resolved) {
+  for (const InheritableCode* code = process.inherited_code.get(); code != nullptr;
+       code = code->before.get()) {
+    if (code->perf_map == nullptr || code->is_over) continue;
+    resolved.inherited[process.key].push_back(code->of);
+    resolved.perf_maps.emplace(code->of, code->perf_map);
+    const Process* const of = processes_.Find(code->of);
+    if (of == nullptr || !of->alive()) resolved.ended.insert(code->of);
   }
 }
 
@@ -280,6 +293,7 @@ std::shared_ptr<const PerfMapDirectory> ProcessHistory::LearnPerfMap(
   // A single stray address is no reason to hold one until the process is forgotten.
   if (process.has_anonymous_code && (process.perf_map != nullptr || MayHoldPerfMap())) {
     process.perf_map = learnt;
+    if (process.own_code != nullptr) process.own_code->perf_map = learnt;
     perf_maps_.push_back(learnt);
   }
   return learnt;

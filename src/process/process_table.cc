@@ -19,6 +19,20 @@ std::optional<ExecId> Next(std::optional<ExecId> exec) {
   return exec ? std::optional(Next(*exec)) : std::nullopt;
 }
 
+// All children have it from one place. Of a long line of processes the oldest are left out.
+std::shared_ptr<const InheritableCode> InheritFrom(Process& parent) {
+  if (!parent.has_anonymous_code) return parent.inherited_code;
+  if (parent.own_code == nullptr) {
+    auto before = parent.inherited_code;
+    if (before != nullptr && before->depth == InheritableCode::kMostBefore) before = nullptr;
+    const size_t depth = before == nullptr ? 0 : before->depth + 1;
+    parent.own_code = std::make_shared<InheritableCode>(InheritableCode{
+        .of = parent.key, .perf_map = nullptr, .before = std::move(before), .depth = depth});
+  }
+  if (parent.perf_map != nullptr) parent.own_code->perf_map = parent.perf_map;
+  return parent.own_code;
+}
+
 }  // namespace
 
 bool Process::StartedAt(StartTime start) const {
@@ -95,6 +109,9 @@ Process* ProcessTable::Apply(const ForkEvent& event) {
     child.labels = parent->labels;
     if (parent->seen != Seen::kYes) child.unseen_parent = event.parent;
     child.has_anonymous_code = parent->has_anonymous_code;
+    child.inherited_code = InheritFrom(*parent);
+    child.jit_dumps = parent->jit_dumps;
+    for (JitDumpUse& use : child.jit_dumps) use.until = std::min(use.until, event.when);
   }
   if (parent == nullptr) program = NewProgram(child, event.when);
   child.programs.push_back(std::move(program));
@@ -165,6 +182,10 @@ Process* ProcessTable::Apply(const CommEvent& event) {
   process->user_is_own = false;
   process->has_anonymous_code = false;
   process->perf_map.reset();
+  if (process->own_code != nullptr) process->own_code->is_over = true;
+  process->own_code.reset();
+  process->inherited_code.reset();
+  process->jit_dumps.clear();
   // Every other thread has ended, and the one that called exec has the leader's id now.
   process->threads = {Tid(event.pid.value())};
   process->programs.push_back(std::move(next));

@@ -9,6 +9,7 @@
 
 #include "process/object_info.h"
 #include "process/perf_map_directory.h"
+#include "process/process.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/kernel_symbol_event.h"
 #include "pyrometer/sample.h"
@@ -33,6 +34,11 @@ struct ResolvedWindow {
   absl::flat_hash_map<ObjectId, ObjectRef> objects;
   // Of the processes that own stacks of `window` (Stack::process), where known.
   absl::flat_hash_map<ProcessKey, std::shared_ptr<const PerfMapDirectory>> perf_maps;
+  // Of these processes those whose code they have too, as they were forked by them, or by whom they
+  // were forked by; the nearest first. What is known of their perf maps is above.
+  absl::flat_hash_map<ProcessKey, std::vector<ProcessKey>> inherited;
+  // Likewise, the latest first.
+  absl::flat_hash_map<ProcessKey, std::vector<JitDumpUse>> jit_dumps;
   // Those processes that are known to have ended: their perf maps will not change any more.
   absl::flat_hash_set<ProcessKey> ended;
   // Changes of the kernel's own code since the window before, until the end of this one, in order.

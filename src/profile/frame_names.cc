@@ -25,6 +25,17 @@ bool IsSameCode(Frame::Kind kind, const Location& a, const Location& b) {
   return kind == Frame::Kind::kObject || SymbolOf(a) == SymbolOf(b);
 }
 
+bool HasSource(const Location& location) {
+  return !location.lines.empty() && !location.lines.front().file.empty();
+}
+
+// True if `location` tells of code that was known as `known` what was not known of it.
+bool IsBetter(Frame::Kind kind, const Location& location, const Location& known) {
+  if (!MayBeSameObject(location.object.get(), known.object.get())) return false;
+  if (location.quality != known.quality) return location.quality > known.quality;
+  return kind == Frame::Kind::kObject && HasSource(location) && !HasSource(known);
+}
+
 }  // namespace
 
 uint32_t FrameNames::Add(Frame frame, const Owner& owner, const LocationRef& location) {
@@ -54,6 +65,27 @@ uint32_t FrameNames::Find(Frame::Kind kind, const Latest& latest, const Location
   code_.push_back({location, code_[latest.code].next});
   code_[latest.code].next = fresh;
   return fresh;
+}
+
+void FrameNames::Improve(Frame frame, const Owner& owner, const LocationRef& location) {
+  Latest* const latest = FindLatest(frame, owner);
+  if (latest == nullptr) return;
+  uint32_t at = latest->code;
+  do {
+    Code& code = code_[at];
+    if (IsBetter(frame.kind(), *location, *code.location)) code.location = location;
+    at = code.next;
+  } while (at != latest->code);
+  latest->location = code_[latest->code].location.get();
+}
+
+FrameNames::Latest* FrameNames::FindLatest(Frame frame, const Owner& owner) {
+  if (frame.kind() == Frame::Kind::kUserAddress) {
+    const auto known = latest_of_users_.find(UserKey{frame, owner});
+    return known == latest_of_users_.end() ? nullptr : &known->second;
+  }
+  const auto known = latest_.find(frame);
+  return known == latest_.end() ? nullptr : &known->second;
 }
 
 std::vector<LocationRef> FrameNames::Finish() && {

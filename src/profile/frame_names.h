@@ -35,6 +35,10 @@ class FrameNames {
   // null.
   uint32_t Add(Frame frame, const Owner& owner, const LocationRef& location);
 
+  // The same code is known better now, wherever it was added: under a symbol's name instead of a
+  // made-up one, or with its place in the source. Anything else changes nothing.
+  void Improve(Frame frame, const Owner& owner, const LocationRef& location);
+
   // The locations, by index.
   std::vector<LocationRef> Finish() &&;
 
@@ -64,6 +68,8 @@ class FrameNames {
     if (frame.kind() == Frame::Kind::kUserAddress) return latest_of_users_[UserKey{frame, owner}];
     return latest_[frame];
   }
+  // Null if there was none.
+  Latest* FindLatest(Frame frame, const Owner& owner);
   uint32_t Find(Frame::Kind kind, const Latest& latest, const LocationRef& location);
 
   absl::flat_hash_map<Frame, Latest> latest_;  // except for user addresses

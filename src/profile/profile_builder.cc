@@ -205,6 +205,9 @@ void ProfileBuilder::Add(const NamedWindow& named) {
     state_->NameStack(named, window.stacks[sample.stack], {sample.process, sample.exec}, stack);
     state_->AddSample(named, sample, stack);
   }
+  for (const Renamed& renamed : named.renamed) {
+    state_->names.Improve(renamed.frame, {renamed.process, renamed.exec}, renamed.location);
+  }
 }
 
 Profile ProfileBuilder::Finish() && {

@@ -112,6 +112,7 @@ Result<std::unique_ptr<Profiler>> Profiler::Open(const Options& options) {
   machine.inlines = options.inlines;
   machine.demangling = options.demangling;
   machine.dwarf = options.dwarf;
+  machine.name_again = options.name_again;
   return std::make_unique<Profiler>(machine, std::move(symbols), options.longest_window,
                                     std::move(kernel));
 }

@@ -89,7 +89,8 @@ Profiler::Profiler(Machine machine, KernelSymbols symbols, std::chrono::nanoseco
               .symbols = symbols_,
               .debug_info = machine_.dwarf ? &debug_info_ : nullptr,
               .indexer = machine_.indexer,
-              .clock = machine_.clock},
+              .clock = machine_.clock,
+              .name_again = machine_.name_again},
              std::move(symbols), NamingOptions(machine_)) {
   loader_.LoadAll(kLoadingTimeAtStart);
   loading_thread_ = std::jthread([this](const std::stop_token& stop) { loader_.Run(stop); });
@@ -236,8 +237,8 @@ void Profiler::RunNaming() {
       symbols_.Forget(resolved.unused);
       debug_info_.Forget(resolved.unused);
     } else {
-      consumers_.Offer(taken->number, namer_.Name(std::move(resolved)), taken->ended,
-                       taken->missed);
+      consumers_.Offer(taken->number, namer_.Name(std::move(resolved), taken->is_last),
+                       taken->ended, taken->missed);
     }
   }
   const absl::MutexLock lock(&mutex_);

@@ -64,6 +64,9 @@ class Profiler {
     bool inlines = true;  // functions that were inlined into others are frames
     bool dwarf = true;    // debug information is read: files, lines and inlined functions
     Demangling demangling = Demangling::kSimple;
+    // The last window has the names that frames of earlier ones have by then: for those who add
+    // windows up.
+    bool name_again = false;
     SampleFilter filter{};
     // Kernel memory for rows of unwind tables, in bytes; nothing: see KernelMemory.
     std::optional<size_t> table_budget{};
@@ -93,6 +96,7 @@ class Profiler {
     bool inlines = true;                   // see Options
     bool dwarf = true;                     // likewise
     Demangling demangling = Demangling::kSimple;
+    bool name_again = false;
     std::shared_ptr<SpillFile> spill{};     // keeps what memory has no room for; null: nothing does
     std::shared_ptr<ReaderPool> readers{};  // what `indexer` has read files; null: it reads them
   };

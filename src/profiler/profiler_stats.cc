@@ -362,7 +362,7 @@ std::string_view HelpOf(Unresolved reason) {
 }
 
 void AddNames(const SymbolizerCounts& names, StatList& list) {
-  static_assert(kNumbers<SymbolizerCounts> == 9 + kUnresolvedReasons);
+  static_assert(kNumbers<SymbolizerCounts> == 13 + kUnresolvedReasons);
   list.Add("locations_total", names.locations, "distinct places in code that were named");
   for (size_t i = 0; i < names.unresolved.size(); ++i) {
     const auto reason = static_cast<Unresolved>(i);
@@ -386,6 +386,14 @@ void AddNames(const SymbolizerCounts& names, StatList& list) {
   list.Add(
       "perf_map_left_out_bytes_total", names.perf_map_bytes_left_out,
       "bytes of perf maps that were not read, as the files have more behind them than is kept");
+  list.Add("jit_dump_bad_records_total", names.bad_jit_dump_records,
+           "records of jitdumps that could not be understood");
+  list.Add("jit_dump_functions_forgotten_total", names.jit_dump_functions_forgotten,
+           "the oldest functions of jitdumps that had more than there is memory for");
+  list.Add("jit_dump_lines_lost_total", names.jit_dump_lines_lost,
+           "functions and lines of jitdumps whose places in the source are not kept");
+  list.Add("jit_dumps_unreadable_total", names.jit_dumps_unreadable,
+           "times a file that is called like a jitdump could not be read as one");
 }
 
 void AddDebugInfo(const ProfilerStats& stats, StatList& list) {

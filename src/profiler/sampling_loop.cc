@@ -102,7 +102,8 @@ bool SamplingLoop::TakeWindow(Why why) {
   window_began_ = now.monotonic;
   if (why == Why::kMapsFillUp) Count(&Counters::early_windows);
   HandOut(*std::move(window),
-          why == Why::kLast ? parts_.consumers.EndAll() : parts_.consumers.EndPeriods(now));
+          why == Why::kLast ? parts_.consumers.EndAll() : parts_.consumers.EndPeriods(now),
+          why == Why::kLast);
   return true;
 }
 
@@ -116,11 +117,14 @@ void SamplingLoop::AddWhatIsMissing(Window& last) const {
   last.accounting.lost[Accounting::kInternal] += missing;
 }
 
-void SamplingLoop::HandOut(Window window, std::vector<ConsumerId> ended) {
+void SamplingLoop::HandOut(Window window, std::vector<ConsumerId> ended, bool is_last) {
   handed_out_ += window.accounting;
   Count(&Counters::windows);
   if (parts_.consumers.empty()) Count(&Counters::unwanted_windows);
-  parts_.out.Push({.number = number_++, .window = std::move(window), .ended = std::move(ended)});
+  parts_.out.Push({.number = number_++,
+                   .window = std::move(window),
+                   .ended = std::move(ended),
+                   .is_last = is_last});
 }
 
 void SamplingLoop::Finish(MonotonicTime until) {
@@ -153,7 +157,7 @@ void SamplingLoop::GiveUpLastWindow() {
   parts_.cold.MoveInto(window);
   window.accounting.exported = SamplesIn(window);
   AddWhatIsMissing(window);
-  HandOut(std::move(window), parts_.consumers.EndAll());
+  HandOut(std::move(window), parts_.consumers.EndAll(), true);
 }
 
 SamplingLoop::Counters SamplingLoop::counters() const {

@@ -25,6 +25,7 @@ struct TakenWindow {
   Window window;
   std::vector<ConsumerId> ended;       // whose periods end with it
   std::vector<MissedWindow> missed{};  // earlier windows that were dropped
+  bool is_last = false;                // none follows it
 
   void TakeOver(const TakenWindow& dropped);
 };
@@ -87,7 +88,7 @@ class SamplingLoop {
   bool TakeLastWindow();
   void GiveUpLastWindow();
   void AddWhatIsMissing(Window& last) const;
-  void HandOut(Window window, std::vector<ConsumerId> ended);
+  void HandOut(Window window, std::vector<ConsumerId> ended, bool is_last);
   void FollowCpus();
   std::chrono::nanoseconds TimeToNextStep(MonotonicTime now) const;
   void Count(uint64_t Counters::*counter);

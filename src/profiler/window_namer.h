@@ -11,6 +11,7 @@
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
 #include "profiler/object_symbols.h"
+#include "profiler/remembered_frames.h"
 #include "profiler/window_sources.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/profile.h"
@@ -28,21 +29,24 @@ class WindowNamer {
     ArtifactStore& store;
     ObjectSymbols& symbols;
     ObjectSymbols* debug_info;         // null: it is not wanted
-    std::shared_ptr<Indexer> indexer;  // reads perf maps
+    std::shared_ptr<Indexer> indexer;  // reads perf maps and jitdumps
     const Clock& clock;
+    bool name_again = false;  // the last window has NamedWindow::renamed
   };
 
   // What `parts` refers to must outlive this. `kernel` is empty if the kernel hides its symbols.
   WindowNamer(const Parts& parts, KernelSymbols kernel, const Symbolizer::Options& options)
-      : sources_({.store = parts.store,
+      : name_again_(parts.name_again),
+        sources_({.store = parts.store,
                   .symbols = parts.symbols,
                   .debug_info = parts.debug_info,
                   .indexer = parts.indexer,
                   .clock = parts.clock}),
-        symbolizer_(sources_, sources_, std::move(kernel), options) {}
+        symbolizer_({sources_, sources_, sources_}, std::move(kernel), options) {}
 
   // REQUIRES: called on one thread, with windows in the order in which they were taken.
-  std::shared_ptr<const NamedWindow> Name(ResolvedWindow resolved);
+  // `is_last`: no other follows.
+  std::shared_ptr<const NamedWindow> Name(ResolvedWindow resolved, bool is_last = false);
 
   // For a window that nobody wants named: keeps only what it tells of the kernel's code. Like
   // Name().
@@ -56,8 +60,10 @@ class WindowNamer {
   size_t without_debug_info() const;  // objects in use, where it is still being read
 
  private:
+  const bool name_again_;
   WindowSources sources_;
   Symbolizer symbolizer_;
+  RememberedFrames remembered_;  // none, unless they are to be named again
   mutable absl::Mutex mutex_;
   SymbolizerCounts counts_ ABSL_GUARDED_BY(mutex_);
   size_t without_debug_info_ ABSL_GUARDED_BY(mutex_) = 0;

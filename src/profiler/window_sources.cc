@@ -30,11 +30,13 @@ Unresolved ReasonOf(ErrorCode code) {
 
 void WindowSources::Use(ResolvedWindow& resolved) {
   objects_ = std::move(resolved.objects);
-  perf_maps_ = std::move(resolved.perf_maps);
+  jit_names_ = {.perf_maps = std::move(resolved.perf_maps),
+                .inherited = std::move(resolved.inherited),
+                .jit_dumps = std::move(resolved.jit_dumps)};
   ended_ = std::move(resolved.ended);
   waited_ = {};
   waited_for_sources_ = {};
-  in_perf_maps_ = {};
+  in_jit_names_ = {};
   without_debug_info_.clear();
   std::vector<ObjectId> forgotten;
   std::ranges::copy_if(resolved.unused, std::back_inserter(forgotten),
@@ -51,7 +53,8 @@ void WindowSources::Use(ResolvedWindow& resolved) {
 
 void WindowSources::Clear() {
   objects_.clear();
-  perf_maps_.clear();
+  jit_names_ = {};
+  dumps_.clear();
   ended_.clear();
   symbols_.ReadForWindow({});
 }
@@ -159,28 +162,64 @@ ObjectSymbols::Answer WindowSources::Await(const SampledObject& object) {
 }
 
 Result<UniqueFd> WindowSources::Open(ProcessKey process) {
-  const auto known = perf_maps_.find(process);
-  if (known == perf_maps_.end() || IsTooLate()) {
+  const auto known = jit_names_.perf_maps.find(process);
+  if (known == jit_names_.perf_maps.end() || IsTooLate()) {
     return Fail(ErrorCode::kNotFound, "process {} has no perf map", process.pid.value());
   }
   return known->second->Open();
 }
 
+std::vector<ProcessKey> WindowSources::InheritsFrom(ProcessKey process) {
+  const auto known = jit_names_.inherited.find(process);
+  return known == jit_names_.inherited.end() ? std::vector<ProcessKey>() : known->second;
+}
+
+std::vector<JitDumpSource::Use> WindowSources::DumpsOf(ProcessKey process) {
+  std::vector<JitDumpSource::Use> uses;
+  const auto known = jit_names_.jit_dumps.find(process);
+  if (known == jit_names_.jit_dumps.end()) return uses;
+  for (const JitDumpUse& use : known->second) {
+    dumps_[use.file->number()] = use.file;
+    uses.push_back({.file = use.file->number(), .until = use.until});
+  }
+  return uses;
+}
+
+Result<UniqueFd> WindowSources::OpenDump(File file) {
+  const auto known = dumps_.find(file);
+  if (known == dumps_.end() || IsTooLate()) return Fail(ErrorCode::kNotFound, "no such jitdump");
+  return known->second->Open();
+}
+
 Result<std::optional<PerfMapFunction>> WindowSources::Read(int fd, const PerfMapPart& part,
                                                            PerfMapSink sink) {
+  return ReadJitNames([&](std::chrono::nanoseconds at_most) {
+    return indexer_->PerfMapLines(fd, part, at_most, sink);
+  });
+}
+
+Result<bool> WindowSources::Read(int fd, const JitDumpPart& part, JitDumpSink sink) {
+  return ReadJitNames([&](std::chrono::nanoseconds at_most) {
+    return indexer_->JitDumpRecords(fd, part, at_most, sink);
+  });
+}
+
+// `question` is asked to take no longer than it is told.
+template <typename Question>
+auto WindowSources::ReadJitNames(Question question)
+    -> decltype(question(std::chrono::nanoseconds())) {
   const MonotonicTime begin = clock_.Now();
   MonotonicTime until =
       After(begin, std::min<std::chrono::nanoseconds>(
-                       kMostOfPerfMap, std::max(kMostOfPerfMaps - in_perf_maps_, kNothingLeft)));
+                       kMostOfOneFile, std::max(kMostOfJitNames - in_jit_names_, kNothingLeft)));
   {
     const absl::MutexLock lock(&mutex_);
     until = std::min(until, give_up_at_);
   }
-  if (until <= begin) return Fail(ErrorCode::kIo, "no time is left to read perf maps");
-  Result<std::optional<PerfMapFunction>> last =
-      indexer_->PerfMapLines(fd, part, Between(begin, until), sink);
-  in_perf_maps_ += Between(begin, clock_.Now());
-  return last;
+  if (until <= begin) return Fail(ErrorCode::kIo, "no time is left to read what a JIT has written");
+  auto answer = question(Between(begin, until));
+  in_jit_names_ += Between(begin, clock_.Now());
+  return answer;
 }
 
 }  // namespace pyrometer

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -15,6 +16,7 @@
 #include "indexer/artifact_store.h"
 #include "process/resolved_window.h"
 #include "profiler/object_symbols.h"
+#include "profiler/remembered_frames.h"
 #include "pyrometer/ids.h"
 #include "symbolize/symbol_sources.h"
 #include "symbolize/symbol_table.h"
@@ -23,15 +25,15 @@ namespace pyrometer {
 
 // Answers the symbolizer's questions from the window being named. A window waits for the symbols
 // that it needs, all together, for a bounded time.
-class WindowSources : public ObjectSource, public PerfMapSource {
+class WindowSources : public ObjectSource, public PerfMapSource, public JitDumpSource {
  public:
   // A window waits so long for symbols. 5 s are what a file has that does not answer, see
   // ArtifactStore: it costs one window that much, and others nothing.
   static constexpr std::chrono::seconds kMostWaiting{5};
 
-  // Reading perf maps takes so long: all of a window, and one of them.
-  static constexpr std::chrono::seconds kMostOfPerfMaps{5};
-  static constexpr std::chrono::seconds kMostOfPerfMap{2};
+  // Reading perf maps and jitdumps takes so long: all of a window, and one of them.
+  static constexpr std::chrono::seconds kMostOfJitNames{5};
+  static constexpr std::chrono::seconds kMostOfOneFile{2};
 
   // For debug information it waits shorter: there are names without it, and a later window has it.
   // It waits for what no window has waited for before.
@@ -53,7 +55,7 @@ class WindowSources : public ObjectSource, public PerfMapSource {
     ArtifactStore& store;
     ObjectSymbols& symbols;
     ObjectSymbols* debug_info;         // null: it is not wanted
-    std::shared_ptr<Indexer> indexer;  // reads perf maps
+    std::shared_ptr<Indexer> indexer;  // reads perf maps and jitdumps
     const Clock& clock;
   };
 
@@ -71,6 +73,10 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   // Releases it, which closes the files that are not being read.
   void Clear();
 
+  // Of the window in use.
+  const decltype(ResolvedWindow::objects)& objects() const { return objects_; }
+  const RememberedFrames::JitNames& jit_names() const { return jit_names_; }
+
   // From `when` on nothing more is opened or read. Any thread.
   void GiveUpAt(MonotonicTime when);
 
@@ -80,9 +86,13 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   // Errors: those of Indexer; kIo, too, if no time is left.
   Result<std::optional<PerfMapFunction>> Read(int fd, const PerfMapPart& part,
                                               PerfMapSink sink) override;
+  std::vector<JitDumpSource::Use> DumpsOf(ProcessKey process) override;
+  Result<UniqueFd> OpenDump(File file) override;
+  Result<bool> Read(int fd, const JitDumpPart& part, JitDumpSink sink) override;
   // Objects of this window whose debug information has not been read yet, or not been found.
   size_t without_debug_info() const { return without_debug_info_.size(); }
   bool HasEnded(ProcessKey process) override { return ended_.contains(process); }
+  std::vector<ProcessKey> InheritsFrom(ProcessKey process) override;
 
  private:
   SymbolAnswer WithoutFile(const SampledObject& object);
@@ -91,6 +101,8 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   ObjectSymbols::Answer AwaitSources(const SampledObject& object);
   std::shared_ptr<const SymbolTable> TableOf(const ObjectSymbols::Answer& answer);
   bool IsTooLate() const;
+  template <typename Question>
+  auto ReadJitNames(Question question) -> decltype(question(std::chrono::nanoseconds()));
 
   ArtifactStore& store_;
   ObjectSymbols& symbols_;
@@ -103,9 +115,10 @@ class WindowSources : public ObjectSource, public PerfMapSource {
   // Objects whose debug information was waited for, and how often it was asked for again.
   absl::flat_hash_map<ObjectId, uint32_t> waited_for_;
   absl::flat_hash_set<ObjectId> without_debug_info_;  // in this window
-  std::chrono::nanoseconds in_perf_maps_{};           // for this window's perf maps
+  std::chrono::nanoseconds in_jit_names_{};           // for this window's perf maps and jitdumps
   decltype(ResolvedWindow::objects) objects_;
-  decltype(ResolvedWindow::perf_maps) perf_maps_;
+  RememberedFrames::JitNames jit_names_;
+  absl::flat_hash_map<File, std::shared_ptr<const JitDumpFile>> dumps_;
   decltype(ResolvedWindow::ended) ended_;
   mutable absl::Mutex mutex_;
   MonotonicTime give_up_at_ ABSL_GUARDED_BY(mutex_){UINT64_MAX};

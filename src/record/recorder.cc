@@ -137,6 +137,7 @@ Result<std::unique_ptr<Recording>> Recording::Prepare(const RecordConfig& config
                                                          .inlines = config.inlines,
                                                          .dwarf = config.dwarf,
                                                          .demangling = config.demangling,
+                                                         .name_again = true,
                                                          .filter = std::move(filter),
                                                          .table_budget = config.unwind_memory,
                                                          .longest_window = kWindow,

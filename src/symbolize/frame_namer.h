@@ -25,9 +25,11 @@ class FrameNamer {
   // every window, and the namer remembers its locations; else each frame is named once.
   virtual bool IsPerProcess() const { return false; }
 
-  // Called before the first frame of `window`. Returns the ranges whose names may have changed
-  // since the last one.
-  virtual std::vector<FrameRange> BeginWindow(uint32_t /*window*/) { return {}; }
+  // Called before the first frame of `window`, which ends at `end`. Returns the ranges whose names
+  // may have changed since the last one.
+  virtual std::vector<FrameRange> BeginWindow(uint32_t /*window*/, MonotonicTime /*end*/) {
+    return {};
+  }
 
   // Called for each process of which the window has such frames, before the first Name() of the
   // window, if IsPerProcess(). Some of them may have been left out.

@@ -251,7 +251,7 @@ const JitDump::Place* JitDump::PastAt(Address address, MonotonicTime at) const {
 
 std::optional<JitDump::Found> JitDump::Describe(const Place& place, Address address) const {
   const Function& function = functions_.find(place.function)->second;
-  Found found{.name = function.texts.c_str()};
+  Found found{.name = function.texts.c_str(), .since = place.since};
   const uint64_t offset = address.value() - place.origin;
   const auto next = std::ranges::upper_bound(function.lines, offset, {}, &JitLine::offset);
   if (next == function.lines.begin()) return found;

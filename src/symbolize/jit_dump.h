@@ -42,6 +42,7 @@ class JitDump {
     std::string_view name;    // printable, not empty
     std::string_view file{};  // printable; "": its line is not known
     uint32_t line = 0;
+    MonotonicTime since{};  // when it came to lie there; 0 if not known
   };
 
   // Reads what was appended since the last call, or the whole file if `fd` is another one now or

@@ -20,8 +20,19 @@ std::shared_ptr<const CodeObject> JitObject() {
 
 }  // namespace
 
-JitNamer::JitNamer(PerfMapSource& source, const PerfMaps::Budget& budget, SymbolizerCounts& counts)
-    : source_(source), counts_(counts), perf_maps_(source, budget, counts), jit_(JitObject()) {}
+JitNamer::JitNamer(PerfMapSource& perf_maps, JitDumpSource& dumps, const Budgets& budgets,
+                   SymbolizerCounts& counts)
+    : source_(perf_maps),
+      dump_source_(dumps),
+      counts_(counts),
+      perf_maps_(perf_maps, budgets.perf_maps, counts),
+      dumps_(dumps, budgets.dumps, counts),
+      jit_(JitObject()) {}
+
+std::vector<FrameRange> JitNamer::BeginWindow(uint32_t window, MonotonicTime end) {
+  dumps_.BeginWindow(window, end);
+  return {};
+}
 
 void JitNamer::Expect(ProcessKey key, uint32_t window) {
   LookAt(key, window);
@@ -32,6 +43,7 @@ JitNamer::Process& JitNamer::LookAt(ProcessKey key, uint32_t window) {
   const auto [entry, added] = processes_.try_emplace(key);
   Process& process = entry->second;
   if (!added && process.perf_map->window == window) return process;
+  process.key = key;
   process.perf_map = &perf_maps_.Need(key, window);
   // Asked first, since it might write a last time while the file is read.
   process.writer = source_.HasEnded(key) ? PerfMap::Writer::kGone : PerfMap::Writer::kMayWrite;
@@ -39,24 +51,72 @@ JitNamer::Process& JitNamer::LookAt(ProcessKey key, uint32_t window) {
   const Result<UniqueFd> fd = source_.Open(key);
   process.is_due = fd && perf_maps_.Look(*process.perf_map, fd->get());
   if (!process.is_due) process.perf_map->is_behind = false;
+  process.dumps = dump_source_.DumpsOf(key);
+  process.inherited.clear();
+  for (const ProcessKey& from : source_.InheritsFrom(key)) {
+    process.inherited.push_back(&LookAt(from, window));
+  }
   return process;
 }
 
 LocationRef JitNamer::Name(Frame frame, ProcessKey key, uint32_t window) {
   const Address address = frame.user_address();
   Process& process = LookAt(key, window);
-  if (std::exchange(process.is_due, false)) ReadPerfMap(key, process);
-  if (process.perf_map->is_behind) return NameUnread(process, address);
-  const std::optional<std::string_view> name = process.perf_map->map.Find(address);
+  const Found found = Find(process, address);
+  if (found.is_behind) return NameUnread(process, address);
   LocationRef known = process.locations.Find(address, window);
   // A name once found holds until another comes: the process, and its file, may be gone by now.
-  const bool is_same = known != nullptr && (!name || known->lines.front().function == *name);
+  const bool is_same = known != nullptr && (!found.name || IsSame(found, *known));
   const bool is_certain_now =
-      name && is_same && known->quality == NameQuality::kMadeUp && !MayGrow(process, address);
+      found.name && is_same && known->quality == NameQuality::kMadeUp && !found.may_grow;
   if (is_same && !is_certain_now) return known;
-  LocationRef location = MakeNew(process, address);
+  LocationRef location = MakeNew(found, address);
   process.locations.Put(address, location, window);
   return location;
+}
+
+bool JitNamer::IsSame(const Found& found, const Location& known) {
+  const Line& line = known.lines.front();
+  return line.function == *found.name && line.file == found.file && line.line == found.line;
+}
+
+bool JitNamer::FindInDumps(const Process& process, Address address, Found& found) {
+  for (const JitDumpSource::Use& use : process.dumps) {
+    const JitDumps::Answer answer = dumps_.Find(use, address);
+    found.is_behind = answer.is_behind;
+    found.has_any = true;
+    if (answer.is_behind) return true;
+    if (!answer.found) continue;
+    found.name = answer.found->name;
+    found.file = answer.found->file;
+    found.line = answer.found->line;
+    found.since = answer.found->since;
+    return true;
+  }
+  return false;
+}
+
+// Its own perf map comes first: it has written that since the fork.
+JitNamer::Found JitNamer::Find(Process& process, Address address) {
+  Found found;
+  if (FindInDumps(process, address, found)) return found;
+  const auto look = [&](Process& at) {
+    if (std::exchange(at.is_due, false)) ReadPerfMap(at);
+    const PerfMap& map = at.perf_map->map;
+    found.is_behind = at.perf_map->is_behind;
+    found.has_any |= !map.empty();
+    if (found.is_behind) return true;
+    found.name = map.Find(address);
+    const std::optional<PerfMapFunction>& tail = map.tail();
+    found.may_grow =
+        at.writer == PerfMap::Writer::kMayWrite && tail && tail->Contains(address);
+    return found.name.has_value();
+  };
+  if (look(process)) return found;
+  for (Process* const from : process.inherited) {
+    if (look(*from)) break;
+  }
+  return found;
 }
 
 LocationRef JitNamer::NameUnread(Process& process, Address address) {
@@ -68,13 +128,8 @@ LocationRef JitNamer::NameUnread(Process& process, Address address) {
   return location;
 }
 
-bool JitNamer::MayGrow(const Process& process, Address address) {
-  const std::optional<PerfMapFunction>& tail = process.perf_map->map.tail();
-  return process.writer == PerfMap::Writer::kMayWrite && tail && tail->Contains(address);
-}
-
-void JitNamer::ReadPerfMap(ProcessKey key, Process& process) {
-  const Result<UniqueFd> fd = source_.Open(key);
+void JitNamer::ReadPerfMap(Process& process) {
+  const Result<UniqueFd> fd = source_.Open(process.key);
   if (!fd) {
     process.perf_map->is_behind = false;
     return;
@@ -91,15 +146,20 @@ void JitNamer::ReadPerfMap(ProcessKey key, Process& process) {
   });
 }
 
-LocationRef JitNamer::MakeNew(const Process& process, Address address) {
+LocationRef JitNamer::MakeNew(const Found& found, Address address) {
   ++counts_.locations;
-  if (const auto name = process.perf_map->map.Find(address)) {
-    if (MayGrow(process, address)) {
-      return MadeUpLocation(CodeOrigin::kJit, jit_, address.value(), std::string(*name));
-    }
-    return MakeLocation(CodeOrigin::kJit, jit_, address.value(), SameName(std::string(*name)));
+  if (found.name) {
+    const std::string name(*found.name);
+    if (found.may_grow) return MadeUpLocation(CodeOrigin::kJit, jit_, address.value(), name);
+    Line line = SameName(name);
+    line.file = found.file;
+    line.line = found.line;
+    auto location = std::make_shared<Location>(
+        *MakeLocation(CodeOrigin::kJit, jit_, address.value(), line));
+    location->since = found.since;
+    return location;
   }
-  counts_.Add(process.perf_map->map.empty() ? Unresolved::kUnmapped : Unresolved::kJit);
+  counts_.Add(found.has_any ? Unresolved::kJit : Unresolved::kUnmapped);
   return UnknownLocation(address.value());
 }
 
@@ -111,6 +171,7 @@ void JitNamer::EndWindow(uint32_t unused_since) {
     process.unread = {};
   }
   perf_maps_.EndWindow(unused_since);
+  dumps_.EndWindow(unused_since);
 }
 
 }  // namespace pyrometer

@@ -57,7 +57,7 @@ void KernelNamer::Apply(const KernelSymbolEvent& event) {
   changed_.push_back({Frame(start), Frame(last)});
 }
 
-std::vector<FrameRange> KernelNamer::BeginWindow(uint32_t window) {
+std::vector<FrameRange> KernelNamer::BeginWindow(uint32_t window, MonotonicTime /*end*/) {
   is_outdated_ = window >= next_check_ && MayBeOutdated();
   if (is_outdated_) {
     // All but the kernel's own code, where nothing comes and goes.

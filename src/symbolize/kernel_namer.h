@@ -37,7 +37,7 @@ class KernelNamer : public FrameNamer {
   // REQUIRES: events in order of time.
   void Apply(const KernelSymbolEvent& event);
 
-  std::vector<FrameRange> BeginWindow(uint32_t window) override;
+  std::vector<FrameRange> BeginWindow(uint32_t window, MonotonicTime end) override;
   LocationRef Name(Frame frame, ProcessKey process, uint32_t window) override;
   void EndWindow(uint32_t unused_since) override;
 

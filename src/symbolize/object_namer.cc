@@ -61,7 +61,7 @@ ObjectNamer::ObjectNamer(ObjectSource& source, SymbolTableCache::Budget budget,
                          const Options& options, SymbolizerCounts& counts)
     : source_(source), tables_(source, budget), options_(options), counts_(counts) {}
 
-std::vector<FrameRange> ObjectNamer::BeginWindow(uint32_t window) {
+std::vector<FrameRange> ObjectNamer::BeginWindow(uint32_t window, MonotonicTime /*end*/) {
   window_ = window;
   std::vector<FrameRange> again;
   const SymbolTableCache::Changed changed = tables_.BeginWindow(window);

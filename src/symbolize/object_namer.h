@@ -32,7 +32,7 @@ class ObjectNamer : public FrameNamer {
 
   // Returns the frames that got no name because their symbols could not be read, and now may be.
   // Only 65,536 such frames are remembered; others are named again once they have been out of use.
-  std::vector<FrameRange> BeginWindow(uint32_t window) override;
+  std::vector<FrameRange> BeginWindow(uint32_t window, MonotonicTime end) override;
 
   // REQUIRES: frame.kind() == kObject. Cheapest if frames come in order: then each object's symbols
   // are needed once, and each function is demangled once.

@@ -12,6 +12,7 @@
 #include "pyrometer/ids.h"
 #include "pyrometer/mapping.h"
 #include "pyrometer/result.h"
+#include "symbolize/jit_dump_reader.h"
 #include "symbolize/perf_map_reader.h"
 #include "symbolize/symbol_table.h"
 #include "symbolize/unresolved.h"
@@ -59,6 +60,25 @@ class PerfMapSource : public PerfMapReader {
 
   // True if nothing will be written to the perf map any more; false if that is unknown.
   virtual bool HasEnded(ProcessKey /*process*/) { return false; }
+
+  // Processes whose code this one has, too, since they have forked it; the nearest first.
+  virtual std::vector<ProcessKey> InheritsFrom(ProcessKey /*process*/) { return {}; }
+};
+
+// Opens and reads the jitdumps of processes. Errors of reading: as of PerfMapSource.
+class JitDumpSource : public JitDumpReader {
+ public:
+  using File = uint64_t;  // a number that no other has
+  struct Use {
+    File file;
+    MonotonicTime until;  // what was announced later is of another process
+  };
+
+  // Those that tell of the code of a process; the first counts before the others.
+  virtual std::vector<Use> DumpsOf(ProcessKey process) = 0;
+
+  // Opened with O_NONBLOCK.
+  virtual Result<UniqueFd> OpenDump(File file) = 0;
 };
 
 }  // namespace pyrometer

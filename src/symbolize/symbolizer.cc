@@ -42,17 +42,19 @@ class NoNamer : public FrameNamer {
 
 }  // namespace
 
-Symbolizer::Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSymbols kernel,
-                       Options options)
+Symbolizer::Symbolizer(const Sources& sources, KernelSymbols kernel, Options options)
     : options_(std::move(options)) {
   auto kernel_namer = std::make_unique<KernelNamer>(std::move(kernel), options_.kernel, counts_);
   kernel_ = kernel_namer.get();
   for (std::unique_ptr<FrameNamer>& namer : namers_) namer = std::make_unique<NoNamer>(counts_);
   Register(Frame::Kind::kKernel, std::move(kernel_namer));
-  Register(Frame::Kind::kObject, std::make_unique<ObjectNamer>(objects, options_.symbol_tables,
+  Register(Frame::Kind::kObject, std::make_unique<ObjectNamer>(sources.objects,
+                                                               options_.symbol_tables,
                                                                options_.naming, counts_));
-  Register(Frame::Kind::kUserAddress,
-           std::make_unique<JitNamer>(perf_maps, options_.perf_maps, counts_));
+  const JitNamer::Budgets budgets{.perf_maps = options_.perf_maps, .dumps = options_.jit_dumps};
+  Register(Frame::Kind::kUserAddress, std::make_unique<JitNamer>(sources.perf_maps,
+                                                                 sources.jit_dumps, budgets,
+                                                                 counts_));
 }
 
 void Symbolizer::Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer) {
@@ -61,7 +63,7 @@ void Symbolizer::Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer) {
 
 NamedWindow Symbolizer::Name(Window window) {
   ++window_;
-  ForgetChangedNames();
+  ForgetChangedNames(window.end);
   NamedWindow named{.window = std::move(window), .locations = {}};
   named.locations.reserve(named.window.frames.size());
   for (const Frame frame : named.window.frames) {
@@ -129,10 +131,10 @@ void Symbolizer::Apply(const KernelSymbolEvent& event) {
   kernel_->Apply(event);
 }
 
-void Symbolizer::ForgetChangedNames() {
+void Symbolizer::ForgetChangedNames(MonotonicTime end) {
   std::vector<FrameRange> changed;
   for (const std::unique_ptr<FrameNamer>& namer : namers_) {
-    std::ranges::copy(namer->BeginWindow(window_), std::back_inserter(changed));
+    std::ranges::copy(namer->BeginWindow(window_, end), std::back_inserter(changed));
   }
   if (changed.empty()) return;
   MergeOverlapping(changed);

@@ -14,6 +14,7 @@
 #include "pyrometer/profile.h"
 #include "pyrometer/sample.h"
 #include "symbolize/frame_namer.h"
+#include "symbolize/jit_dumps.h"
 #include "symbolize/kernel_namer.h"
 #include "symbolize/kernel_symbols.h"
 #include "symbolize/location_cache.h"
@@ -37,6 +38,7 @@ class Symbolizer {
   struct Options {
     SymbolTableCache::Budget symbol_tables = {};
     PerfMaps::Budget perf_maps = {};
+    JitDumps::Budget jit_dumps = {};
     // Locations and failures to read symbols are forgotten when unused for this many windows.
     uint32_t keep_windows = 60;
     // Where to read the kernel's symbols again when modules have come or gone; nothing: never.
@@ -46,8 +48,12 @@ class Symbolizer {
 
   // The sources must outlive this. `kernel` is empty if the kernel hides its symbols. Apply()
   // reports BPF programs that come and go; modules are seen in Options::kernel.
-  Symbolizer(ObjectSource& objects, PerfMapSource& perf_maps, KernelSymbols kernel,
-             Options options);
+  struct Sources {
+    ObjectSource& objects;
+    PerfMapSource& perf_maps;
+    JitDumpSource& jit_dumps;
+  };
+  Symbolizer(const Sources& sources, KernelSymbols kernel, Options options);
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
 
@@ -68,7 +74,7 @@ class Symbolizer {
  private:
   static constexpr size_t kKinds = size_t{1} << (64 - PYRO_FRAME_KIND_SHIFT);
 
-  void ForgetChangedNames();
+  void ForgetChangedNames(MonotonicTime end);
   void NameNewFrames(NamedWindow& named);
   void ExpectFramesOf(ProcessKey process, const Stack& stack, const std::vector<Frame>& frames);
   void NameFramesOf(ProcessKey process, const Stack& stack, NamedWindow& named);

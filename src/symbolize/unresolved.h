@@ -39,6 +39,10 @@ struct SymbolizerCounts {
   uint64_t bad_perf_map_lines = 0;
   uint64_t perf_map_functions_forgotten = 0;  // for want of memory, the oldest
   uint64_t perf_map_bytes_left_out = 0;       // of files with more than is kept, at their beginning
+  uint64_t bad_jit_dump_records = 0;
+  uint64_t jit_dump_functions_forgotten = 0;  // for want of memory, the oldest
+  uint64_t jit_dump_lines_lost = 0;           // as they are too many, or made no sense
+  uint64_t jit_dumps_unreadable = 0;          // attempts to read one that is none
 
   void Add(Unresolved reason) { ++unresolved[static_cast<size_t>(reason)]; }
   uint64_t Of(Unresolved reason) const { return unresolved[static_cast<size_t>(reason)]; }

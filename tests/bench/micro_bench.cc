@@ -44,6 +44,15 @@ class NoPerfMaps : public PerfMapSource {
   }
 };
 
+class NoJitDumps : public JitDumpSource {
+ public:
+  std::vector<Use> DumpsOf(ProcessKey) override { return {}; }
+  Result<UniqueFd> OpenDump(File) override { return Fail(ErrorCode::kNotFound, "none"); }
+  Result<bool> Read(int, const JitDumpPart&, JitDumpSink) override {
+    return Fail(ErrorCode::kNotFound, "none");
+  }
+};
+
 void FindSymbol(benchmark::State& state) {
   const SymbolTable table = MakeSymbolTable(ObjectId(1));
   std::mt19937 random(1);
@@ -139,7 +148,8 @@ BENCHMARK(ResolveNormalizedWindow)->Unit(benchmark::kMillisecond);
 void NameAWindow(benchmark::State& state) {
   MadeUpObjects objects;
   NoPerfMaps perf_maps;
-  Symbolizer symbolizer(objects, perf_maps, KernelSymbols(), Symbolizer::Options{});
+  NoJitDumps dumps;
+  Symbolizer symbolizer({objects, perf_maps, dumps}, KernelSymbols(), Symbolizer::Options{});
   const Window window = MakeWindow(kWindowStacks, UserFrames::kNormalized, 1);
   benchmark::DoNotOptimize(symbolizer.Name(window));
   for (auto _ : state) benchmark::DoNotOptimize(symbolizer.Name(window));
@@ -150,9 +160,10 @@ BENCHMARK(NameAWindow)->Unit(benchmark::kMillisecond);
 void NameTheFirstWindow(benchmark::State& state) {
   MadeUpObjects objects;
   NoPerfMaps perf_maps;
+  NoJitDumps dumps;
   const Window window = MakeWindow(kWindowStacks, UserFrames::kNormalized, 1);
   for (auto _ : state) {
-    Symbolizer symbolizer(objects, perf_maps, KernelSymbols(), Symbolizer::Options{});
+    Symbolizer symbolizer({objects, perf_maps, dumps}, KernelSymbols(), Symbolizer::Options{});
     benchmark::DoNotOptimize(symbolizer.Name(window));
   }
   state.counters["functions"] = MadeUp::kFunctions;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -183,6 +184,30 @@ TEST_F(PerfMaps, ComeOnlyWithWindowsThatNeedThem) {
   EXPECT_TRUE(ResolvedAt(kStart).perf_maps.empty());
 }
 
+TEST_F(PerfMaps, OfWhoHasForkedNameWhatTheChildHasInherited) {
+  machine_.WriteFile(Path(), "1000 10 jitted\n");
+  Fork(100, 200);
+  const uint64_t start = BootClock::Now().ToStartTime(last_).value();
+  Fork(200, 300);
+  const uint64_t later = BootClock::Now().ToStartTime(last_).value();
+  const auto resolved = [&](uint32_t pid, uint64_t began) {
+    const ProcessKey key{Pid(pid), StartTime(began)};
+    return history_.Resolve(OneFrameWindow(key, ExecId(3), Frame::User(Address(kJit)), Now()));
+  };
+  for (const auto& [pid, began] : {std::pair(200U, start), std::pair(300U, later)}) {
+    const ResolvedWindow window = resolved(pid, began);
+    const auto from = window.inherited.find(ProcessKey{Pid(pid), StartTime(began)});
+    ASSERT_NE(from, window.inherited.end()) << pid;
+    EXPECT_THAT(from->second, ElementsAre(kKey));
+    EXPECT_EQ(ContentOf(Open(window)), "1000 10 jitted\n");
+  }
+  Exec(200);
+  EXPECT_TRUE(resolved(200, start).inherited.empty()) << "it runs something else now";
+  EXPECT_FALSE(resolved(300, later).inherited.empty());
+  Exec(100);
+  EXPECT_TRUE(resolved(300, later).inherited.empty()) << "the perf map is of something else now";
+}
+
 TEST_F(PerfMaps, AreRefusedIfTheyAreLinksOrNoFiles) {
   EXPECT_EQ(Open().error().code(), ErrorCode::kNotFound);
   machine_.WriteFile(machine_.root() + "/tmp/real", "secret");
@@ -217,6 +242,85 @@ TEST_F(PerfMaps, AreAnotherProcesssIfTheyAreOlderThanTheirs) {
   ASSERT_FALSE(fd.has_value());
   EXPECT_EQ(fd.error().code(), ErrorCode::kNotFound);
   EXPECT_THAT(fd.error().message(), HasSubstr("older than its process"));
+}
+
+// Of pid 100, by the window of a tick in its JIT code.
+class JitDumps : public PerfMaps {
+ protected:
+  void SetUp() override {
+    PerfMaps::SetUp();
+    machine_.WriteFile(machine_.root() + "/tmp/jit-7.dump", "records");
+  }
+  MappingEvent MapsDump(uint32_t pid, const std::string& path) {
+    const UniqueFd file(::open((machine_.root() + path).c_str(), O_PATH | O_CLOEXEC));
+    const Result<Inode> inode = InodeOf(file.get());
+    MappingEvent event = At(Mapping(pid, path, 0), kMarker, kMarker + 0x1000);
+    event.file.inode = inode->number;
+    event.file.major = gnu_dev_major(inode->device);
+    event.file.minor = gnu_dev_minor(inode->device);
+    return event;
+  }
+  static std::vector<std::string> Contents(const ResolvedWindow& window, const ProcessKey& key) {
+    std::vector<std::string> contents;
+    const auto known = window.jit_dumps.find(key);
+    if (known == window.jit_dumps.end()) return contents;
+    for (const JitDumpUse& use : known->second) contents.push_back(ContentOf(use.file->Open()));
+    return contents;
+  }
+
+  static constexpr uint64_t kMarker = 0x6000'0000;
+};
+
+TEST_F(JitDumps, ComeWithWindowsOnceAPageOfThemIsMapped) {
+  EXPECT_TRUE(ResolvedAt(kJit).jit_dumps.empty());
+  Apply(MapsDump(100, "/tmp/jit-7.dump"));
+  EXPECT_THAT(Contents(ResolvedAt(kJit), kKey), ElementsAre("records"));
+  Apply(MapsDump(100, "/tmp/jit-7.dump"));
+  EXPECT_THAT(Contents(ResolvedAt(kJit), kKey), ElementsAre("records")) << "it is the same";
+  machine_.WriteFile(machine_.root() + "/tmp/jit-8.dump", "later");
+  Apply(MapsDump(100, "/tmp/jit-8.dump"));
+  const ResolvedWindow both = ResolvedAt(kJit);
+  EXPECT_THAT(Contents(both, kKey), ElementsAre("later", "records"));
+  std::filesystem::remove(machine_.root() + "/tmp/jit-8.dump");
+  machine_.RemoveProcess(100);
+  Exit(100);
+  EXPECT_THAT(Contents(ResolvedAt(kJit), kKey), ElementsAre("later", "records"))
+      << "whatever becomes of their names";
+}
+
+TEST_F(JitDumps, AreNotOtherFilesOfSuchNames) {
+  machine_.WriteFile(machine_.root() + "/tmp/other", "other");
+  MappingEvent event = MapsDump(100, "/tmp/other");
+  event.file.path = "/tmp/jit-7.dump";  // by now the name is another's
+  Apply(event);
+  event = MapsDump(100, "/tmp/jit-7.dump");
+  event.file.path = "/tmp/jit-x.dump";
+  Apply(event);
+  EXPECT_TRUE(ResolvedAt(kJit).jit_dumps.empty());
+}
+
+TEST_F(JitDumps, TellChildrenOfTheTimeBeforeTheFork) {
+  Apply(MapsDump(100, "/tmp/jit-7.dump"));
+  Fork(100, 200);
+  const MonotonicTime when = last_;
+  const ProcessKey child{Pid(200), BootClock::Now().ToStartTime(when)};
+  const auto resolved = [&] {
+    return history_.Resolve(OneFrameWindow(child, ExecId(3), Frame::User(Address(kJit)), Now()));
+  };
+  const ResolvedWindow window = resolved();
+  EXPECT_THAT(Contents(window, child), ElementsAre("records"));
+  EXPECT_EQ(window.jit_dumps.at(child).front().until, when);
+  EXPECT_EQ(ResolvedAt(kJit).jit_dumps.at(kKey).front().until, kForever);
+  Exec(200);
+  EXPECT_TRUE(Contents(resolved(), child).empty());
+}
+
+TEST_F(JitDumps, AreFoundWithWhatAProcessHasMapped) {
+  machine_.WriteFile(machine_.proc() + "/100/maps",
+                     "50000000-50001000 r-xp 00000000 00:00 0\n60000000-60001000 r-xp 00000000 " +
+                         machine_.MapsTail("/tmp/jit-7.dump") + "\n");
+  history_.Recheck(kKey);
+  EXPECT_THAT(Contents(ResolvedAt(kJit), kKey), ElementsAre("records"));
 }
 
 // More processes than may have a directory held for them.

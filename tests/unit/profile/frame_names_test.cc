@@ -51,6 +51,40 @@ TEST(FrameNames, LetTheLatestOfEquallyGoodNamesOfAnObjectWin) {
   EXPECT_THAT(std::move(names).Finish(), ElementsAre(latest));
 }
 
+TEST(FrameNames, AreImprovedWhereTheyAreKnownOnly) {
+  constexpr FrameNames::Owner kLater{{Pid(7), StartTime(100)}, ExecId(2)};
+  const LocationRef real = MakeLocation("real");
+  for (const Frame frame : {kObjectFrame, kUserFrame, kKernelFrame}) {
+    FrameNames names;
+    names.Improve(frame, kOwner, real);
+    EXPECT_EQ(names.Add(frame, kOwner, MadeUp("x+0x1")), 0);
+    names.Improve(frame, kOwner, real);
+    names.Improve(frame, kOwner, MadeUp("x+0x2"));
+    EXPECT_EQ(names.Add(frame, kOwner, MadeUp("x+0x3")), 0);
+    EXPECT_THAT(std::move(names).Finish(), ElementsAre(real));
+  }
+  FrameNames names;
+  const LocationRef other = MadeUp("[unknown]");
+  names.Add(kUserFrame, kOwner, other);
+  names.Improve(kUserFrame, kLater, real);
+  EXPECT_THAT(std::move(names).Finish(), ElementsAre(other)) << "another program ran there";
+}
+
+TEST(FrameNames, AreImprovedByPlacesInTheSource) {
+  Location with_line = *MakeLocation("f");
+  with_line.lines.front().file = "f.cc";
+  const auto better = std::make_shared<const Location>(with_line);
+  const LocationRef plain = MakeLocation("f");
+  FrameNames names;
+  names.Add(kObjectFrame, kOwner, plain);
+  names.Add(kUserFrame, kOwner, plain);
+  names.Improve(kObjectFrame, kOwner, better);
+  names.Improve(kObjectFrame, kOwner, plain);
+  names.Improve(kUserFrame, kOwner, better);
+  EXPECT_THAT(std::move(names).Finish(), ElementsAre(better, plain))
+      << "what lies at a user address may be other code by now";
+}
+
 TEST(FrameNames, KeepCodeApartThatFollowsOtherCodeAtItsAddress) {
   for (const Frame frame : {kUserFrame, kKernelFrame}) {
     FrameNames names;

@@ -49,7 +49,7 @@ class ManyPerfMaps : public SymbolizerTest {
 TEST_F(ManyPerfMaps, ShareOneBudgetWhatsoeverTheyHold) {
   constexpr uint32_t kFunctions = 1250;
   constexpr uint32_t kProcesses = 24;
-  JitNamer namer(perf_maps_, {.bytes = kBudget}, counts_);
+  JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.bytes = kBudget}}, counts_);
   for (uint32_t i = 0; i < kProcesses; ++i) perf_maps_.texts[Process(i)] = Lines(0, kFunctions);
   for (int window = 0; window < 3; ++window) {
     for (uint32_t i = 0; i < kProcesses; ++i) {
@@ -64,7 +64,7 @@ TEST_F(ManyPerfMaps, ShareOneBudgetWhatsoeverTheyHold) {
 }
 
 TEST_F(ManyPerfMaps, GiveWayWhenTheyWereNotNeededOfLate) {
-  JitNamer namer(perf_maps_, {.bytes = kBudget}, counts_);
+  JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.bytes = kBudget}}, counts_);
   for (uint32_t i = 0; i < 7; ++i) {
     perf_maps_.texts[Process(i)] = Lines(0, 750);
     EXPECT_EQ(NameIn(namer, i, 0), "function_0") << "nearly a quarter is its own";
@@ -80,7 +80,7 @@ TEST_F(ManyPerfMaps, GiveWayWhenTheyWereNotNeededOfLate) {
 
 // Four take all, and are needed all the time; many more need little.
 TEST_F(ManyPerfMaps, TakeFromLargeOnesNoMoreThanTheyNeed) {
-  JitNamer namer(perf_maps_, {.bytes = kBudget}, counts_);
+  JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.bytes = kBudget}}, counts_);
   for (uint32_t i = 0; i < 4; ++i) perf_maps_.growing_of[Process(i)] = TextFile(Lines(0, 1000));
   for (uint32_t i = 4; i < 54; ++i) perf_maps_.growing_of[Process(i)] = TextFile(Lines(0, 3));
   for (int window = 0; window < 3; ++window) {
@@ -96,7 +96,7 @@ TEST_F(ManyPerfMaps, TakeFromLargeOnesNoMoreThanTheyNeed) {
 
 TEST_F(ManyPerfMaps, AreWholeAgainWhenOthersAreGone) {
   for (const uint32_t processes : {5, 24}) {
-    JitNamer namer(perf_maps_, {.bytes = kBudget}, counts_);
+    JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.bytes = kBudget}}, counts_);
     for (uint32_t i = 0; i < processes; ++i) {
       perf_maps_.growing_of[Process(i)] = TextFile(Lines(0, 875));
       NameIn(namer, i, 874);
@@ -114,7 +114,7 @@ TEST_F(ManyPerfMaps, AreWholeAgainWhenOthersAreGone) {
 }
 
 TEST_F(ManyPerfMaps, AreNotReadAgainInEachWindow) {
-  JitNamer namer(perf_maps_, {.bytes = kBudget}, counts_);
+  JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.bytes = kBudget}}, counts_);
   for (uint32_t i = 0; i < 24; ++i) {
     perf_maps_.growing_of[Process(i)] = TextFile(Lines(0, 875));
   }
@@ -130,7 +130,7 @@ TEST_F(ManyPerfMaps, AreNotReadAgainInEachWindow) {
 
 // Their names hold, and so they take memory.
 TEST_F(ManyPerfMaps, CountThoughTheirFilesAreGone) {
-  JitNamer namer(perf_maps_, {.bytes = kBudget}, counts_);
+  JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.bytes = kBudget}}, counts_);
   for (uint32_t generation = 1; generation <= 3; ++generation) {
     for (uint32_t i = 0; i < 4; ++i) {
       perf_maps_.texts[Process(4 * (generation - 1) + i)] = Lines(0, 1000);
@@ -148,7 +148,7 @@ TEST_F(ManyPerfMaps, CountThoughTheirFilesAreGone) {
 TEST_F(ManyPerfMaps, HaveTheirPartsFromTheBeginningIfTheyAreKnown) {
   constexpr uint32_t kFunctions = 10'000;
   constexpr uint32_t kProcesses = 24;
-  JitNamer namer(perf_maps_, {.bytes = kBudget, .to_read = 2 * kBudget}, counts_);
+  JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.bytes = kBudget, .to_read = 2 * kBudget}}, counts_);
   const std::string text = Lines(0, kFunctions);
   for (uint32_t i = 0; i < kProcesses; ++i) perf_maps_.growing_of[Process(i)] = TextFile(text);
   perf_maps_.growing_of[Process(kProcesses)] = TextFile(Lines(0, 10));
@@ -166,7 +166,7 @@ TEST_F(ManyPerfMaps, HaveTheirPartsFromTheBeginningIfTheyAreKnown) {
 
 TEST_F(ManyPerfMaps, AreReadWithinALimitAndTheRestInTheNextWindow) {
   const std::string text = Lines(0, 100);
-  JitNamer namer(perf_maps_, {.to_read = text.size() * 3 / 2}, counts_);
+  JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.to_read = text.size() * 3 / 2}}, counts_);
   for (uint32_t i = 0; i < 2; ++i) {
     perf_maps_.growing_of[Process(i)] = TextFile(text);
   }
@@ -200,7 +200,7 @@ class OldNames : public ManyPerfMaps,
 
 TEST_P(OldNames, AreNotTold) {
   const auto& [more, budget] = GetParam();
-  JitNamer namer(perf_maps_, {.bytes = budget}, counts_);
+  JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.bytes = budget}}, counts_);
   perf_maps_.growing = TextFile(Lines(0, 10));
   EXPECT_EQ(NameIn(namer, 0, 5), "function_5");
   EndWindow(namer);

@@ -95,22 +95,44 @@ class FakePerfMaps : public PerfMapSource {
     return DirectPerfMapReader().Read(fd, part, sink);
   }
   bool HasEnded(ProcessKey process) override { return ended.contains(process); }
+  std::vector<ProcessKey> InheritsFrom(ProcessKey process) override { return inherited[process]; }
 
   std::map<ProcessKey, std::string> texts;    // in a new file each time
   UniqueFd growing;                           // everybody's, if there is one
   std::map<ProcessKey, UniqueFd> growing_of;  // one's
   std::set<ProcessKey> ended;
+  std::map<ProcessKey, std::vector<ProcessKey>> inherited;
+};
+
+class FakeJitDumps : public JitDumpSource {
+ public:
+  std::vector<Use> DumpsOf(ProcessKey process) override { return uses[process]; }
+  Result<UniqueFd> OpenDump(File file) override {
+    if (!files.contains(file)) return Fail(ErrorCode::kNotFound, "no jitdump");
+    return UniqueFd(::dup(files[file].get()));
+  }
+  Result<bool> Read(int fd, const JitDumpPart& part, JitDumpSink sink) override {
+    ++reads;
+    if (fail) return Fail(*fail, "the reader has died");
+    return DirectJitDumpReader().Read(fd, part, sink);
+  }
+
+  std::map<ProcessKey, std::vector<Use>> uses;
+  std::map<File, UniqueFd> files;
+  std::optional<ErrorCode> fail;
+  int reads = 0;
 };
 
 class SymbolizerTest : public testing::Test {
  protected:
   Symbolizer Make(Symbolizer::Options options = {}) {
-    return Symbolizer(objects_, perf_maps_, *KernelSymbols::Read(TextFile(kKallsyms).get(), ""),
+    return Symbolizer({objects_, perf_maps_, jit_dumps_}, *KernelSymbols::Read(TextFile(kKallsyms).get(), ""),
                       options);
   }
 
   FakeObjects objects_;
   FakePerfMaps perf_maps_;
+  FakeJitDumps jit_dumps_;
 };
 
 // A window with a stack of `frames` for each of `processes`.

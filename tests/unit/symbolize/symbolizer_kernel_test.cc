@@ -59,7 +59,7 @@ class KernelNamesTest : public SymbolizerTest {
     tree_.File("proc/kallsyms", kallsyms);
   }
   Symbolizer MakeLive() {
-    return Symbolizer(objects_, perf_maps_,
+    return Symbolizer({objects_, perf_maps_, jit_dumps_},
                       KernelSymbols::Load(tree_.AsProcfs()).value_or(KernelSymbols()),
                       {.kernel = tree_.AsProcfs()});
   }

@@ -219,7 +219,7 @@ class InventedNamer : public FrameNamer {
   explicit InventedNamer(State& state) : state_(state) {}
 
   bool IsPerProcess() const override { return state_.per_process; }
-  std::vector<FrameRange> BeginWindow(uint32_t) override {
+  std::vector<FrameRange> BeginWindow(uint32_t, MonotonicTime) override {
     if (!std::exchange(state_.changed, false)) return {};
     return {{Frame(uint64_t{7} << 60), Frame((uint64_t{8} << 60) - 1)}};
   }
