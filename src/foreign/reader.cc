@@ -173,16 +173,8 @@ class Reader : private RowSink, private SymbolByteSink {
         out.PutAll(std::span<const std::byte>(code));
         return {};
       }
-      case ReaderTask::What::kPerfMap: {
-        FlatReader in(value);
-        const PerfMapPart part = ReadPerfMapPart(in);
-        if (!in.ended()) End();
-        const auto send = [this](const PerfMapLines& lines) { PutValue(lines); };
-        ASSIGN_OR_RETURN(const std::optional<PerfMapFunction> last,
-                         indexer_.PerfMapLines(files.own, part, {}, send));
-        Write(last, out);
-        return {};
-      }
+      case ReaderTask::What::kPerfMap:
+        return AnswerPerfMap(files, value, out);
       case ReaderTask::What::kJitDump:
         return AnswerJitDump(files, value, out);
       case ReaderTask::What::kRepeats: {
@@ -195,6 +187,18 @@ class Reader : private RowSink, private SymbolByteSink {
       }
     }
     End();
+  }
+
+  Result<void> AnswerPerfMap(const FilesToRead& files, std::span<const std::byte> value,
+                             FlatWriter& out) {
+    FlatReader in(value);
+    const PerfMapPart part = ReadPerfMapPart(in);
+    if (!in.ended()) End();
+    const auto send = [this](const PerfMapLines& lines) { PutValue(lines); };
+    ASSIGN_OR_RETURN(const std::optional<PerfMapFunction> last,
+                     indexer_.PerfMapLines(files.own, part, {}, send));
+    Write(last, out);
+    return {};
   }
 
   Result<void> AnswerJitDump(const FilesToRead& files, std::span<const std::byte> value,

@@ -24,7 +24,7 @@ constexpr int kMostPastSteps = 1000;
 }  // namespace
 
 size_t JitDump::Function::line_bytes() const {
-  return lines.empty() ? 0 : lines.capacity() * sizeof(JitLine) + kBlockOverhead;
+  return lines.capacity() == 0 ? 0 : lines.capacity() * sizeof(JitLine) + kBlockOverhead;
 }
 
 size_t JitDump::Function::bytes() const {
@@ -272,7 +272,7 @@ void JitDump::ForgetBefore(MonotonicTime horizon) {
   });
   if (past_.size() == before) return;
   if (past_.size() < past_.capacity() / 4) past_.shrink_to_fit();
-  past_reach_ = {};
+  past_reach_ = std::vector<uint64_t>();
   SortPast();
 }
 
@@ -286,7 +286,7 @@ void JitDump::ShrinkBelow(size_t memory) {
   ForgetPastBeyond(wanted / kPastShare);
   ForgetLinesBeyond(wanted);
   ForgetFunctionsBeyond(wanted);
-  past_reach_ = {};
+  past_reach_ = std::vector<uint64_t>();
   SortPast();
 }
 
@@ -314,7 +314,7 @@ void JitDump::ForgetLinesBeyond(size_t memory) {
     if (bytes() <= memory) return;
     if (function.lines.empty()) continue;
     function_bytes_ -= function.bytes();
-    function.lines = {};
+    function.lines = std::vector<JitLine>();  // {} would keep the memory
     function.texts.resize(function.texts.find('\0') + 1);
     function.texts.shrink_to_fit();
     function_bytes_ += function.bytes();

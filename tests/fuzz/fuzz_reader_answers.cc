@@ -84,6 +84,23 @@ void UsePerfMap(Messages& messages) {
   ReceivePerfMap(messages, {.end = 100'000}, check).has_value();
 }
 
+void UseJitDump(Messages& messages) {
+  uint64_t at = 0;
+  const auto check = [&](const JitDumpRecords& records) {
+    if (records.end <= at || records.end > 100'000) __builtin_trap();
+    at = records.end;
+    for (const JitDumpRecords::Record& record : records.records) {
+      if (record.start + record.size <= record.start || !IsPrintable(record.name)) {
+        __builtin_trap();
+      }
+      for (const JitLine& line : record.lines) {
+        if (line.line != 0 && !IsPrintable(record.files[line.file])) __builtin_trap();
+      }
+    }
+  };
+  ReceiveJitDump(messages, {.end = 100'000}, check).has_value();
+}
+
 }  // namespace
 }  // namespace pyrometer
 
@@ -91,7 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace pyrometer;
   if (size == 0) return 0;
   Messages messages(std::as_bytes(std::span(data, size)).subspan(1));
-  switch (data[0] % 6) {
+  switch (data[0] % 7) {
     case 0:
       ReceiveFacts(messages).has_value();
       break;
@@ -106,6 +123,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 4:
       UsePerfMap(messages);
+      break;
+    case 5:
+      UseJitDump(messages);
       break;
     default:
       ReceiveRepeats(messages).has_value();

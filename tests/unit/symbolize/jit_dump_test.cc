@@ -495,6 +495,8 @@ TEST(JitDump, BoundsWhatIsKeptOfReplacedCode) {
   EXPECT_EQ(At(dump, 0x2000, 2), "-");
   EXPECT_EQ(dump.losses().forgotten, 0);
   EXPECT_GT(dump.losses().past_forgotten, 10'000);
+  dump.ShrinkBelow(0);
+  EXPECT_EQ(dump.bytes(), 0);
 }
 
 TEST(JitDump, StopsWhereItMayReadNoMoreAndGoesOn) {
