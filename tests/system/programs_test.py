@@ -7,12 +7,15 @@ can work in pages, what is found is equal to what they did, to the sample.
 
 import collections
 import contextlib
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from pyrometer_harness import (
     AT_LIMIT, BROKEN, CPU_CLOCK, PAGE_FAULTS, BpfTestCase, Recorder, all_at_once, count_where, describe, in_time, is_cut,
@@ -343,6 +346,89 @@ class FilesOutOfReach(BpfTestCase):
 
         self.check(["unshare", "--mount", "sh", "-c", script, "sh", program("jit"), pages_when_told(PAGES)],
                    lambda leaf: [*self.JIT_CHAIN, leaf], pid_of=child)
+
+
+# Runs a copy of $2 called $1 with a /tmp of its own, where its perf map goes with it. (The program may lie
+# below /tmp.)
+IN_OWN_TMP = """
+exec 3<"$2" && mount -t tmpfs none /tmp && cp /proc/self/fd/3 "/tmp/$1" && program=$1 && shift 2 &&
+exec "/tmp/$program" "$@" 3<&-
+"""
+
+
+class JitCode(BpfTestCase):
+    """Code that is in no file, in all the ways in which compilers tell its names."""
+
+    CHAIN = ["from_root", "loop", "enter_jit"]
+    WAYS = {
+        "jit_map": ["map"],
+        "jit_shared": ["shared", "map"],
+        "jit_map_child": ["map", "child"],
+        "jit_dump": ["dump"],
+        "jit_dump_child": ["dump", "child"],
+        "jit_dump_shared": ["dump", "shared"],
+    }
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with contextlib.ExitStack() as running:
+            recorder = Recorder(cls.directory, event=PAGE_FAULTS)
+            running.callback(recorder.kill)
+            recorder.wait_until_sampling()
+            # From now on, so that it is seen who forks whom.
+            cls.truths = {name: cls.run_in_own_tmp(running, name, *ways) for name, ways in cls.WAYS.items()}
+            cls.recording = recorder.interrupt().finish()
+
+    @classmethod
+    def run_in_own_tmp(cls, running, name, *ways):
+        process = running.enter_context(
+            Running("unshare", "--mount", "sh", "-c", IN_OWN_TMP, "sh", name, program("jit"),
+                    pages_when_told(PAGES), *ways))  # fmt: skip
+        if "child" not in ways:
+            return process.work()
+        with open("/proc/%d/task/%d/children" % (process.pid, process.pid), encoding="ascii") as file:
+            child = int(file.read())
+        running.callback(os.kill, child, signal.SIGTERM)
+        return process.work(child)
+
+    def test_has_its_names(self):
+        for name, truth in self.truths.items():
+            with self.subTest(name):
+                self.assert_pages(self.recording.of_pid(truth.pid), truth, lambda leaf: [*self.CHAIN, leaf], name)
+
+    def test_has_the_lines_of_its_jitdump(self):
+        for name, ways in self.WAYS.items():
+            places = collections.defaultdict(set)
+            for sample in self.recording.profile.samples:
+                for frame in sample.frames:
+                    if sample.labels["pid"] == self.truths[name].pid:
+                        places[frame.function].add((frame.file, frame.line))
+            for function, line in (("jit_hot", 10), ("jit_cold", 20)):
+                expected = ("jit_source.js", line) if "dump" in ways else ("", 0)
+                with self.subTest(name):
+                    self.assertEqual(places[function], {expected}, function)
+
+
+class NamesThatComeLate(BpfTestCase):
+    """What becomes known in a later window of a recording is the name of what was sampled before."""
+
+    WINDOW_SECONDS = 5
+
+    def test_are_those_of_earlier_windows(self):
+        with Running(program("jit"), pages_when_told(PAGES)) as jit:
+            recorder = self.start_recording(event=PAGE_FAULTS)
+            truth = jit.work()
+            # If a window took longer the names would come in time, which is no failure.
+            time.sleep(1.2 * self.WINDOW_SECONDS)
+            path = "/tmp/perf-%d.map" % jit.pid
+            self.addCleanup(os.unlink, path)
+            code = json.loads(jit.before_ready)
+            with open(path, "w", encoding="utf-8") as file:
+                for name in ("jit_hot", "jit_cold"):
+                    file.write("%s %x %s\n" % (code[name], code["size"], name))
+            recording = recorder.interrupt().finish()
+        self.assert_pages(recording.of_pid(jit.pid), truth, lambda leaf: [*JitCode.CHAIN, leaf], "a JIT")
 
 
 class SeparateDebugFiles(BpfTestCase):
