@@ -118,6 +118,7 @@ class FunctionCollector {
     return {};
   }
 
+  bool HasLongUnsized() { return builder_.HasLongUnsized(); }
   void AddCode(std::span<const SymbolTableBuilder::KnownCode> code) { builder_.AddCode(code); }
 
   bool empty() const { return builder_.empty(); }
@@ -313,7 +314,7 @@ Result<SymbolTable> ReadSymbolTable(const ElfFile& elf, const SymbolTableOptions
                                           .sections = is_in_own ? &sections : &debug_sections,
                                           .alternate = separate.alternate},
                                          options.with_debug_info));
-  if (is_stripped) {
+  if (is_stripped || functions.HasLongUnsized()) {
     functions.AddCode(KnownCodeOf(elf, sections, unnamed ? unnamed() : UnnamedFunctions()));
   }
   return std::move(functions).Build();

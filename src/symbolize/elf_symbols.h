@@ -21,8 +21,8 @@ struct SeparateFiles {
 
 // Reads the functions of `elf`: those in .symtab, which has all of them; without one, those in
 // .gnu_debugdata, in a Go program's own table of functions and in .dynsym together, and where these
-// have none, what `unnamed` returns, which is called only then; may be null. Only functions in an
-// executable segment count.
+// have none, what `unnamed` returns; may be null. It is called only then, and where a function
+// without a size would reach far. Only functions in an executable segment count.
 // Without .symtab the code of .plt, .init and .fini and of an executable's entry point is what it
 // is by its section and by the file's header, where no symbol covers it.
 // A stub through which `elf` calls a function of another file is `name@plt`, where `name` is that

@@ -244,6 +244,7 @@ Result<SymbolTable> SymbolTableBuilder::Build() && {
   table.has_names_ = !functions_.empty();
   std::ranges::sort(functions_, Before);
   EndUnsizedAtNext();
+  EndUnsizedAtCode();
   DropCoveredAndAliases();
   Merge(std::exchange(stubs_, {}));
   Merge(std::exchange(code_, {}));
@@ -274,6 +275,22 @@ void SymbolTableBuilder::EndUnsizedAtNext() {
     if (f->start != current) next = std::exchange(current, f->start);
     if (!f->sized) f->size = static_cast<uint32_t>(std::min(f->end(), next) - f->start);
   }
+}
+
+void SymbolTableBuilder::EndUnsizedAtCode() {
+  auto next = code_.begin();
+  for (Function& f : functions_) {
+    while (next != code_.end() && next->start <= f.start) ++next;
+    if (next == code_.end()) break;
+    if (!f.sized) f.size = static_cast<uint32_t>(std::min(f.end(), uint64_t{next->start}) - f.start);
+  }
+}
+
+bool SymbolTableBuilder::HasLongUnsized() {
+  std::ranges::sort(functions_, Before);
+  EndUnsizedAtNext();
+  return std::ranges::any_of(functions_,
+                             [](const Function& f) { return !f.sized && f.size >= kLongUnsized; });
 }
 
 bool SymbolTableBuilder::IsOfOneKind(const Function& a, const Function& b) {

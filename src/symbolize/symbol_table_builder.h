@@ -31,8 +31,9 @@ struct DeclaredFunction {
 };
 
 // Decides which function each address belongs to, and its name:
-// - A function without a size extends to the next start of any function or to its limit, whichever
-//   comes first, and yields to a function with a size that covers its start.
+// - A function without a size extends to the next start of any function, to code that AddCode()
+//   knows to begin, or to its limit, whichever comes first, and yields to a function with a size
+//   that covers its start.
 // - Of functions with equal ranges those of the best kind are kept: typed before label, then global
 //   before weak before local. By BetterName one is chosen when the table is asked, of the first 64
 //   in the file's table of names. So the order of Add calls does not matter.
@@ -69,6 +70,10 @@ class SymbolTableBuilder {
     uint32_t function = 0;
   };
   void AddStubs(std::span<const Stub> stubs, NameReader read);
+
+  // True if a function without a size extends so far that there may well be others in it.
+  static constexpr uint32_t kLongUnsized = 128;  // bytes
+  bool HasLongUnsized();
 
   // Reads the names of the functions added since the last call, in ascending order of where they
   // are. A function whose name cannot be read is left out, and so are labels that are not meant as
@@ -124,6 +129,7 @@ class SymbolTableBuilder {
   void Write(std::span<const std::byte> bytes);
   void Flush();
   void EndUnsizedAtNext();
+  void EndUnsizedAtCode();
   void DropCoveredAndAliases();
   void Merge(std::span<const Function> code);
   void WriteEntries(SymbolTable& table);

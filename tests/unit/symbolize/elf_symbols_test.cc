@@ -205,6 +205,32 @@ TEST(ElfSymbols, AskForNoBoundsWhereAllFunctionsHaveSymbols) {
   EXPECT_FALSE(asked);
 }
 
+// As in a file that was stripped of its local symbols.
+TEST(ElfSymbols, WithoutASizeEndWhereFunctionsWithoutASymbolBegin) {
+  std::vector<std::byte> image = FixtureBytes("pie");
+  const ElfFile elf = *ElfFile::FromBytes(image);
+  const Elf64_Shdr symbols = SectionTable::Read(elf)->FindType(SHT_SYMTAB)->header;
+  const uint64_t unsized = NmSymbolOf("pie", "fixture_unsized").address;
+  const NmSymbol next = NmSymbolOf("pie", "fixture_before_gap");
+  for (uint64_t i = 1; i < symbols.sh_size / sizeof(Elf64_Sym); ++i) {
+    const size_t at = symbols.sh_offset + i * sizeof(Elf64_Sym);
+    auto symbol = Peek<Elf64_Sym>(image, at);
+    if (symbol.st_value == unsized) continue;
+    symbol.st_info = STT_OBJECT;
+    Poke(image, at, symbol);
+  }
+  const ElfFile without = *ElfFile::FromBytes(image);
+  EXPECT_EQ(NameAt(TableOf(without), next.address), "fixture_unsized") << "nobody knows better";
+  const auto bounds = [&] {
+    return UnnamedFunctions{{ElfAddress(next.address), ElfAddress(next.address + next.size)}};
+  };
+  const SymbolTable table = *ReadSymbolTable(without, {}, bounds);
+  EXPECT_EQ(NameAt(table, next.address - 1), "fixture_unsized");
+  EXPECT_EQ(table.Find(ElfAddress(next.address))->start, ElfAddress(next.address));
+  EXPECT_EQ(NameAt(table, next.address), "");
+  EXPECT_EQ(NameAt(table, next.address + next.size), "-");
+}
+
 TEST(ElfSymbols, OfALibraryHaveNoStart) {
   std::vector<std::byte> image = FixtureBytes("shared.so");
   RemoveSectionHeaders(image);

@@ -229,6 +229,27 @@ TEST(SymbolTable, FunctionWithoutSizeEndsWithItsSection) {
   EXPECT_EQ(NameAt(table, 0x1008), "-");
 }
 
+TEST(SymbolTable, FunctionWithoutSizeEndsAtCodeThatIsKnownToBegin) {
+  MadeUpSymbols symbols;
+  symbols.Add({.start = ElfAddress(0x1000), .limit = ElfAddress(0x3000)}, "label");
+  symbols.Add({.start = ElfAddress(0x1200), .size = 0x200, .limit = ElfAddress(0x3000)}, "sized");
+  symbols.Add({.start = ElfAddress(0x2000), .limit = ElfAddress(0x3000)}, "last");
+  const SymbolTableBuilder::KnownCode code[] = {
+      {.range = {ElfAddress(0x0800), ElfAddress(0x1080)}},
+      {.range = {ElfAddress(0x1100), ElfAddress(0x1180)}},
+      {.range = {ElfAddress(0x1300), ElfAddress(0x1380)}},
+      {.range = {ElfAddress(0x2800), ElfAddress(0x2880)}}};
+  symbols.AddCode(code);
+  const SymbolTable table = *symbols.Build();
+  EXPECT_EQ(NameAt(table, 0x1090), "label") << "it lies in the code that begins before it";
+  EXPECT_EQ(NameAt(table, 0x10ff), "label");
+  EXPECT_EQ(NameAt(table, 0x1100), "");
+  EXPECT_EQ(NameAt(table, 0x1180), "-");
+  EXPECT_EQ(NameAt(table, 0x1300), "sized");
+  EXPECT_EQ(NameAt(table, 0x27ff), "last");
+  EXPECT_EQ(NameAt(table, 0x2880), "-");
+}
+
 TEST(SymbolTable, FunctionWithoutSizeYieldsToOneWithSizeAroundIt) {
   const SymbolTable table = TableOf({{"sized", 0x1000, 0x100},
                                      {"at_start", 0x1000},
