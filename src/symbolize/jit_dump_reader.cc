@@ -101,6 +101,10 @@ static_assert(sizeof(JitDebugEntry) + 1 == kLeastJitLine);
 constexpr size_t kJitBlock = size_t{32} << 10;
 // Of a name this is looked at, so that what is made printable has enough.
 constexpr size_t kMostOfRawName = 4 * kMostOfJitName;
+// V8 fills records up to a multiple of that.
+constexpr size_t kAlignment = 8;
+// The name of the same file as before.
+constexpr std::string_view kSameFile = "\xff";
 // Code is loaded right behind its lines; unwinding information may lie between them.
 constexpr int kMostBetween = 8;
 constexpr uint32_t kElfHeaderOfV8 = sizeof(Elf64_Ehdr);
@@ -183,8 +187,7 @@ class FileNames {
  public:
   explicit FileNames(std::vector<std::string>& files) : files_(files) {}
 
-  // Its index; none if it is no name, or there is no room for it. V8 20 of node writes names from
-  // memory that it has given back.
+  // Its index; none if it is no name, or there is no room for it.
   std::optional<uint32_t> IndexOf(std::string_view raw) {
     const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; };
     if (raw.empty() || std::ranges::any_of(raw, is_control)) return std::nullopt;
@@ -203,6 +206,54 @@ class FileNames {
   std::vector<std::string>& files_;
   absl::flat_hash_map<std::string, uint32_t> indexes_;
   size_t bytes_ = 0;
+};
+
+// V8 (that of node 20) writes many file names of code from memory that it has given back
+// (LinuxPerfJitLogger::LogWriteDebugInfo), where malloc has put a pointer and a key over the first
+// 16 bytes. Names of functions end in the file, a line and a column: "JS:^f /app/main.js:1:9".
+class OverwrittenNames {
+ public:
+  OverwrittenNames() = default;
+  // Of lines of the code that is called `function`, which must outlive this.
+  explicit OverwrittenNames(std::string_view function) {
+    for (int i = 0; i < 2; ++i) {
+      const size_t colon = function.find_last_not_of("0123456789");
+      if (colon == std::string_view::npos || function[colon] != ':') return;
+      function = function.substr(0, colon);
+    }
+    // What is behind any of the blanks, of which the file's own name may have some.
+    for (size_t blank = function.find(' '); blank != std::string_view::npos;
+         blank = function.find(' ', blank + 1)) {
+      if (candidates_.size() < kMostCandidates) candidates_.push_back(function.substr(blank + 1));
+    }
+  }
+
+  // The name that `bytes` begin with, as it was before; `is_followed` tells whether an entry is
+  // right behind a name of so many bytes, if there should be one.
+  std::string_view NameAt(std::string_view bytes,
+                          absl::FunctionRef<bool(size_t)> is_followed) const {
+    const std::string_view name = bytes.substr(0, bytes.find('\0'));
+    if (name.size() >= kPointer || is_followed(name.size())) return name;
+    for (const std::string_view candidate : candidates_) {
+      const size_t size = candidate.size();
+      if (size >= kPointer && size < bytes.size() && bytes[size] == '\0' &&
+          Intact(bytes.substr(0, size)) == Intact(candidate) && is_followed(size)) {
+        return candidate;
+      }
+    }
+    return name;
+  }
+
+ private:
+  static constexpr size_t kPointer = 8;  // of its bytes the highest are 0
+  static constexpr size_t kOverwritten = 16;
+  static constexpr size_t kMostCandidates = 8;
+
+  static std::string_view Intact(std::string_view name) {
+    return name.substr(std::min(kOverwritten, name.size()));
+  }
+
+  std::vector<std::string_view> candidates_;
 };
 
 // Leaves out lines that say what the one before says.
@@ -381,7 +432,10 @@ class RecordWalk {
     if (has_end) name = Printable(bytes.substr(0, size), kMostOfJitName);
     CodeLines lines;
     if (lines_at_) {
-      ASSIGN_OR_RETURN(lines, ReadLines(*lines_at_, load->code_addr, load->code_size));
+      // `bytes` are of another window.
+      const OverwrittenNames names =
+          adds_elf_header_ ? OverwrittenNames(bytes.substr(0, size)) : OverwrittenNames();
+      ASSIGN_OR_RETURN(lines, ReadLines(*lines_at_, *load, names));
     }
     Add({.start = load->code_addr, .size = load->code_size, .time = TimeOf(record)},
         std::move(name), std::move(lines));
@@ -404,8 +458,10 @@ class RecordWalk {
     return {};
   }
 
-  // Of the record at `at`, if it is about the code at `start`.
-  Result<CodeLines> ReadLines(uint64_t at, uint64_t start, uint64_t size) {
+  // Of the record at `at`, if it is about that code.
+  Result<CodeLines> ReadLines(uint64_t at, const JitLoad& load, const OverwrittenNames& names) {
+    const uint64_t start = load.code_addr;
+    const uint64_t size = load.code_size;
     CodeLines result;
     ASSIGN_OR_RETURN(const std::optional<JitDebugInfo> info, lines_window_.Get<JitDebugInfo>(at));
     if (!info || info->header.total_size < sizeof(JitDebugInfo)) {
@@ -420,7 +476,8 @@ class RecordWalk {
                               .end = at + info->header.total_size,
                               .count = std::min<uint64_t>(count, kMostJitLines),
                               .start = start,
-                              .most = size + (adds_elf_header_ ? kElfHeaderOfV8 : 0)};
+                              .most = size + (adds_elf_header_ ? kElfHeaderOfV8 : 0),
+                              .names = names};
     RETURN_IF_ERROR(ReadEntries(entries, result));
     std::vector<JitLine>& lines = result.lines;
     result.left_out = count - lines.size();
@@ -441,6 +498,7 @@ class RecordWalk {
     uint64_t count = 0;
     uint64_t start = 0;  // of the code
     uint64_t most = 0;   // for how far in the code an entry may lie
+    const OverwrittenNames& names;
   };
   // Up to what is no entry.
   Result<void> ReadEntries(const LineEntries& entries, CodeLines& result) {
@@ -456,9 +514,17 @@ class RecordWalk {
       std::memcpy(&entry, record.data(), sizeof(entry));
       const uint64_t offset = entry.addr - entries.start;
       const std::string_view rest = record.substr(sizeof(entry));
-      const std::string_view name = rest.substr(0, rest.find('\0'));
+      const auto is_followed = [&](size_t name_size) {
+        const std::string_view behind = rest.substr(std::min(name_size + 1, rest.size()));
+        if (i + 1 == entries.count) return behind.size() < kAlignment;
+        uint64_t address = 0;
+        if (behind.size() < sizeof(address)) return false;
+        std::memcpy(&address, behind.data(), sizeof(address));
+        return address - entries.start <= entries.most;
+      };
+      const std::string_view name = entries.names.NameAt(rest, is_followed);
       if (offset > entries.most || name.size() == rest.size()) return {};
-      if (name != "\xff") file = files.IndexOf(name);
+      if (name != kSameFile) file = files.IndexOf(name);
       result.lines.push_back({.offset = static_cast<uint32_t>(offset),
                               .line = file ? entry.line : 0,
                               .file = file.value_or(0)});

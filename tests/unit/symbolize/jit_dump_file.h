@@ -49,14 +49,14 @@ class JitDumpFile {
   JitDumpFile& Lines(uint64_t start, const std::vector<Line>& lines) {
     return Lines(start, lines, lines.size());
   }
-  // Says that there are `count` of them, and has eight bytes behind them, as V8 does to align them.
+  // Says that there are `count` of them, and has some bytes behind them, as V8 does to align them.
   JitDumpFile& Lines(uint64_t start, const std::vector<Line>& lines, uint64_t count) {
     std::string body = BytesOf(start) + BytesOf(count);
     for (const Line& line : lines) {
       body += BytesOf(line.address) + BytesOf(line.line) + BytesOf(uint32_t{3});
       body.append(line.file).push_back('\0');
     }
-    return Record(2, body + std::string(8, '\0'), 1);
+    return Record(2, body + std::string(4, '\0'), 1);
   }
   JitDumpFile& Record(uint32_t id, std::string_view body, uint64_t time = 1) {
     return RecordOfSize(static_cast<uint32_t>(16 + body.size()), id, body, time);

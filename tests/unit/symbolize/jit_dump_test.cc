@@ -182,7 +182,52 @@ TEST(JitDump, TakesTheElfHeaderOffTheLinesOfV8) {
   EXPECT_EQ(At(of_others, 0x1050), "f a:2");
 }
 
-// V8 20 of node writes file names from memory that it has given back, NULs and all.
+// As malloc leaves them that were given back: a pointer and a key lie over the first 16 bytes.
+std::string Overwritten(std::string name) {
+  const std::string_view by("PI\xf4\x07\0\0\0\0mF\xcco\x9e\x95\xba\xbf", 16);
+  name.replace(0, 16, by.substr(0, name.size()));
+  return name;
+}
+
+// V8 writes names of files from memory that it has given back.
+TEST(JitDump, TakesTheNameOfTheFileFromThatOfTheFunctionWhereItIsOverwritten) {
+  struct Case {
+    const char* function;
+    std::string file;
+    const char* line;
+  };
+  const Case cases[] = {
+      {"JS:^f /srv/application/main.js:7:9", Overwritten("/srv/application/main.js"),
+       "/srv/application/main.js:3"},
+      {"JS:^f /srv/application/main.js:7:9", Overwritten("/srv/application/mine.js"), "-"},
+      {"JS:^f /srv/application/main.js:7:9", Overwritten("/srv/application/main.mjs"), "-"},
+      {"JS:^f /srv/application/main.js:7", Overwritten("/srv/application/main.js"), "-"},
+      {"JS:^f /srv/application/main.js", Overwritten("/srv/application/main.js"), "-"},
+      {"JS:^get f /srv/some application/main.js:7:9", Overwritten("/srv/some application/main.js"),
+       "/srv/some application/main.js:3"},
+      {"JS:^ /app/main.js:7:9", Overwritten("/app/main.js"), "/app/main.js:3"},
+      {"JS:^ /app/main.js:7:9", Overwritten("/app/maine.js"), "-"},
+      {"JS:^ /app/mains.js:7:9", std::string("\xd5\xab\0\0\0\0\0\0mF\xcco\x9e", 13),
+       "/app/mains.js:3"},
+      {"JS:^ /app/main.js:7:9", "a.js", "a.js:3"},
+      {"JS:^ /srv/application/main.js:7:9", "/srv/application/mine.js",
+       "/srv/application/mine.js:3"},
+  };
+  for (const auto& [function, file, line] : cases) {
+    SCOPED_TRACE(fmt::format("{} {}", function, line));
+    const JitDumpFile dumped =
+        JitDumpFile({.pad = 0xDEADBEEF})
+            .Lines(0x1000, {{0x1040, 3, file}, {0x1044, 4, "\xff"}, {0x1048, 5, file}})
+            .Load(0x1000, 0x20, function);
+    const JitDump dump = DumpOf(dumped);
+    const bool is_known = std::string_view(line) != "-";
+    EXPECT_EQ(At(dump, 0x1000), is_known ? fmt::format("{} {}", function, line) : function);
+    EXPECT_EQ(At(dump, 0x1008).ends_with(":5"), is_known);
+    EXPECT_EQ(dump.losses().lines_left_out == 0, is_known);
+  }
+}
+
+// Whatever else a name may be that contains a NUL.
 TEST(JitDump, BelievesNoLineBehindWhichNoneFollows) {
   const std::string_view garbage("\xca\xfb\0\0\0\0\x0f", 7);
   const std::string_view text("b.js\0\x07", 6);
