@@ -158,7 +158,11 @@ TEST(JitDump, TakesLinesOnlyForTheCodeThatFollows) {
                                   .Load(0x1000, 0x10, "late")
                                   .Lines(0x3000, {{0x3000, 3, "a"}})
                                   .Record(4, std::string(100, '\0'))
-                                  .Load(0x3000, 0x10, "with unwinding"));
+                                  .Load(0x3000, 0x10, "with unwinding")
+                                  .Lines(0x4000, {{0x4000, 4, "a"}})
+                                  .Record(3, "")
+                                  .Load(0x4000, 0x10, "after the end"));
+  EXPECT_EQ(At(dump, 0x4000), "after the end");
   EXPECT_EQ(At(dump, 0x1000), "late");
   EXPECT_EQ(At(dump, 0x2000), "other");
   EXPECT_EQ(At(dump, 0x3000), "with unwinding a:3");
@@ -347,6 +351,19 @@ TEST(JitDump, SkipsRecordsOfKindsThatItDoesNotKnow) {
   EXPECT_EQ(dump.losses().bad_records, 0);
 }
 
+// Or they would be read again and again while no code comes.
+TEST(JitDump, WaitsForTheCodeOfLinesForAFewRecords) {
+  JitDumpFile file;
+  file.Lines(0x1000, {{0x1000, 1, "a"}});
+  for (int i = 0; i < 1000; ++i) file.Record(77, "what is to come");
+  const UniqueFd fd = TextFile(file.bytes());
+  uint64_t end = 0;
+  const auto take = [&](const JitDumpRecords& records) { end = records.end; };
+  const JitDumpPart part{.begin = 0, .end = file.bytes().size(), .to_read = 1 << 30};
+  EXPECT_TRUE(DirectJitDumpReader().Read(fd.get(), part, take).value());
+  EXPECT_EQ(end, file.bytes().size());
+}
+
 TEST(JitDump, PassesOverWhatALongerHeaderHas) {
   JitDumpFile::Header header{.total_size = 48};
   std::string bytes = JitDumpFile(header).bytes() + "eight ..";
@@ -394,6 +411,8 @@ TEST(JitDump, BelievesNothingBehindARecordWhoseSizeMakesNoSense) {
       ASSERT_TRUE(WriteAll(fd.get(), more).has_value());
     }
     EXPECT_TRUE(dump.HasAll(fd.get())) << "there is no need to look at it";
+    ASSERT_EQ(::pwrite(fd.get(), "\x10\0\0\0", 4, 40 + 56 + 7 + 0x10 + 4), 4);
+    EXPECT_FALSE(dump.Update(fd.get(), limits, reader).has_value()) << "nor to read it again";
     EXPECT_EQ(dump.Unread(fd.get()).value(), 0);
   }
 }
