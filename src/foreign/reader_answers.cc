@@ -175,7 +175,10 @@ Result<std::optional<PerfMapFunction>> ReceivePerfMap(AnswerMessages& messages,
 }
 
 Result<bool> ReceiveJitDump(AnswerMessages& messages, const JitDumpPart& part, JitDumpSink sink) {
+  // Beyond what was to be read: a record, with what lies near by.
+  constexpr uint64_t kMostBeyond = uint64_t{1} << 20;
   uint64_t at = part.begin;
+  uint64_t to_read = std::min(part.to_read, uint64_t{1} << 62) + kMostBeyond;
   SentJitRecords sent;
   const auto take = [&](Bytes bytes) -> Result<void> {
     FlatReader in(bytes);
@@ -190,6 +193,8 @@ Result<bool> ReceiveJitDump(AnswerMessages& messages, const JitDumpPart& part, J
         records.lines_left_out > most_lines - lines) {
       return Lie();
     }
+    if (records.read > to_read) return Lie();
+    to_read -= records.read;
     at = records.end;
     sink(records);
     return {};

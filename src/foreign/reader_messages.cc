@@ -429,6 +429,7 @@ JitDumpPart ReadJitDumpPart(FlatReader& in) {
 void Write(const JitDumpRecords& records, FlatWriter& out) {
   out.Put(records.bad);
   out.Put(records.lines_left_out);
+  out.Put(records.made);
   out.Put(records.read);
   out.Put(records.end);
   out.Put(uint64_t{records.records.size()});
@@ -439,6 +440,7 @@ JitDumpRecords ReadJitDumpRecords(FlatReader& in, SentJitRecords& sent) {
   JitDumpRecords records;
   records.bad = in.Get<uint64_t>();
   records.lines_left_out = in.Get<uint64_t>();
+  records.made = in.Get<uint64_t>();
   records.read = in.Get<uint64_t>();
   records.end = in.Get<uint64_t>();
   const auto count = in.Get<uint64_t>();

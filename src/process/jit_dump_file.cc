@@ -25,9 +25,13 @@ bool JitDumpFile::IsCalledLikeOne(std::string_view path) {
   return std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-JitDumpFile::JitDumpFile(UniqueFd file, const Inode& inode, uint64_t number,
+JitDumpFile::JitDumpFile(UniqueFd file, const Inode& inode, uint64_t number, UserId user,
                          std::shared_ptr<ForeignFiles> files)
-    : file_(std::move(file)), inode_(inode), number_(number), files_(std::move(files)) {}
+    : file_(std::move(file)),
+      inode_(inode),
+      number_(number),
+      user_(user),
+      files_(std::move(files)) {}
 
 Result<UniqueFd> JitDumpFile::Open() const {
   const FilePatience patience{.limit = kMostOfOpening, .file_system = inode_.device};

@@ -8,6 +8,8 @@
 #include "base/file_identity.h"
 #include "base/unique_fd.h"
 #include "foreign/foreign_files.h"
+#include "process/user_share.h"
+#include "pyrometer/ids.h"
 #include "pyrometer/result.h"
 
 namespace pyrometer {
@@ -22,7 +24,8 @@ class JitDumpFile {
   static bool IsCalledLikeOne(std::string_view path);
 
   // `file` (O_PATH) has the inode `inode`; no other has the same `number`.
-  JitDumpFile(UniqueFd file, const Inode& inode, uint64_t number,
+  // `user` has mapped it.
+  JitDumpFile(UniqueFd file, const Inode& inode, uint64_t number, UserId user,
               std::shared_ptr<ForeignFiles> files);
 
   // The file, or a copy of it; takes a second at most. Errors: kInvalid if it is not a regular
@@ -31,12 +34,21 @@ class JitDumpFile {
 
   const Inode& inode() const { return inode_; }
   uint64_t number() const { return number_; }
+  UserId user() const { return user_; }
 
  private:
   const UniqueFd file_;
   const Inode inode_;
   const uint64_t number_;
+  const UserId user_;
   const std::shared_ptr<ForeignFiles> files_;
+};
+
+// A jitdump tells of the code that a process has, as it was at any time up to `until`: when it was
+// forked by whose jitdump it is.
+struct JitDumpUse {
+  std::shared_ptr<const JitDumpFile> file;
+  MonotonicTime until{UINT64_MAX};
 };
 
 }  // namespace pyrometer

@@ -55,21 +55,15 @@ enum class Seen : uint8_t { kNo, kIsToBe, kYes };
 
 // The code in no file of what a process runs, which those that it forks have too until they exec.
 struct InheritableCode {
-  static constexpr size_t kMostBefore = 8;
+  static constexpr size_t kMost = 8;  // of one process; the nearest
 
   ProcessKey of;
-  std::shared_ptr<const PerfMapDirectory> perf_map;   // of that process; null: none was learnt
-  std::shared_ptr<const InheritableCode> before = {};  // what it has inherited itself
-  size_t depth = 0;                                   // how many are before it
+  std::shared_ptr<const PerfMapDirectory> perf_map;  // of that process; null: none was learnt
   bool is_over = false;  // the process runs something else, which its perf map names now
 };
 
-// A jitdump tells of the code that a process has, as it was at any time up to `until`: when it was
-// forked by whose jitdump it is.
-struct JitDumpUse {
-  std::shared_ptr<const JitDumpFile> file;
-  MonotonicTime until = kForever;
-};
+// Its own, if it writes a new one from time to time, and those of who has forked it.
+inline constexpr size_t kMostJitDumpsOfOne = 4;
 
 // One life of a pid, from fork to the exit of the last thread.
 struct Process {
@@ -95,8 +89,8 @@ struct Process {
   bool has_anonymous_code = false;  // code that is in no file
   // Held for its windows after its end, if it had such code and there was room.
   std::shared_ptr<const PerfMapDirectory> perf_map;
-  std::shared_ptr<InheritableCode> own_code;              // null: nobody has inherited it
-  std::shared_ptr<const InheritableCode> inherited_code;  // null: none that is in no file
+  std::shared_ptr<InheritableCode> own_code;  // null: nobody has inherited it
+  std::vector<std::shared_ptr<const InheritableCode>> inherited_code;  // the nearest first
   std::vector<JitDumpUse> jit_dumps;  // the latest first
   // Limits rechecks of its mappings, each of which costs up to 0.1 to 1 ms.
   TokenBucket rechecks{20, std::chrono::seconds(1)};

@@ -56,6 +56,7 @@ struct ProcessCounters {
   uint64_t file_questions = 0;          // asked of file systems
   uint64_t file_questions_late = 0;     // no answer in time
   uint64_t file_questions_refused = 0;  // not asked, or nobody could be found to answer
+  uint64_t jit_dumps_refused = 0;       // not held, as there are so many; of one user or all
   uint64_t openers_stuck = 0;           // processes that were asked and hang, now
   uint64_t files_overwritten = 0;       // without a build id, while they were mapped
   uint64_t frames_overwritten = 0;      // of these files; left as offsets

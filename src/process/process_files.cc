@@ -24,9 +24,7 @@ constexpr int kReopenAttempts = 8;
 constexpr std::chrono::nanoseconds kTryAgain = std::chrono::minutes(1);
 
 // Each is held open.
-constexpr size_t kMostJitDumps = 256;
-// Its own, if it writes a new one from time to time, and those of who has forked it.
-constexpr size_t kMostJitDumpsOfOne = 4;
+constexpr size_t kMostJitDumps = 512;
 
 bool IsInodeOf(const MappedFile& file, const Inode& inode) {
   return inode.number == file.inode && major(inode.device) == file.major &&
@@ -150,12 +148,16 @@ ObjectId ProcessHistory::Identify(Process& process, const MappingEvent& event) {
 
 void ProcessHistory::NoteJitDump(Process& process, const FileMapping& range,
                                  const MappedFile& file, const ProcReader::Subject* subject) {
-  const auto is_it = [&](const JitDumpUse& use) {
-    return IsInodeOf(file, use.file->inode()) && use.until == kForever;
+  // Also those of who has forked it, which it still maps.
+  const auto has = [&](const auto& is_it) {
+    return std::ranges::any_of(process.jit_dumps,
+                               [&](const JitDumpUse& use) { return is_it(use.file->inode()); });
   };
-  if (std::ranges::any_of(process.jit_dumps, is_it)) return;
-  std::erase_if(jit_dumps_, [](const auto& d) { return d.expired(); });
-  if (jit_dumps_.size() >= kMostJitDumps) return;
+  if (has([&](const Inode& inode) { return IsInodeOf(file, inode); })) return;
+  if (!MayHoldJitDump(*process.share)) {
+    ++counters_.jit_dumps_refused;
+    return;
+  }
   Finder finder(*this, range, file.path, process.program().root, subject);
   UniqueFd found = finder.OpenMapping();
   Result<Inode> inode = InodeOf(found.get());
@@ -164,7 +166,7 @@ void ProcessHistory::NoteJitDump(Process& process, const FileMapping& range,
     inode = InodeOf(found.get());
     if (!inode || !IsInodeOf(file, *inode)) return;
   }
-  if (!inode) return;
+  if (!inode || has([&](const Inode& other) { return other == *inode; })) return;
   std::shared_ptr<const JitDumpFile> dump;
   for (const auto& known : jit_dumps_) {
     // A child that was found with its parent's.
@@ -172,11 +174,21 @@ void ProcessHistory::NoteJitDump(Process& process, const FileMapping& range,
   }
   if (dump == nullptr) {
     dump = std::make_shared<const JitDumpFile>(std::move(found), *inode, ++last_jit_dump_,
-                                               inspections_.files());
+                                               process.share->user(), inspections_.files());
     jit_dumps_.push_back(dump);
   }
   process.jit_dumps.insert(process.jit_dumps.begin(), {.file = std::move(dump)});
   if (process.jit_dumps.size() > kMostJitDumpsOfOne) process.jit_dumps.pop_back();
+}
+
+// A user may have as many as all together leave free.
+bool ProcessHistory::MayHoldJitDump(const UserShare& share) {
+  std::erase_if(jit_dumps_, [](const auto& d) { return d.expired(); });
+  const auto own = std::ranges::count_if(jit_dumps_, [&](const auto& d) {
+    const auto dump = d.lock();
+    return dump != nullptr && dump->user() == share.user();
+  });
+  return static_cast<size_t>(own) + jit_dumps_.size() < kMostJitDumps;
 }
 
 std::optional<ObjectInfo> ProcessHistory::Object(ObjectId id) const {
@@ -202,6 +214,8 @@ void ProcessHistory::TakeIdentified() {
     identified_[placeholder] = {object, now};
   }
   if (found.empty()) return;
+  const bool is_any_written_code =
+      std::ranges::any_of(found, [](const auto& f) { return f.second == ObjectId(0); });
   const auto meaning = [&](const ObjectMapping& m) -> std::optional<std::vector<ObjectMapping>> {
     const auto object = found.find(m.object);
     if (object == found.end()) return std::nullopt;
@@ -215,7 +229,9 @@ void ProcessHistory::TakeIdentified() {
     for (Program& program : process.programs) {
       changed |= program.space.Reinterpret(meaning, replaced);
     }
-    if (changed && process.alive()) changed_.insert(process.key.pid);
+    if (!changed || !process.alive()) return;
+    changed_.insert(process.key.pid);
+    if (is_any_written_code && !process.has_anonymous_code) NoteAnonymousCode(process, nullptr);
   });
 }
 

@@ -255,13 +255,15 @@ class ProcessHistory final : public ProcessKnowledge {
   void LearnRoot(Process& process);
   // Opens files of `missing` through processes that map them, and takes those out.
   void Reopen(absl::flat_hash_set<ObjectId>& missing, const std::function<void(ObjectId)>& done);
-  // `directory` may be null: then it is looked for.
   // `process` has mapped a file, which may be a jitdump. `subject`: as above.
   void NoteJitDump(Process& process, const FileMapping& range, const MappedFile& file,
                    const ProcReader::Subject* subject);
   // All of those that it has mapped.
   void NoteJitDumps(Process& process, const ProcMaps& maps, const ProcReader::Subject& subject);
-  void ShareInherited(const Process& process, ResolvedWindow& resolved);
+  bool MayHoldJitDump(const UserShare& share);
+  // `key`: as its samples have it.
+  void ShareInherited(const Process& process, const ProcessKey& key, ResolvedWindow& resolved);
+  // `directory` may be null: then it is looked for.
   void NoteAnonymousCode(Process& process, const ProcessDirectory* directory);
   // Null: not available. The process holds it only if it may, else the caller.
   std::shared_ptr<const PerfMapDirectory> LearnPerfMap(Process& process,

@@ -136,9 +136,11 @@ bool ProcessHistory::TakeMaps(Process& process, const ProcMaps& maps,
 
 void ProcessHistory::NoteJitDumps(Process& process, const ProcMaps& maps,
                                   const ProcReader::Subject& subject) {
+  size_t looked_at = 0;
   for (const ProcMapping& mapping : maps.mappings) {
     if (!JitDumpFile::IsCalledLikeOne(mapping.file.path)) continue;
     NoteJitDump(process, mapping.first_line(), mapping.file, &subject);
+    if (++looked_at == kMostJitDumpsOfOne) break;
   }
 }
 

@@ -254,16 +254,16 @@ void ProcessHistory::SharePerfMaps(ResolvedWindow& resolved) {
     // The user or root of one that lives may have changed since.
     auto perf_map = process->alive() ? LearnPerfMap(*process, nullptr) : process->perf_map;
     if (perf_map != nullptr) resolved.perf_maps.emplace(*stack.process, std::move(perf_map));
-    ShareInherited(*process, resolved);
+    ShareInherited(*process, *stack.process, resolved);
     if (!process->jit_dumps.empty()) resolved.jit_dumps[*stack.process] = process->jit_dumps;
   }
 }
 
-void ProcessHistory::ShareInherited(const Process& process, ResolvedWindow& resolved) {
-  for (const InheritableCode* code = process.inherited_code.get(); code != nullptr;
-       code = code->before.get()) {
+void ProcessHistory::ShareInherited(const Process& process, const ProcessKey& key,
+                                    ResolvedWindow& resolved) {
+  for (const std::shared_ptr<const InheritableCode>& code : process.inherited_code) {
     if (code->perf_map == nullptr || code->is_over) continue;
-    resolved.inherited[process.key].push_back(code->of);
+    resolved.inherited[key].push_back(code->of);
     resolved.perf_maps.emplace(code->of, code->perf_map);
     const Process* const of = processes_.Find(code->of);
     if (of == nullptr || !of->alive()) resolved.ended.insert(code->of);

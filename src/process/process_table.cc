@@ -2,7 +2,11 @@
 #include "process/process_table.h"
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace pyrometer {
 namespace {
@@ -19,18 +23,17 @@ std::optional<ExecId> Next(std::optional<ExecId> exec) {
   return exec ? std::optional(Next(*exec)) : std::nullopt;
 }
 
-// All children have it from one place. Of a long line of processes the oldest are left out.
-std::shared_ptr<const InheritableCode> InheritFrom(Process& parent) {
+// All children have it from one place.
+std::vector<std::shared_ptr<const InheritableCode>> InheritFrom(Process& parent) {
   if (!parent.has_anonymous_code) return parent.inherited_code;
-  if (parent.own_code == nullptr) {
-    auto before = parent.inherited_code;
-    if (before != nullptr && before->depth == InheritableCode::kMostBefore) before = nullptr;
-    const size_t depth = before == nullptr ? 0 : before->depth + 1;
-    parent.own_code = std::make_shared<InheritableCode>(InheritableCode{
-        .of = parent.key, .perf_map = nullptr, .before = std::move(before), .depth = depth});
-  }
+  if (parent.own_code == nullptr) parent.own_code = std::make_shared<InheritableCode>();
+  parent.own_code->of = parent.key;
   if (parent.perf_map != nullptr) parent.own_code->perf_map = parent.perf_map;
-  return parent.own_code;
+  std::vector<std::shared_ptr<const InheritableCode>> code = {parent.own_code};
+  const auto before = std::span(parent.inherited_code);
+  std::ranges::copy(before.first(std::min(before.size(), InheritableCode::kMost - 1)),
+                    std::back_inserter(code));
+  return code;
 }
 
 }  // namespace
@@ -184,7 +187,7 @@ Process* ProcessTable::Apply(const CommEvent& event) {
   process->perf_map.reset();
   if (process->own_code != nullptr) process->own_code->is_over = true;
   process->own_code.reset();
-  process->inherited_code.reset();
+  process->inherited_code.clear();
   process->jit_dumps.clear();
   // Every other thread has ended, and the one that called exec has the leader's id now.
   process->threads = {Tid(event.pid.value())};

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "process/jit_dump_file.h"
 #include "process/object_info.h"
 #include "process/perf_map_directory.h"
-#include "process/process.h"
 #include "pyrometer/ids.h"
 #include "pyrometer/kernel_symbol_event.h"
 #include "pyrometer/sample.h"

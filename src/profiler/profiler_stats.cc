@@ -288,7 +288,7 @@ void AddProcReading(const ProcessCounters& processes, StatList& list) {
 }
 
 void AddProcesses(const ProcessCounters& processes, StatList& list) {
-  static_assert(kNumbers<ProcessCounters> == 50);
+  static_assert(kNumbers<ProcessCounters> == 51);
   AddProcReading(processes, list);
   AddPublishes(processes, list);
   list.Add("rechecks_total", processes.rechecks,
@@ -318,6 +318,8 @@ void AddProcesses(const ProcessCounters& processes, StatList& list) {
   list.Add("file_questions_refused_total", processes.file_questions_refused,
            "of these: not asked, as the file system was late with another one or too many wait, or "
            "nobody could be found to answer");
+  list.Add("jit_dumps_refused_total", processes.jit_dumps_refused,
+           "times a jitdump was not held, as so many of its user or of all are");
   list.Add("openers_stuck", processes.openers_stuck,
            "processes that open files, or read /proc, and hang");
   list.Add("files_overwritten_total", processes.files_overwritten,

@@ -9,83 +9,92 @@
 namespace pyrometer {
 namespace {
 
-// No namer knows the function, or nobody the line.
-bool MayGetBetter(Frame::Kind kind, const Location& location) {
-  if (location.quality == NameQuality::kMadeUp) return true;
-  return kind == Frame::Kind::kObject && location.lines.front().file.empty();
+// What of `all` is of `process`.
+void Copy(ProcessKey process, const RememberedFrames::JitNames& all,
+          RememberedFrames::JitNames& names) {
+  const auto perf_map = all.perf_maps.find(process);
+  if (perf_map != all.perf_maps.end()) names.perf_maps.insert(*perf_map);
+  const auto dumps = all.jit_dumps.find(process);
+  if (dumps != all.jit_dumps.end()) names.jit_dumps.insert(*dumps);
 }
 
 }  // namespace
 
+// No namer knows the function, or nobody the line.
+bool RememberedFrames::MayGetBetter(Frame::Kind kind, const Location& location) const {
+  if (location.quality == NameQuality::kMadeUp) return true;
+  return debug_info_ && kind == Frame::Kind::kObject && location.lines.front().file.empty();
+}
+
 void RememberedFrames::Note(const NamedWindow& named, const Objects& objects,
                             const JitNames& names) {
   const Window& window = named.window;
-  std::vector<bool> is_done(window.stacks.size());  // but for user addresses, which are somebody's
+  ForgetEarlierPrograms(window);
+  std::vector<bool> is_done(window.stacks.size());
   for (const Sample& sample : window.samples) {
-    const Stack& stack = window.stacks[sample.stack];
-    if (is_done[sample.stack] && !stack.process) continue;
+    if (is_done[sample.stack]) continue;
     is_done[sample.stack] = true;
+    const Stack& stack = window.stacks[sample.stack];
     const size_t first = size_t{stack.first_frame} + stack.kernel_frames;
     for (size_t i = first; i < first + stack.user_frames; ++i) {
       const Frame frame = window.frames[i];
       if (!MayGetBetter(frame.kind(), *named.locations[i])) continue;
       if (frame.kind() == Frame::Kind::kObject) NoteObjectFrame(frame, window.end, objects);
-      if (frame.kind() == Frame::Kind::kUserAddress) {
-        NoteUserAddress(frame, window.end, sample, names);
-      }
+      if (frame.kind() != Frame::Kind::kUserAddress || address_count_ >= kMostFrames) continue;
+      Addresses* const addresses = AddressesOf(sample, names);
+      if (addresses == nullptr) continue;
+      address_count_ += addresses->frames.try_emplace(frame, window.end).second ? 1 : 0;
     }
   }
+}
+
+void RememberedFrames::ForgetEarlierPrograms(const Window& window) {
+  if (addresses_.empty()) return;
+  for (const Sample& sample : window.samples) {
+    const auto known = addresses_.find(sample.process);
+    if (known != addresses_.end() && known->second.exec != sample.exec) Erase(sample.process);
+  }
+}
+
+void RememberedFrames::Erase(ProcessKey process) {
+  const auto known = addresses_.find(process);
+  address_count_ -= known->second.frames.size();
+  addresses_.erase(known);
 }
 
 void RememberedFrames::NoteObjectFrame(Frame frame, MonotonicTime when, const Objects& objects) {
   const auto object = objects.find(frame.object());
   if (object == objects.end()) return;
-  std::shared_ptr<const ObjectInfo>& info = objects_[frame.object()];
-  if (info != object->second.info && info != nullptr) {  // its id is another's now
-    count_ -= absl::erase_if(in_objects_,
-                             [=](const auto& f) { return f.first.object() == frame.object(); });
+  const auto known = objects_.find(frame.object());
+  if (known != objects_.end() && known->second != object->second.info) {  // its id is another's now
+    absl::erase_if(in_objects_,
+                   [=](const auto& f) { return f.first.object() == frame.object(); });
+    objects_.erase(known);
   }
-  info = object->second.info;
-  Insert(frame, when, in_objects_);
+  if (in_objects_.size() >= kMostFrames) return;
+  objects_.insert_or_assign(frame.object(), object->second.info);
+  in_objects_.try_emplace(frame, when);
 }
 
-void RememberedFrames::NoteUserAddress(Frame frame, MonotonicTime when, const Sample& sample,
-                                       const JitNames& names) {
-  bool is_kept = Keep(sample.process, names);
+RememberedFrames::Addresses* RememberedFrames::AddressesOf(const Sample& sample,
+                                                           const JitNames& names) {
+  const auto known = addresses_.find(sample.process);
+  if (known != addresses_.end()) return &known->second;
+  if (addresses_.size() >= kMostPrograms) return nullptr;
+  Addresses addresses{.exec = sample.exec};
+  Copy(sample.process, names, addresses.names);
   const auto inherited = names.inherited.find(sample.process);
   if (inherited != names.inherited.end()) {
-    for (const ProcessKey& from : inherited->second) is_kept |= Keep(from, names);
-    names_.inherited.insert_or_assign(sample.process, inherited->second);
+    addresses.names.inherited.insert(*inherited);
+    for (const ProcessKey& from : inherited->second) Copy(from, names, addresses.names);
   }
-  if (!is_kept) return;
-  Addresses& addresses = addresses_[sample.process];
-  if (addresses.exec != sample.exec) {
-    count_ -= addresses.frames.size();
-    addresses = {.exec = sample.exec, .frames = {}};
-  }
-  Insert(frame, when, addresses.frames);
+  if (addresses.names.perf_maps.empty() && addresses.names.jit_dumps.empty()) return nullptr;
+  return &addresses_.emplace(sample.process, std::move(addresses)).first->second;
 }
 
-bool RememberedFrames::Keep(ProcessKey process, const JitNames& names) {
-  const auto perf_map = names.perf_maps.find(process);
-  const auto dumps = names.jit_dumps.find(process);
-  const bool has_any = perf_map != names.perf_maps.end() || dumps != names.jit_dumps.end();
-  const bool is_known = names_.perf_maps.contains(process) || names_.jit_dumps.contains(process);
-  const size_t processes = names_.perf_maps.size() + names_.jit_dumps.size();
-  if (!has_any || (!is_known && processes >= kMostProcesses)) return false;
-  if (perf_map != names.perf_maps.end()) {
-    names_.perf_maps.insert_or_assign(process, perf_map->second);
-  }
-  if (dumps != names.jit_dumps.end()) names_.jit_dumps.insert_or_assign(process, dumps->second);
-  return true;
-}
-
-void RememberedFrames::Insert(Frame frame, MonotonicTime when, Frames& frames) {
-  if (count_ < kMostFrames && frames.try_emplace(frame, when).second) ++count_;
-}
-
-RememberedFrames::Added RememberedFrames::AddTo(ResolvedWindow& resolved) const {
+RememberedFrames::Added RememberedFrames::AddTo(ResolvedWindow& resolved) {
   Window& window = resolved.window;
+  ForgetEarlierPrograms(window);
   Added added{.first_frame = window.frames.size(), .first_stack = window.stacks.size()};
   for (const auto& [id, info] : objects_) {
     // Without a file: what was read while there was one names it. One that is another's id stays.
@@ -98,16 +107,11 @@ RememberedFrames::Added RememberedFrames::AddTo(ResolvedWindow& resolved) const 
     }
   }
   AddStacks(frames, {}, window, added);
-  for (const auto& [process, perf_map] : names_.perf_maps) {
-    resolved.perf_maps.try_emplace(process, perf_map);
-  }
-  for (const auto& [process, dumps] : names_.jit_dumps) {
-    resolved.jit_dumps.try_emplace(process, dumps);
-  }
-  for (const auto& [process, from] : names_.inherited) {
-    resolved.inherited.try_emplace(process, from);
-  }
   for (const auto& [process, addresses] : addresses_) {
+    const auto& [perf_maps, inherited, jit_dumps] = addresses.names;
+    resolved.perf_maps.insert(perf_maps.begin(), perf_maps.end());
+    resolved.inherited.insert(inherited.begin(), inherited.end());
+    resolved.jit_dumps.insert(jit_dumps.begin(), jit_dumps.end());
     AddStacks(addresses.frames, {process, addresses.exec}, window, added);
   }
   return added;

@@ -22,10 +22,11 @@ namespace pyrometer {
 // Kernel addresses are left out: where a module was, another may be by now.
 class RememberedFrames {
  public:
-  // Frames, in some 12 MB; the names of others stay what they were.
-  static constexpr size_t kMostFrames = size_t{1} << 18;
-  // Of so many processes; each has a directory held open, and perhaps some jitdumps.
-  static constexpr size_t kMostProcesses = 256;
+  // Frames in objects, and addresses: each in some 6 MB. The names of others stay what they were.
+  static constexpr size_t kMostFrames = size_t{1} << 17;
+  // Addresses of so many programs. Each holds open a directory, and perhaps some jitdumps, of as
+  // many as the tracker holds for all: the rest are for those that are recorded later.
+  static constexpr size_t kMostPrograms = 64;
 
   // Of which user addresses are; of other frames none.
   struct Program {
@@ -45,6 +46,9 @@ class RememberedFrames {
   };
 
   using Objects = decltype(ResolvedWindow::objects);
+  // `debug_info`: it is read, so that functions may get lines later.
+  explicit RememberedFrames(bool debug_info) : debug_info_(debug_info) {}
+
   // What names user addresses, see ResolvedWindow.
   struct JitNames {
     decltype(ResolvedWindow::perf_maps) perf_maps = {};
@@ -59,7 +63,7 @@ class RememberedFrames {
   bool Needs(ObjectId object) const { return objects_.contains(object); }
 
   // Adds them all to the last window, in stacks that no sample has.
-  Added AddTo(ResolvedWindow& resolved) const;
+  Added AddTo(ResolvedWindow& resolved);
   // Takes those out again: what is known of them now. Of code that came to lie there after the frame
   // was seen nothing is said.
   static std::vector<Renamed> TakeOut(const Added& added, NamedWindow& named);
@@ -67,22 +71,24 @@ class RememberedFrames {
  private:
   struct Addresses {
     ExecId exec;  // those of an earlier program of the process are forgotten
-    Frames frames;
+    Frames frames{};
+    JitNames names{};  // that may name them
   };
 
+  bool MayGetBetter(Frame::Kind kind, const Location& location) const;
   void NoteObjectFrame(Frame frame, MonotonicTime when, const Objects& objects);
-  void NoteUserAddress(Frame frame, MonotonicTime when, const Sample& sample,
-                       const JitNames& names);
-  bool Keep(ProcessKey process, const JitNames& names);
-  void Insert(Frame frame, MonotonicTime when, Frames& frames);
+  // Null if nothing can name them, or there are too many programs.
+  Addresses* AddressesOf(const Sample& sample, const JitNames& names);
+  void ForgetEarlierPrograms(const Window& window);
+  void Erase(ProcessKey process);
   static void AddStacks(const Frames& frames, const Program& program, Window& window,
                         Added& added);
 
-  size_t count_ = 0;
+  const bool debug_info_;
+  size_t address_count_ = 0;
   absl::flat_hash_map<ObjectId, std::shared_ptr<const ObjectInfo>> objects_;
   Frames in_objects_;
   absl::flat_hash_map<ProcessKey, Addresses> addresses_;
-  JitNames names_;
 };
 
 }  // namespace pyrometer

@@ -42,7 +42,8 @@ class WindowNamer {
                   .debug_info = parts.debug_info,
                   .indexer = parts.indexer,
                   .clock = parts.clock}),
-        symbolizer_({sources_, sources_, sources_}, std::move(kernel), options) {}
+        symbolizer_({sources_, sources_, sources_}, std::move(kernel), options),
+        remembered_(parts.debug_info != nullptr) {}
 
   // REQUIRES: called on one thread, with windows in the order in which they were taken.
   // `is_last`: no other follows.

@@ -35,6 +35,9 @@ class FrameNamer {
   // window, if IsPerProcess(). Some of them may have been left out.
   virtual void Expect(ProcessKey /*process*/, uint32_t /*window*/) {}
 
+  // Called before the first Name() of a stack, if IsPerProcess(): when it was last seen.
+  virtual void At(MonotonicTime /*when*/) {}
+
   // Never returns null: a missing name is made up, and the reason counted. `process` is the one the
   // frame was sampled in if IsPerProcess(), else none.
   virtual LocationRef Name(Frame frame, ProcessKey process, uint32_t window) = 0;

@@ -18,8 +18,10 @@ namespace {
 constexpr size_t kBlockOverhead = 16;
 // Of the memory, what replaced code may keep when something has to go.
 constexpr size_t kPastShare = 4;
+// Into so many parts others may have cut a function that is moved: the rest stay where they are.
+constexpr int kMostParts = 1024;
 // Of places that began before an address, so many are looked at.
-constexpr int kMostPastSteps = 1000;
+constexpr int kMostPastSteps = 32;
 
 }  // namespace
 
@@ -58,8 +60,14 @@ Result<void> JitDump::Update(int fd, Limits& limits, JitDumpReader& reader) {
   if (broken_) return *broken_;
   if (reading.size == size_) return {};  // the last record may still be being written
   if (limits.to_read == 0) return Fail(ErrorCode::kExhausted, "more than may be read now");
+  bool is_rewritten = false;
+  bool gets_on = false;
   const auto take = [&](const JitDumpRecords& records) {
     limits.to_read -= std::min(records.read, limits.to_read);
+    gets_on = true;
+    is_rewritten |= offset_ > 0 && records.made != made_;
+    if (is_rewritten) return;
+    made_ = records.made;
     Take(records);
     if (bytes() > limits.memory) ShrinkBelow(limits.memory);
   };
@@ -67,6 +75,13 @@ Result<void> JitDump::Update(int fd, Limits& limits, JitDumpReader& reader) {
       reader.Read(fd, {.begin = offset_, .end = reading.size, .to_read = limits.to_read}, take);
   SortPast();
   if (bytes() > limits.memory) ShrinkBelow(limits.memory);
+  // As a program does that is started anew, with the same pid, in a container.
+  const bool is_lost = !is_all && is_all.error().code() == ErrorCode::kMalformed && !gets_on;
+  if (is_rewritten || (is_lost && offset_ > 0 && !has_begun_again_)) {
+    BeginAgain(reading.inode);
+    has_begun_again_ = true;
+    return Fail(ErrorCode::kInternal, "the file was rewritten");
+  }
   if (!is_all) {
     const ErrorCode code = is_all.error().code();
     if (code == ErrorCode::kMalformed || code == ErrorCode::kUnsupported) broken_ = is_all.error();
@@ -74,6 +89,7 @@ Result<void> JitDump::Update(int fd, Limits& limits, JitDumpReader& reader) {
   }
   if (!*is_all) return Fail(ErrorCode::kExhausted, "more than may be read now");
   size_ = reading.size;
+  has_begun_again_ = false;
   return {};
 }
 
@@ -120,7 +136,9 @@ void JitDump::Move(const JitDumpRecords::Record& record) {
   if (moved) {
     ++functions_[moved->function].places;  // so that it is kept meanwhile
     const uint64_t size = functions_[moved->function].size;
+    int steps = 0;
     for (auto next = at_start; next != places_.end() && next->first < old_start + size;) {
+      if (++steps > kMostParts) break;
       const auto [start, place] = *next;
       if (place.origin != old_start || place.function != moved->function) {
         ++next;

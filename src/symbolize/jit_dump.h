@@ -48,7 +48,8 @@ class JitDump {
   // Reads what was appended since the last call, or the whole file if `fd` is another one now or
   // was truncated. `fd` stays the caller's, and limits.to_read becomes what is left. What is behind
   // a record that makes no sense is not read, however long the file becomes.
-  // Errors: kInvalid if it is not a regular file; kExhausted if there is more than may be read now,
+  // Errors: kInternal if it turns out to have been rewritten: the next update begins again;
+  // kInvalid if it is not a regular file; kExhausted if there is more than may be read now,
   // which the next update goes on with; those of `reader`. After any of them what was found so far
   // is known.
   Result<void> Update(int fd, Limits& limits, JitDumpReader& reader);
@@ -63,7 +64,7 @@ class JitDump {
   // The code that lay at `address` at `at`: what was loaded or moved there last, not after that; if
   // the file does not tell the times, simply the last one. None if that has no name, or is not
   // known to have been there. Costs O(log n) where code is replaced by other code at the same
-  // address, and at worst a thousand steps.
+  // address, and at worst 32 such steps.
   std::optional<Found> Find(Address address, MonotonicTime at) const;
 
   // Forgets what nobody asks for who asks for `horizon` or later.
@@ -151,6 +152,8 @@ class JitDump {
   uint64_t offset_ = 0;          // behind the last record
   uint64_t size_ = 0;            // of the file at the last update that went well
   Inode inode_;
+  uint64_t made_ = 0;             // see JitDumpRecords
+  bool has_begun_again_ = false;  // since an update went well
 };
 
 }  // namespace pyrometer

@@ -114,7 +114,7 @@ class RecordBlock {
   }
 
   // All before `end`, for which so much was `read` since the beginning. Empty afterwards.
-  void GiveTo(JitDumpSink sink, uint64_t end, uint64_t read) {
+  void GiveTo(JitDumpSink sink, uint64_t end, uint64_t read, uint64_t made) {
     if (end == given_) return;
     std::vector<JitDumpRecords::Record> records;
     std::vector<std::vector<std::string_view>> files;
@@ -130,7 +130,8 @@ class RecordBlock {
           .bad = std::exchange(bad_, 0),
           .lines_left_out = std::exchange(lines_left_out_, 0),
           .read = read - std::exchange(read_, read),
-          .end = end});
+          .end = end,
+          .made = made});
     entries_.clear();
     size_ = 0;
   }
@@ -177,8 +178,9 @@ class RecordWalk {
       at_ = part_.begin;
     }
     while (true) {
-      // So that each reading gets on.
-      if (has_record_ && !lines_at_ && read_ >= part_.to_read) return at_ >= part_.end;
+      // So that each reading gets on: behind lines that wait for their code, it begins with them.
+      const bool gets_on = has_record_ && (!lines_at_ || *lines_at_ > part_.begin);
+      if (gets_on && read_ >= part_.to_read) return at_ >= part_.end;
       ASSIGN_OR_RETURN(const std::optional<JitRecordHeader> record,
                        window_.Get<JitRecordHeader>(at_));
       if (!record) return true;
@@ -209,6 +211,7 @@ class RecordWalk {
       return Fail(ErrorCode::kMalformed, "a header of {} bytes", header.total_size);
     }
     has_times_ = (header.flags & JitDumpHeader::kArchTimestamp) == 0;
+    made_ = header.timestamp;
     is_of_v8_ = header.pad1 == JitDumpHeader::kMarkOfV8;
     return {};
   }
@@ -297,7 +300,7 @@ class RecordWalk {
 
   // Before the record at hand, or behind all; and before lines that wait for their code, which are
   // read again.
-  void Flush() { block_.GiveTo(sink_, lines_at_ ? *lines_at_ : at_, read_); }
+  void Flush() { block_.GiveTo(sink_, lines_at_ ? *lines_at_ : at_, read_, made_); }
 
   const JitDumpPart& part_;
   const JitDumpSink sink_;
@@ -310,6 +313,7 @@ class RecordWalk {
   int between_ = 0;                   // records since
   bool has_record_ = false;           // was taken
   bool has_times_ = false;
+  uint64_t made_ = 0;
   bool is_of_v8_ = false;
 };
 

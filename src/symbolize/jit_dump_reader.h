@@ -69,6 +69,7 @@ struct JitDumpRecords {
   uint64_t lines_left_out = 0;        // that are too many, or make no sense
   uint64_t read = 0;                  // bytes that were read of the file; the rest was passed over
   uint64_t end = 0;                   // the offset behind all of them, where reading may go on
+  uint64_t made = 0;                  // when the file was begun, as its header says it
 };
 // What it is given is valid during the call.
 using JitDumpSink = absl::FunctionRef<void(const JitDumpRecords&)>;

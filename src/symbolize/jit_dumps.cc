@@ -13,6 +13,11 @@ constexpr size_t kMostShare = 4;
 // Windows for which what was read is kept, whoever needs room.
 constexpr uint32_t kOfLate = 6;
 
+bool MayAnswerLater(ErrorCode code) {
+  return code == ErrorCode::kExhausted || code == ErrorCode::kInternal ||
+         code == ErrorCode::kIo || code == ErrorCode::kLate;
+}
+
 }  // namespace
 
 JitDumps::JitDumps(JitDumpSource& source, const Budget& budget, SymbolizerCounts& counts)
@@ -20,30 +25,36 @@ JitDumps::JitDumps(JitDumpSource& source, const Budget& budget, SymbolizerCounts
 
 void JitDumps::BeginWindow(uint32_t window, MonotonicTime end) {
   window_ = window;
-  end_of_last_ = std::exchange(end_, end);
+  end_of_earlier_ = std::exchange(end_of_last_, std::exchange(end_, end));
   to_read_ = budget_.to_read;
 }
 
-JitDumps::Answer JitDumps::Find(const JitDumpSource::Use& use, Address address) {
+JitDumps::Answer JitDumps::Find(const JitDumpSource::Use& use, Address address,
+                                MonotonicTime seen) {
   Entry& entry = entries_[use.file];
-  const MonotonicTime at = std::min(use.until, end_);
+  const MonotonicTime at = std::min(use.until, seen);
   if (entry.window != window_) {
     // What a fork has left to a child is asked for as it was then, as long as the child has samples.
-    entry.dump.ForgetBefore(std::min(end_of_last_, entry.earliest));
+    entry.dump.ForgetBefore(std::min(end_of_earlier_, entry.earliest));
     entry.window = window_;
     entry.earliest = at;
     Update(use.file, entry);
   }
   entry.earliest = std::min(entry.earliest, at);
   if (entry.is_behind) return {.found = std::nullopt, .is_behind = true};
-  return {.found = entry.dump.Find(address, at)};
+  std::optional<JitDump::Found> found = entry.dump.Find(address, at);
+  if (!found && use.is_own()) found = entry.dump.Find(address, end_);
+  return {.found = found};
 }
 
 void JitDumps::Update(JitDumpSource::File file, Entry& entry) {
   entry.is_behind = false;
   const Result<UniqueFd> fd = source_.OpenDump(file);
-  // It was read while it was there; or nobody knows what it says.
-  if (!fd || entry.dump.HasAll(fd->get())) return;
+  if (!fd) {
+    entry.is_behind = MayAnswerLater(fd.error().code());
+    return;
+  }
+  if (entry.dump.HasAll(fd->get())) return;
   const JitDump::Losses losses = entry.dump.losses();
   const size_t before = entry.dump.bytes();
   JitDump::Limits limits{.memory = MakeRoomFor(entry), .to_read = to_read_};
@@ -55,9 +66,7 @@ void JitDumps::Update(JitDumpSource::File file, Entry& entry) {
   Resized(before, entry);
   CountLosses(losses, entry.dump.losses());
   if (result) return;
-  const ErrorCode code = result.error().code();
-  entry.is_behind = code == ErrorCode::kExhausted || code == ErrorCode::kInternal ||
-                    code == ErrorCode::kIo || code == ErrorCode::kLate;
+  entry.is_behind = MayAnswerLater(result.error().code());
   if (!entry.is_behind) ++counts_.jit_dumps_unreadable;
 }
 

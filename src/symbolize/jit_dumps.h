@@ -30,12 +30,13 @@ class JitDumps {
   // `source` and `counts` must outlive this.
   JitDumps(JitDumpSource& source, const Budget& budget, SymbolizerCounts& counts);
 
-  // The next one, which ends at `end`; of earlier windows nothing will be asked.
+  // The next one, which ends at `end`. Some of its samples may be of the one before.
   void BeginWindow(uint32_t window, MonotonicTime end);
 
-  // The code that the jitdump tells to have been at `address` when the window ended; or at the end
-  // of the use, if that was before.
-  Answer Find(const JitDumpSource::Use& use, Address address);
+  // The code that the jitdump tells to have been at `address` when a stack was `seen`; or at the end
+  // of the use, if that was before. If it had told of none by then, what it has told of by the end
+  // of the window: some compilers announce code when it runs already.
+  Answer Find(const JitDumpSource::Use& use, Address address, MonotonicTime seen);
 
   // Drops those that were not needed in `unused_since` or later.
   void EndWindow(uint32_t unused_since);
@@ -63,8 +64,9 @@ class JitDumps {
   absl::node_hash_map<JitDumpSource::File, Entry> entries_;
   size_t bytes_ = 0;
   uint32_t window_ = 0;
-  MonotonicTime end_;           // of this window
-  MonotonicTime end_of_last_;   // and of the one before
+  MonotonicTime end_;             // of this window
+  MonotonicTime end_of_last_;     // of the one before
+  MonotonicTime end_of_earlier_;  // and of the one before that
   uint64_t to_read_;            // for this window
 };
 

@@ -80,9 +80,11 @@ bool JitNamer::IsSame(const Found& found, const Location& known) {
   return line.function == *found.name && line.file == found.file && line.line == found.line;
 }
 
-bool JitNamer::FindInDumps(const Process& process, Address address, Found& found) {
+// True if there is no need to look elsewhere, as in the next.
+bool JitNamer::FindInDumps(const Process& process, Whose whose, Address address, Found& found) {
   for (const JitDumpSource::Use& use : process.dumps) {
-    const JitDumps::Answer answer = dumps_.Find(use, address);
+    if (use.is_own() != (whose == Whose::kOwn)) continue;
+    const JitDumps::Answer answer = dumps_.Find(use, address, seen_);
     found.is_behind = answer.is_behind;
     found.has_any = true;
     if (answer.is_behind) return true;
@@ -96,25 +98,27 @@ bool JitNamer::FindInDumps(const Process& process, Address address, Found& found
   return false;
 }
 
-// Its own perf map comes first: it has written that since the fork.
+bool JitNamer::FindInMap(Process& process, Address address, Found& found) {
+  if (std::exchange(process.is_due, false)) ReadPerfMap(process);
+  const PerfMap& map = process.perf_map->map;
+  found.is_behind = process.perf_map->is_behind;
+  found.has_any |= !map.empty();
+  if (found.is_behind) return true;
+  found.name = map.Find(address);
+  const std::optional<PerfMapFunction>& tail = map.tail();
+  found.may_grow =
+      process.writer == PerfMap::Writer::kMayWrite && tail && tail->Contains(address);
+  return found.name.has_value();
+}
+
+// What it has announced itself it has made since the fork.
 JitNamer::Found JitNamer::Find(Process& process, Address address) {
   Found found;
-  if (FindInDumps(process, address, found)) return found;
-  const auto look = [&](Process& at) {
-    if (std::exchange(at.is_due, false)) ReadPerfMap(at);
-    const PerfMap& map = at.perf_map->map;
-    found.is_behind = at.perf_map->is_behind;
-    found.has_any |= !map.empty();
-    if (found.is_behind) return true;
-    found.name = map.Find(address);
-    const std::optional<PerfMapFunction>& tail = map.tail();
-    found.may_grow =
-        at.writer == PerfMap::Writer::kMayWrite && tail && tail->Contains(address);
-    return found.name.has_value();
-  };
-  if (look(process)) return found;
+  if (FindInDumps(process, Whose::kOwn, address, found)) return found;
+  if (FindInMap(process, address, found)) return found;
+  if (FindInDumps(process, Whose::kInherited, address, found)) return found;
   for (Process* const from : process.inherited) {
-    if (look(*from)) break;
+    if (FindInMap(*from, address, found)) break;
   }
   return found;
 }

@@ -41,6 +41,8 @@ class JitNamer : public FrameNamer {
   // Looks at its perf map. How much of each is read depends on how much there is to read of all.
   void Expect(ProcessKey process, uint32_t window) override;
 
+  void At(MonotonicTime when) override { seen_ = when; }
+
   // Returns the same location as in earlier windows, unless the address has another name now.
   LocationRef Name(Frame frame, ProcessKey process, uint32_t window) override;
 
@@ -74,7 +76,9 @@ class JitNamer : public FrameNamer {
   Process& LookAt(ProcessKey key, uint32_t window);
   void ReadPerfMap(Process& process);
   Found Find(Process& process, Address address);
-  bool FindInDumps(const Process& process, Address address, Found& found);
+  enum class Whose : uint8_t { kOwn, kInherited };
+  bool FindInDumps(const Process& process, Whose whose, Address address, Found& found);
+  bool FindInMap(Process& process, Address address, Found& found);
   static bool IsSame(const Found& found, const Location& known);
   LocationRef NameUnread(Process& process, Address address);
   LocationRef MakeNew(const Found& found, Address address);
@@ -84,6 +88,7 @@ class JitNamer : public FrameNamer {
   SymbolizerCounts& counts_;
   PerfMaps perf_maps_;
   JitDumps dumps_;
+  MonotonicTime seen_;  // the stack whose frames are named
   std::shared_ptr<const CodeObject> jit_;
   absl::node_hash_map<ProcessKey, Process> processes_;
 };

@@ -72,6 +72,8 @@ class JitDumpSource : public JitDumpReader {
   struct Use {
     File file;
     MonotonicTime until;  // what was announced later is of another process
+
+    bool is_own() const { return until == MonotonicTime(UINT64_MAX); }  // else it was inherited
   };
 
   // Those that tell of the code of a process; the first counts before the others.

@@ -26,6 +26,16 @@ void MergeOverlapping(std::vector<FrameRange>& ranges) {
   ranges.resize(kept);
 }
 
+// When each stack was met the last time; one that no sample has, when the window ended.
+std::vector<MonotonicTime> LastSeen(const Window& window) {
+  std::vector<MonotonicTime> seen(window.stacks.size());
+  for (const Sample& sample : window.samples) {
+    seen[sample.stack] = std::max(seen[sample.stack], sample.last_seen);
+  }
+  std::ranges::replace(seen, MonotonicTime(0), window.end);
+  return seen;
+}
+
 class NoNamer : public FrameNamer {
  public:
   explicit NoNamer(SymbolizerCounts& counts) : counts_(counts) {}
@@ -73,8 +83,10 @@ NamedWindow Symbolizer::Name(Window window) {
   for (const Stack& stack : named.window.stacks) {
     if (stack.process) ExpectFramesOf(*stack.process, stack, named.window.frames);
   }
-  for (const Stack& stack : named.window.stacks) {
-    if (stack.process) NameFramesOf(*stack.process, stack, named);
+  const std::vector<MonotonicTime> seen = LastSeen(named.window);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const Stack& stack = named.window.stacks[i];
+    if (stack.process) NameFramesOf(*stack.process, stack, seen[i], named);
   }
   // Left are frames that mean something in a process only, of stacks that are nobody's.
   for (size_t i = 0; i < named.locations.size(); ++i) {
@@ -118,7 +130,11 @@ void Symbolizer::ExpectFramesOf(ProcessKey process, const Stack& stack,
   }
 }
 
-void Symbolizer::NameFramesOf(ProcessKey process, const Stack& stack, NamedWindow& named) {
+void Symbolizer::NameFramesOf(ProcessKey process, const Stack& stack, MonotonicTime seen,
+                              NamedWindow& named) {
+  for (const std::unique_ptr<FrameNamer>& namer : namers_) {
+    if (namer->IsPerProcess()) namer->At(seen);
+  }
   const size_t count = size_t{stack.kernel_frames} + stack.user_frames;
   for (size_t i = stack.first_frame; i < stack.first_frame + count; ++i) {
     const Frame frame = named.window.frames[i];

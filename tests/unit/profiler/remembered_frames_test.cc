@@ -89,7 +89,7 @@ class RememberedFramesTest : public testing::Test {
     return frames;
   }
 
-  RememberedFrames remembered_;
+  RememberedFrames remembered_{true};
   MonotonicTime now_since_;  // at the end
   RememberedFrames::Objects objects_{
       {ObjectId(5), {.info = std::make_shared<const ObjectInfo>(), .file = nullptr}}};
@@ -156,6 +156,34 @@ TEST_F(RememberedFramesTest, GetNoNameOfCodeThatCameToLieThereLater) {
   EXPECT_TRUE(Last().empty()) << "it was first seen before";
   now_since_ = MonotonicTime(20);
   EXPECT_THAT(Last(), UnorderedElementsAre(Pair(kJit, kChild)));
+}
+
+TEST_F(RememberedFramesTest, AreNotOfAProgramThatTheLastWindowShowsToBeGone) {
+  Note(WindowOf(kJava, ExecId(1), {{kJit, MadeUp("[unknown]")}}));
+  ResolvedWindow resolved;
+  resolved.window = WindowOf(kJava, ExecId(2), {{kNamedJit, Known("new")}}).window;
+  EXPECT_TRUE(remembered_.AddTo(resolved).programs.empty());
+}
+
+TEST_F(RememberedFramesTest, AreOfFunctionsWithoutLinesOnlyWhereLinesMayBeRead) {
+  RememberedFrames remembered(false);
+  const NamedWindow named =
+      WindowOf(kJava, ExecId(1), {{kCode, Known("f")}, {kCodeWithLine, MadeUp("lib+0x2000")}});
+  remembered.Note(named, objects_, names_);
+  ResolvedWindow resolved;
+  remembered.AddTo(resolved);
+  EXPECT_EQ(resolved.window.frames, std::vector<Frame>{kCodeWithLine});
+}
+
+TEST_F(RememberedFramesTest, HoldPerfMapsOfSomeProgramsOnly) {
+  for (uint32_t pid = 100; pid < 400; ++pid) {
+    const ProcessKey process{Pid(pid), StartTime(1)};
+    names_.perf_maps[process] = nullptr;
+    Note(WindowOf(process, ExecId(1), {{kNamedJit, Known("compiled")}}));
+    Note(WindowOf(process, ExecId(1), {{kJit, MadeUp("[unknown]")}}));
+  }
+  EXPECT_EQ(Last().size(), RememberedFrames::kMostPrograms);
+  EXPECT_EQ(last_names_.perf_maps.size(), RememberedFrames::kMostPrograms);
 }
 
 TEST_F(RememberedFramesTest, FillAsManyStacksAsTheyNeed) {

@@ -81,6 +81,29 @@ TEST_F(SymbolizerTest, NamesJitCodeByAJitdumpAsItLayWhenTheWindowEnded) {
   EXPECT_EQ(symbolizer.Name(WindowAt(27, kCode)).locations.at(0), one.locations.at(0));
 }
 
+TEST_F(SymbolizerTest, NamesEachStackByWhatLayThereWhenItWasSeen) {
+  constexpr uint64_t kCode = 0x7f0000000000;
+  jit_dumps_.files[1] = TextFile(
+      JitDumpFile().Load(kCode, 0x100, "first", 10).Load(kCode, 0x100, "second", 30).bytes());
+  jit_dumps_.uses[kAlice] = {{.file = 1, .until = MonotonicTime(UINT64_MAX)}};
+  Window window = WindowOf({Frame::User(Address(kCode))}, {kAlice, kAlice, kAlice, kAlice});
+  window.end = MonotonicTime(50);
+  for (const auto& [stack, seen] : {std::pair(0U, 5U), std::pair(1U, 20U), std::pair(2U, 40U)}) {
+    Sample sample{};
+    sample.process = kAlice;
+    sample.stack = stack;
+    sample.last_seen = MonotonicTime(seen);
+    window.samples.push_back(sample);
+  }
+  std::vector<std::string> names;
+  Symbolizer symbolizer = Make();
+  for (const LocationRef& location : symbolizer.Name(window).locations) {
+    names.push_back(OnlyLine(location).function);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"second", "first", "second", "second"}))
+      << "what ran before it was announced is what was announced by the end of the window";
+}
+
 TEST_F(SymbolizerTest, NamesCodeOfAChildByItsParentsJitdumpAsItWasAtTheFork) {
   constexpr uint64_t kCode = 0x7f0000000000;
   jit_dumps_.files[1] = TextFile(
