@@ -175,8 +175,8 @@ Result<std::optional<PerfMapFunction>> ReceivePerfMap(AnswerMessages& messages,
 }
 
 Result<bool> ReceiveJitDump(AnswerMessages& messages, const JitDumpPart& part, JitDumpSink sink) {
-  // Beyond what was to be read: a record, with what lies near by.
-  constexpr uint64_t kMostBeyond = uint64_t{1} << 20;
+  // Beyond what was to be read: one record, which may have many long lines, and what lies near by.
+  constexpr uint64_t kMostBeyond = uint64_t{64} << 20;
   uint64_t at = part.begin;
   uint64_t to_read = std::min(part.to_read, uint64_t{1} << 62) + kMostBeyond;
   SentJitRecords sent;

@@ -91,7 +91,7 @@ struct Process {
   std::shared_ptr<const PerfMapDirectory> perf_map;
   std::shared_ptr<InheritableCode> own_code;  // null: nobody has inherited it
   std::vector<std::shared_ptr<const InheritableCode>> inherited_code;  // the nearest first
-  std::vector<JitDumpUse> jit_dumps;  // the latest first
+  std::vector<JitDumpUse> jit_dumps;                                   // the latest first
   // Limits rechecks of its mappings, each of which costs up to 0.1 to 1 ms.
   TokenBucket rechecks{20, std::chrono::seconds(1)};
 

@@ -146,8 +146,8 @@ ObjectId ProcessHistory::Identify(Process& process, const MappingEvent& event) {
                   event.when);
 }
 
-void ProcessHistory::NoteJitDump(Process& process, const FileMapping& range,
-                                 const MappedFile& file, const ProcReader::Subject* subject) {
+void ProcessHistory::NoteJitDump(Process& process, const FileMapping& range, const MappedFile& file,
+                                 const ProcReader::Subject* subject) {
   // Also those of who has forked it, which it still maps.
   const auto has = [&](const auto& is_it) {
     return std::ranges::any_of(process.jit_dumps,

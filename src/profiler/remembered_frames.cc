@@ -67,8 +67,7 @@ void RememberedFrames::NoteObjectFrame(Frame frame, MonotonicTime when, const Ob
   if (object == objects.end()) return;
   const auto known = objects_.find(frame.object());
   if (known != objects_.end() && known->second != object->second.info) {  // its id is another's now
-    absl::erase_if(in_objects_,
-                   [=](const auto& f) { return f.first.object() == frame.object(); });
+    absl::erase_if(in_objects_, [=](const auto& f) { return f.first.object() == frame.object(); });
     objects_.erase(known);
   }
   if (in_objects_.size() >= kMostFrames) return;

@@ -64,8 +64,8 @@ class RememberedFrames {
 
   // Adds them all to the last window, in stacks that no sample has.
   Added AddTo(ResolvedWindow& resolved);
-  // Takes those out again: what is known of them now. Of code that came to lie there after the frame
-  // was seen nothing is said.
+  // Takes those out again: what is known of them now. Of code that came to lie there after the
+  // frame was seen nothing is said.
   static std::vector<Renamed> TakeOut(const Added& added, NamedWindow& named);
 
  private:
@@ -81,8 +81,7 @@ class RememberedFrames {
   Addresses* AddressesOf(const Sample& sample, const JitNames& names);
   void ForgetEarlierPrograms(const Window& window);
   void Erase(ProcessKey process);
-  static void AddStacks(const Frames& frames, const Program& program, Window& window,
-                        Added& added);
+  static void AddStacks(const Frames& frames, const Program& program, Window& window, Added& added);
 
   const bool debug_info_;
   size_t address_count_ = 0;

@@ -14,8 +14,8 @@ constexpr size_t kMostShare = 4;
 constexpr uint32_t kOfLate = 6;
 
 bool MayAnswerLater(ErrorCode code) {
-  return code == ErrorCode::kExhausted || code == ErrorCode::kInternal ||
-         code == ErrorCode::kIo || code == ErrorCode::kLate;
+  return code == ErrorCode::kExhausted || code == ErrorCode::kInternal || code == ErrorCode::kIo ||
+         code == ErrorCode::kLate;
 }
 
 }  // namespace
@@ -34,7 +34,8 @@ JitDumps::Answer JitDumps::Find(const JitDumpSource::Use& use, Address address,
   Entry& entry = entries_[use.file];
   const MonotonicTime at = std::min(use.until, seen);
   if (entry.window != window_) {
-    // What a fork has left to a child is asked for as it was then, as long as the child has samples.
+    // What a fork has left to a child is asked for as it was then, as long as the child has
+    // samples.
     entry.dump.ForgetBefore(std::min(end_of_earlier_, entry.earliest));
     entry.window = window_;
     entry.earliest = at;

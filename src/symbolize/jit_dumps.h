@@ -33,9 +33,9 @@ class JitDumps {
   // The next one, which ends at `end`. Some of its samples may be of the one before.
   void BeginWindow(uint32_t window, MonotonicTime end);
 
-  // The code that the jitdump tells to have been at `address` when a stack was `seen`; or at the end
-  // of the use, if that was before. If it had told of none by then, what it has told of by the end
-  // of the window: some compilers announce code when it runs already.
+  // The code that the jitdump tells to have been at `address` when a stack was `seen`; or at the
+  // end of the use, if that was before. If it had told of none by then, what it has told of by the
+  // end of the window: some compilers announce code when it runs already.
   Answer Find(const JitDumpSource::Use& use, Address address, MonotonicTime seen);
 
   // Drops those that were not needed in `unused_since` or later.
@@ -46,8 +46,8 @@ class JitDumps {
  private:
   struct Entry {
     JitDump dump;
-    uint32_t window = 0;          // when it was last needed
-    MonotonicTime earliest;       // for which something was asked in that window
+    uint32_t window = 0;     // when it was last needed
+    MonotonicTime earliest;  // for which something was asked in that window
     bool is_behind = false;
   };
 
@@ -67,7 +67,7 @@ class JitDumps {
   MonotonicTime end_;             // of this window
   MonotonicTime end_of_last_;     // of the one before
   MonotonicTime end_of_earlier_;  // and of the one before that
-  uint64_t to_read_;            // for this window
+  uint64_t to_read_;              // for this window
 };
 
 }  // namespace pyrometer

@@ -106,8 +106,7 @@ bool JitNamer::FindInMap(Process& process, Address address, Found& found) {
   if (found.is_behind) return true;
   found.name = map.Find(address);
   const std::optional<PerfMapFunction>& tail = map.tail();
-  found.may_grow =
-      process.writer == PerfMap::Writer::kMayWrite && tail && tail->Contains(address);
+  found.may_grow = process.writer == PerfMap::Writer::kMayWrite && tail && tail->Contains(address);
   return found.name.has_value();
 }
 
@@ -158,8 +157,8 @@ LocationRef JitNamer::MakeNew(const Found& found, Address address) {
     Line line = SameName(name);
     line.file = found.file;
     line.line = found.line;
-    auto location = std::make_shared<Location>(
-        *MakeLocation(CodeOrigin::kJit, jit_, address.value(), line));
+    auto location =
+        std::make_shared<Location>(*MakeLocation(CodeOrigin::kJit, jit_, address.value(), line));
     location->since = found.since;
     return location;
   }

@@ -56,7 +56,7 @@ class JitNamer : public FrameNamer {
     PerfMaps::Entry* perf_map = nullptr;  // see PerfMaps::Need()
     bool is_due = false;                  // until it is read in this window
     PerfMap::Writer writer = PerfMap::Writer::kMayWrite;
-    std::vector<Process*> inherited;  // whose code it has, the nearest first; for this window
+    std::vector<Process*> inherited;        // whose code it has, the nearest first; for this window
     std::vector<JitDumpSource::Use> dumps;  // likewise
     LocationCache<Address> locations;
     LocationCache<Address> unread;  // in a window in which the perf map is behind

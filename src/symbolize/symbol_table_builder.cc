@@ -282,7 +282,8 @@ void SymbolTableBuilder::EndUnsizedAtCode() {
   for (Function& f : functions_) {
     while (next != code_.end() && next->start <= f.start) ++next;
     if (next == code_.end()) break;
-    if (!f.sized) f.size = static_cast<uint32_t>(std::min(f.end(), uint64_t{next->start}) - f.start);
+    if (!f.sized)
+      f.size = static_cast<uint32_t>(std::min(f.end(), uint64_t{next->start}) - f.start);
   }
 }
 

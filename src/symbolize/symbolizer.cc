@@ -58,13 +58,12 @@ Symbolizer::Symbolizer(const Sources& sources, KernelSymbols kernel, Options opt
   kernel_ = kernel_namer.get();
   for (std::unique_ptr<FrameNamer>& namer : namers_) namer = std::make_unique<NoNamer>(counts_);
   Register(Frame::Kind::kKernel, std::move(kernel_namer));
-  Register(Frame::Kind::kObject, std::make_unique<ObjectNamer>(sources.objects,
-                                                               options_.symbol_tables,
-                                                               options_.naming, counts_));
+  Register(Frame::Kind::kObject,
+           std::make_unique<ObjectNamer>(sources.objects, options_.symbol_tables, options_.naming,
+                                         counts_));
   const JitNamer::Budgets budgets{.perf_maps = options_.perf_maps, .dumps = options_.jit_dumps};
-  Register(Frame::Kind::kUserAddress, std::make_unique<JitNamer>(sources.perf_maps,
-                                                                 sources.jit_dumps, budgets,
-                                                                 counts_));
+  Register(Frame::Kind::kUserAddress,
+           std::make_unique<JitNamer>(sources.perf_maps, sources.jit_dumps, budgets, counts_));
 }
 
 void Symbolizer::Register(Frame::Kind kind, std::unique_ptr<FrameNamer> namer) {

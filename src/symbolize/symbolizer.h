@@ -77,8 +77,7 @@ class Symbolizer {
   void ForgetChangedNames(MonotonicTime end);
   void NameNewFrames(NamedWindow& named);
   void ExpectFramesOf(ProcessKey process, const Stack& stack, const std::vector<Frame>& frames);
-  void NameFramesOf(ProcessKey process, const Stack& stack, MonotonicTime seen,
-                    NamedWindow& named);
+  void NameFramesOf(ProcessKey process, const Stack& stack, MonotonicTime seen, NamedWindow& named);
   FrameNamer& NamerOf(Frame frame) { return *namers_[static_cast<size_t>(frame.kind())]; }
   void EndWindow();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// jit SECONDS|PAGESp [map] [dump] [shared] [child]: runs two functions from anonymous memory, jit_hot
-// three times as much as jit_cold. Before READY it prints
+// jit SECONDS|PAGESp [map] [dump] [shared] [child]: runs two functions from anonymous memory,
+// jit_hot three times as much as jit_cold. Before READY it prints
 //   {"jit_hot":"HEX","jit_cold":"HEX","size":N}
 // With `map` it names them in /tmp/perf-PID.map; with `dump` in /tmp/jit-PID.dump, which it unlinks
 // at once, as on lines 10 and 20 of jit_source.js; with `shared` they are in shared memory, written
@@ -84,8 +84,8 @@ static void dump_function(FILE* dump, const char* name, uint32_t line, const uns
   fwrite(&record, sizeof record, 1, dump);
   fwrite(&lines, sizeof lines, 1, dump);
   fwrite(kSource, sizeof kSource, 1, dump);
-  const struct dump_load load = {(uint32_t)getpid(), (uint32_t)getpid(), (uint64_t)at,
-                                 (uint64_t)at,       size,               line};
+  const struct dump_load load = {
+      (uint32_t)getpid(), (uint32_t)getpid(), (uint64_t)at, (uint64_t)at, size, line};
   record.id = 0;
   record.total_size = (uint32_t)(sizeof record + sizeof load + strlen(name) + 1 + size);
   fwrite(&record, sizeof record, 1, dump);
@@ -101,8 +101,8 @@ static void write_dump(void) {
   if (!dump) exit(1);
   // The mapping says that the file is there.
   if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0) == MAP_FAILED) exit(1);
-  const struct dump_header header = {0x4A695444, 1, sizeof header, 0, 0, (uint32_t)getpid(), now(),
-                                     0};
+  const struct dump_header header = {0x4A695444, 1, sizeof header, 0, 0, (uint32_t)getpid(),
+                                     now(),      0};
   fwrite(&header, sizeof header, 1, dump);
   dump_function(dump, tallies[0].function, 10, code);
   dump_function(dump, tallies[1].function, 20, code + COLD_OFFSET);

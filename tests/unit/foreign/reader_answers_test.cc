@@ -189,9 +189,10 @@ TEST(ReaderAnswers, HaveRecordsThatTheirBytesCanHold) {
   EXPECT_FALSE(ReceiveJitDumpOf({}, Bytes(2)).has_value());
   EXPECT_FALSE(ReceiveJitDumpOf({}, {}).has_value());
   EXPECT_TRUE(ReceiveJitDumpOf({{.records = many, .bad = 18, .lines_left_out = 8, .end = 244},
-                                {.read = ~uint64_t{0}, .end = 260}},
+                                {.read = uint64_t{1} << 20, .end = 260}},
                                Bytes(1), note)
                   .has_value());
+  EXPECT_FALSE(ReceiveJitDumpOf({{.read = ~uint64_t{0}, .end = 260}}).has_value());
   EXPECT_EQ(ends, (std::vector<uint64_t>{244, 260}));
   EXPECT_FALSE(ReceiveJitDumpOf({{.records = many, .end = 243}}).has_value());
   EXPECT_FALSE(ReceiveJitDumpOf({{.bad = 19, .end = 244}}).has_value());

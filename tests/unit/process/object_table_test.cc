@@ -104,8 +104,8 @@ TEST_F(ObjectTableTest, TakesCodeForSharedMemorysThatIsWrittenAfterItIsMapped) {
   const std::string memory = File("memory", "code");
   FakeFinder finder(memory, "");
   finder.mapped_at = std::chrono::system_clock::time_point();
-  for (const char* const path : {"/dev/shm/jit (deleted)", "/dev/shm/jit", "/SYSV00000001 (deleted)",
-                                 "/tmp/jit-7f (deleted)"}) {
+  for (const char* const path : {"/dev/shm/jit (deleted)", "/dev/shm/jit",
+                                 "/SYSV00000001 (deleted)", "/tmp/jit-7f (deleted)"}) {
     EXPECT_EQ(table_.Identify(kHost, WithInode(path, memory), finder), ObjectId(0)) << path;
   }
   const ObjectId file = table_.Identify(kHost, WithInode("/usr/lib/app.dll", memory), finder);

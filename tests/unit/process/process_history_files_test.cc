@@ -312,9 +312,9 @@ TEST_F(JitDumps, TellChildrenOfTheTimeBeforeTheFork) {
   EXPECT_EQ(window.jit_dumps.at(child).front().until, when);
   EXPECT_EQ(ResolvedAt(kJit).jit_dumps.at(kKey).front().until, kForever);
   // It still maps the page.
-  machine_.AddProcess(200, child.start_time.value(),
-                      "60000000-60001000 r-xp 00000000 " +
-                          machine_.MapsTail("/tmp/jit-7.dump") + "\n");
+  machine_.AddProcess(
+      200, child.start_time.value(),
+      "60000000-60001000 r-xp 00000000 " + machine_.MapsTail("/tmp/jit-7.dump") + "\n");
   history_.Recheck(child);
   EXPECT_EQ(resolved().jit_dumps.at(child).size(), 1U);
   EXPECT_EQ(resolved().jit_dumps.at(child).front().until, when);

@@ -67,9 +67,8 @@ class RememberedFramesTest : public testing::Test {
     resolved.window.stacks = {{.first_frame = 0, .kernel_frames = 1}};
     const RememberedFrames::Added added = remembered_.AddTo(resolved);
     last_objects_ = resolved.objects;
-    last_names_ = {.perf_maps = resolved.perf_maps,
-                   .inherited = resolved.inherited,
-                   .jit_dumps = {}};
+    last_names_ = {
+        .perf_maps = resolved.perf_maps, .inherited = resolved.inherited, .jit_dumps = {}};
     NamedWindow named{.window = resolved.window, .locations = {}};
     for (const Frame frame : named.window.frames) {
       auto location = std::make_shared<Location>(*Known(std::to_string(frame.bits())));
@@ -107,8 +106,7 @@ TEST_F(RememberedFramesTest, AreThoseWhoseNameMayGetBetter) {
                  {kCode, Known("f")},
                  {kCodeWithLine, Known("g", "g.cc")}}));
   std::vector<Renamed> renamed;
-  EXPECT_THAT(Last(&renamed),
-              UnorderedElementsAre(Pair(kJit, kJava), Pair(kCode, ProcessKey())));
+  EXPECT_THAT(Last(&renamed), UnorderedElementsAre(Pair(kJit, kJava), Pair(kCode, ProcessKey())));
   for (const Renamed& one : renamed) {
     EXPECT_EQ(one.exec, one.frame == kJit ? ExecId(1) : ExecId(0));
   }

@@ -472,6 +472,34 @@ TEST(JitDump, BeginsAgainWhenTheFileWasCut) {
   EXPECT_EQ(At(dump, 0x2000), "new");
 }
 
+// As by a program that is started anew with its pid of before, and has written more than that had.
+TEST(JitDump, BeginsAgainWhenTheFileWasRewrittenInPlace) {
+  const JitDumpFile before = JitDumpFile().Load(0x1000, 0x100, "old").Load(0x3000, 0x100, "old");
+  const auto anew = [](const std::string& first) {
+    JitDumpFile file(JitDumpFile::Header{.timestamp = 6});
+    file.Load(0x2000, 0x100, first);
+    for (uint64_t i = 0; i < 10; ++i) file.Load(0x8000 + 0x100 * i, 0x100, "new");
+    return file.bytes();
+  };
+  // Its records begin where those of the old one did, or elsewhere.
+  for (const std::string first : {"new", "new, and longer"}) {
+    const UniqueFd fd = TextFile(before.bytes());
+    JitDump dump;
+    Read(dump, fd.get());
+    const std::string bytes = anew(first);
+    ASSERT_EQ(::pwrite(fd.get(), bytes.data(), bytes.size(), 0), std::ssize(bytes));
+    JitDump::Limits limits;
+    DirectJitDumpReader reader;
+    const Result<void> result = dump.Update(fd.get(), limits, reader);
+    ASSERT_FALSE(result.has_value());
+    EXPECT_EQ(result.error().code(), ErrorCode::kInternal);
+    Read(dump, fd.get());
+    EXPECT_EQ(At(dump, 0x1000), "-");
+    EXPECT_EQ(At(dump, 0x2000), first);
+    EXPECT_EQ(At(dump, 0x8000), "new");
+  }
+}
+
 TEST(JitDump, ForgetsReplacedCodeThatNobodyAsksFor) {
   JitDump dump = DumpOf(JitDumpFile()
                             .Load(0x1000, 0x10, "first", 10)

@@ -148,7 +148,8 @@ TEST_F(ManyPerfMaps, CountThoughTheirFilesAreGone) {
 TEST_F(ManyPerfMaps, HaveTheirPartsFromTheBeginningIfTheyAreKnown) {
   constexpr uint32_t kFunctions = 10'000;
   constexpr uint32_t kProcesses = 24;
-  JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.bytes = kBudget, .to_read = 2 * kBudget}}, counts_);
+  JitNamer namer(perf_maps_, jit_dumps_, {.perf_maps = {.bytes = kBudget, .to_read = 2 * kBudget}},
+                 counts_);
   const std::string text = Lines(0, kFunctions);
   for (uint32_t i = 0; i < kProcesses; ++i) perf_maps_.growing_of[Process(i)] = TextFile(text);
   perf_maps_.growing_of[Process(kProcesses)] = TextFile(Lines(0, 10));

@@ -126,8 +126,8 @@ class FakeJitDumps : public JitDumpSource {
 class SymbolizerTest : public testing::Test {
  protected:
   Symbolizer Make(Symbolizer::Options options = {}) {
-    return Symbolizer({objects_, perf_maps_, jit_dumps_}, *KernelSymbols::Read(TextFile(kKallsyms).get(), ""),
-                      options);
+    return Symbolizer({objects_, perf_maps_, jit_dumps_},
+                      *KernelSymbols::Read(TextFile(kKallsyms).get(), ""), options);
   }
 
   FakeObjects objects_;

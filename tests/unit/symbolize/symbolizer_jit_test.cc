@@ -31,10 +31,10 @@ TEST_F(SymbolizerTest, NamesCodeInheritedByForkByThePerfMapOfWhoHasForked) {
   perf_maps_.inherited[kGrandchild] = {kBob, kAlice};
   Symbolizer symbolizer = Make();
   const auto names = [&](ProcessKey process) {
-    const Window window = WindowOf({Frame::User(Address(0x7f0000000010)),
-                                    Frame::User(Address(0x7f0000000110)),
-                                    Frame::User(Address(0x7f0000000210))},
-                                   {process});
+    const Window window =
+        WindowOf({Frame::User(Address(0x7f0000000010)), Frame::User(Address(0x7f0000000110)),
+                  Frame::User(Address(0x7f0000000210))},
+                 {process});
     std::vector<std::string> all;
     for (const LocationRef& location : symbolizer.Name(window).locations) {
       all.push_back(OnlyLine(location).function);
@@ -161,7 +161,8 @@ TEST_F(SymbolizerTest, SharesTheMemoryForJitdumpsAmongAllThatAreInUse) {
     dumps.BeginWindow(window, MonotonicTime(10'000 + window));
     for (uint64_t file = 1; file <= 8; ++file) {
       const JitDumpSource::Use use{.file = file, .until = MonotonicTime(UINT64_MAX)};
-      EXPECT_TRUE(dumps.Find(use, Address(kCode + 3999 * 0x10)).found) << "the newest stays";
+      EXPECT_TRUE(dumps.Find(use, Address(kCode + 3999 * 0x10), MonotonicTime(10'000)).found)
+          << "the newest stays";
       EXPECT_LE(dumps.bytes(), kMost);
     }
     dumps.EndWindow(0);
