@@ -66,7 +66,8 @@ struct Renamed {
 
 // A window whose frames have names: `locations` runs parallel to `window.frames`.
 // Equal frames (if they are user addresses: of the same process) have the same LocationRef within a
-// window, and across windows as long as nothing new is known of them.
+// window, and across windows as long as nothing new is known of them; but user addresses another
+// one in each stack where it is known that other code came to lie there meanwhile.
 struct NamedWindow {
   Window window;
   std::vector<LocationRef> locations;
